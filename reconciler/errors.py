@@ -11,10 +11,12 @@ mistake is an assert. What is left are faults of the world, and they form one tr
     ├── MemberClusterError        one member cluster; others go on
     │   ├── ClusterUnreachable    no answer, or not in time
     │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
-    │   ├── Forbidden             403
-    │   │   └── AccountNotMade    the namespace is so new that the account that pods run as is not there yet
     │   ├── ObjectNotFound        404 of an object
-    │   ├── KindNotServed         404 of the resource type
+    │   ├── KindFault             it is about one kind; the cluster answers otherwise
+    │   │   ├── Forbidden         403
+    │   │   │   └── AccountNotMade    the namespace is so new that the account that pods run as is not there yet
+    │   │   ├── KindNotServed     404 of the resource type
+    │   │   └── KindNotRead       no usable answer about the kind: 5xx, silence, an answer that is none
     │   ├── AlreadyExists         409 of a create: something of that name is there
     │   ├── WriteConflict         409: another field manager, a uid or a resourceVersion is in the way
     │   ├── InvalidObject         400, 422: the API server refuses the object
@@ -107,7 +109,11 @@ class CredentialsRejected(MemberClusterError):
     changed_nothing = True
 
 
-class Forbidden(MemberClusterError):
+class KindFault(MemberClusterError):
+    """A request about one kind failed in a cluster that answers otherwise: what else is there goes on."""
+
+
+class Forbidden(KindFault):
     """We are known and may not do this."""
 
     changed_nothing = True
@@ -123,10 +129,14 @@ class ObjectNotFound(MemberClusterError):
     changed_nothing = True
 
 
-class KindNotServed(MemberClusterError):
+class KindNotServed(KindFault):
     """The API server has no such resource type."""
 
     changed_nothing = True
+
+
+class KindNotRead(KindFault):
+    """No usable answer about a kind: its conversion webhook fails, its extension API server is down, or the like."""
 
 
 class AlreadyExists(MemberClusterError):

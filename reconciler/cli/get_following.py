@@ -151,6 +151,11 @@ def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]
         identity = found.object.identity
         _put((cluster, identity.namespace, identity.name), is_gone=found.type == "DELETED")
 
+    def unlisted(cluster: str, gvk: GVK) -> None:
+        if (cluster, gvk.shown) not in told:
+            told.add((cluster, gvk.shown))
+            remark(f"{cluster}: {gvk.shown} cannot be read now; trying again")
+
     def trouble(cluster: str, error: MemberClusterError) -> None:
         if (cluster, error.message) not in told:
             told.add((cluster, error.message))
@@ -160,7 +165,7 @@ def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]
         if not query.name or key[2] == query.name:
             stale.put_nowait((key, is_gone))
 
-    return Listeners(listed=listed, event=event, trouble=trouble)
+    return Listeners(listed=listed, event=event, unlisted=unlisted, trouble=trouble)
 
 
 async def _told(members: Members, kind: ServedKind, lines: Lines, key: Key) -> list[str]:

@@ -164,6 +164,9 @@ class EventKind(StrEnum):
     CLUSTER_BACK = "cluster-back"
     CLUSTER_WENT_BACK = "cluster-went-back"
     """A cluster is in an earlier state than it was: a backup of its etcd was put back."""
+    KIND_UNREAD = "kind-unread"
+    """A kind cannot be read in a cluster that answers."""
+    KIND_READ = "kind-read"
     SUSPENDED = "suspended"
     RESUMED = "resumed"
     EVICTED = "evicted"
@@ -228,6 +231,7 @@ ENDS: Final = {
     EventKind.FREEZE_OVER: EventKind.FROZEN,
     EventKind.RECOVERED: EventKind.DEGRADED,
     EventKind.CLUSTER_BACK: EventKind.CLUSTER_AWAY,
+    EventKind.KIND_READ: EventKind.KIND_UNREAD,
     EventKind.PAUSE_OVER: EventKind.ROLLOUT_PAUSED,
     EventKind.APPROVAL_OVER: EventKind.APPROVAL_AWAITED,
     EventKind.UNPINNED: EventKind.PINNED,

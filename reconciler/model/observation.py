@@ -95,8 +95,10 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
-    denied: tuple[str, ...] = ()
-    """What could not be read for want of a right, each with the right."""
+    unlisted: tuple[Unlisted, ...] = ()
+    """What could not be listed, each with the reason."""
+    silent: frozenset[str] = frozenset()
+    """Group versions whose API server does not answer: whether their kinds are served is not known."""
     pods: Mapping[Identity, int] | None = None
     """The pods that each workload of the cluster has there, looked at or not; None: not known."""
 
@@ -160,10 +162,22 @@ class Listed(NamedTuple):
     namespace: str = ""
 
 
-class Denied(NamedTuple):
-    """A list that a right is missing for, and what follows from that, with the right."""
+class UnlistedCause(StrEnum):
+    """What keeps a kind from being listed in a cluster that answers."""
+
+    RIGHT_MISSING = "right-missing"
+    """What is wanted of it is still read by name."""
+    NOT_SERVED = "not-served"
+    """The cluster does not serve it, and did: something of it was applied there."""
+    NOT_READ = "not-read"
+    """No usable answer comes: its conversion webhook, or the API server that serves it, fails."""
+
+
+class Unlisted(NamedTuple):
+    """A list that gave nothing: why, and what follows from that. Of its kind nothing is concluded."""
 
     what: Listed
+    cause: UnlistedCause
     why: str
 
 
@@ -190,8 +204,12 @@ class Read(Struct, frozen=True, kw_only=True):
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
     listed: frozenset[Listed] = frozenset()
     """The lists that were asked for, whatever came of them."""
-    denied: tuple[Denied, ...] = ()
-    """Those of them that were refused for want of a right; what is wanted of it was read by name."""
+    unlisted: tuple[Unlisted, ...] = ()
+    """Those of them that gave nothing, each with the reason."""
+    silent: frozenset[str] = frozenset()
+    """Group versions whose API server does not answer: whether their kinds are served is not known."""
+    is_whole: bool = False
+    """Whether every kind that matters there was listed, or tried to be."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
     """Of objects that have no status; that of all others says how they are."""
 

@@ -24,6 +24,11 @@ class GVK(NamedTuple):
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def shown(self) -> str:
+        """`Deployment (apps/v1)`."""
+        return f"{self.kind} ({self.api_version})"
+
+    @property
     def group_kind(self) -> tuple[str, str]:
         """What identity is made of: a change of version is an update of the same object."""
         return (self.group, self.kind)

@@ -212,6 +212,19 @@ CLUSTERS: Mapping[str, Code] = {
         "Our credentials may not read something there; the message says what follows and which right it is.",
         "Apply the role that `reconciler doctor --rbac full` prints, or leave it so if that is meant.",
     ),
+    "kind-not-read": Code(
+        "Kind not read",
+        "The cluster answers, and gives no usable answer about one kind, or serves it no more although something of it "
+        "was applied there. Nothing of that kind is changed there; everything else goes on, and the kind is asked for "
+        "again by itself.",
+        "See to what the message names: the CustomResourceDefinition, its conversion webhook, or the APIService.",
+    ),
+    "scope-differs": Code(
+        "Scope differs",
+        "The cluster serves the kind in namespaces and the store has it in none, or the other way round. Nothing is "
+        "made of it there.",
+        "Write metadata.namespace as the CustomResourceDefinition of the cluster wants it, or mend that.",
+    ),
     "fleet-held-elsewhere": Code(
         "Fleet held elsewhere",
         "A process with a copy of this journal was started later; this one writes nothing there.",

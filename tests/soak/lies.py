@@ -25,6 +25,7 @@ from tests.fakes.worlds import fleet_of
 from tests.unit.daemon.loop.test_loop import Running, running
 
 LIAR, HONEST = "m1", "m2"
+_UNREAD = frozenset({"cluster-not-read", "kind-not-read"})
 _PATIENCE_S = 30.0
 """So long a commit may take to the honest cluster; most take less than one."""
 
@@ -189,7 +190,7 @@ class Lies:
         changed = {change.identity.name for change in planned.plan.changes if change.cluster == HONEST}
         if not changed >= {"settings"}:
             self._fault(seed, f"the honest cluster gets {sorted(changed)}")
-        self.unread += any(problem.code == "cluster-not-read" for problem in planned.plan.problems)
+        self.unread += any(problem.code in _UNREAD for problem in planned.plan.problems)
         assert liar.told is not None
 
     def _fault(self, seed: int, what: str) -> None:

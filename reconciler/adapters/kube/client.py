@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,31 +28,30 @@ from reconciler.adapters.kube.answers import (
     struct,
 )
 from reconciler.adapters.kube.discovery import Discovery, ServedKind
-from reconciler.adapters.kube.discovery_cache import DiscoveryCache
 from reconciler.adapters.kube.errors import clean
+from reconciler.adapters.kube.kinds.discovery_cache import DiscoveryCache
+from reconciler.adapters.kube.kinds.faults import FaultJudge
+from reconciler.adapters.kube.kinds.kinds import Kinds
+from reconciler.adapters.kube.kinds.lists import Lists
 from reconciler.adapters.kube.requests import ListQuery, Request, Resource, Target
 from reconciler.adapters.kube.shapes.pods import NodeList, NodeObject, Pod, PodList
 from reconciler.adapters.kube.table import Table, table
 from reconciler.adapters.kube.transport import Answer, Transport
 from reconciler.adapters.kube.watch import Bookmark, LineCutter, WatchEvent, watch_event
-from reconciler.errors import AnswerTooLarge, BadAnswer, InvalidObject, ListExpired, NotLeading
+from reconciler.errors import (
+    BadAnswer,
+    InvalidObject,
+    MemberClusterError,
+    NotLeading,
+)
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
 
+PRESENCE_DEADLINE_S = 5.0
+"""So long a cluster may take to say that it is there, when a request about one of its kinds has failed."""
 
-class HasToken(Protocol):
-    """A page: its token leads to the next one and is empty on the last."""
-
-    @property
-    def token(self) -> str:
-        """The continue token."""
-
-
-PAGES_MAX = 4000
-"""Two million objects: a list that goes on longer is no answer that we could use."""
-
-_P = TypeVar("_P", bound=HasToken)
+_T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
 _NAMESPACE = GVK("", "v1", "Namespace")
 _KUBE_SYSTEM = Target(
@@ -60,6 +59,9 @@ _KUBE_SYSTEM = Target(
     namespace="",
     name="kube-system",
 )
+_ITSELF = replace(requests.get(_KUBE_SYSTEM), part="")
+"""A request about the cluster as such: it needs etcd and our credentials, and no kind of anybody else."""
+_POD, _NODE = GVK("", "v1", "Pod"), GVK("", "v1", "Node")
 _PODS = Resource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
 _NODES = Resource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
 
@@ -81,6 +83,8 @@ class MemberCluster:
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = DiscoveryCache(self.name, self._send)
+        self._kinds = Kinds(self._discovery, FaultJudge(self._presence))
+        self._lists = Lists(self.name, self._send, transport.lists)
 
     @property
     def answers(self) -> int:
@@ -105,7 +109,7 @@ class MemberCluster:
         `is_anew`: over a new connection, also while the cluster is left alone, to see if one that was away is back.
         What is asked from then on is asked over new connections too.
         """
-        request = replace(requests.get(_KUBE_SYSTEM), is_anew=is_anew)
+        request = replace(_ITSELF, is_anew=is_anew)
         uid = self._object(await self._send(request), _NAMESPACE, _KUBE_SYSTEM).uid
         if not uid:
             raise BadAnswer(self.name, "namespace kube-system has no uid")
@@ -117,7 +121,7 @@ class MemberCluster:
         Raises:
             KindNotServed, ObjectNotFound: there is nothing that has one.
         """
-        served = await self._served(gvk)
+        served = await self._discovery.served(gvk)
         if name:
             found = replace(requests.get(self._named(served, namespace, name)), is_anew=True)
             return self._object(await self._send(found), gvk, self._named(served, namespace, name)).resource_version
@@ -127,13 +131,22 @@ class MemberCluster:
         with reading(self.name, f"list of {gvk.kind}"):
             return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
 
+    async def _presence(self) -> None:
+        answer = await self._send(replace(_ITSELF, deadline_s=PRESENCE_DEADLINE_S))
+        self._object(answer, _NAMESPACE, _KUBE_SYSTEM)
+
+    async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
+        """The error of a request about a kind: a KindFault where the cluster answers otherwise."""
+        return await self._kinds.fault_of(gvk, error)
+
     async def discover(self, *, refresh: bool = False) -> Discovery:
         """What is served. Remembered until `refresh`, which costs two conditional requests when nothing changed."""
         return await self._discovery.discover(refresh=refresh)
 
     async def openapi(self, group_version: str) -> JsonObject:
         """The OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed when there is none."""
-        answer = await self._send(requests.read(f"/openapi/v3{requests.api_root(group_version)}"))
+        path = f"/openapi/v3{requests.api_root(group_version)}"
+        answer = await self._send(requests.read(path, part=path))
         with reading(self.name, "OpenAPI document"):
             document = json_object(self.name, answer.body, "OpenAPI document")
         if not isinstance(dig(document, "components", "schemas"), dict):
@@ -167,17 +180,15 @@ class MemberCluster:
         return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
 
     async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
-        """The object. ObjectNotFound is a proven absence; KindNotServed is not about the object."""
-        target = await self._target(gvk, namespace, name)
-        return self._object(await self._send(requests.get(target)), gvk, target)
+        """The object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
+        return await self._kinds.read(gvk, partial(self._one, namespace, name, requests.get))
 
     async def create(
         self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str, dry_run: bool = False
     ) -> LiveObject:
         """The object that server-side apply made; AlreadyExists when anything of that name is there."""
-        target = await self._target(gvk, namespace, name)
-        request = requests.create(target, body, manager=manager, dry_run=dry_run)
-        return self._object(await self._send(request), gvk, target)
+        make = partial(requests.create, body=body, manager=manager, dry_run=dry_run)
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def apply(  # noqa: PLR0913 - the parts of one request, by name
         self,
@@ -196,11 +207,16 @@ class MemberCluster:
 
         With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
         """
-        target = await self._target(gvk, namespace, name)
-        request = requests.apply(
-            target, body, manager=manager, force=force, uid=uid, resource_version=resource_version, dry_run=dry_run
+        make = partial(
+            requests.apply,
+            body=body,
+            manager=manager,
+            force=force,
+            uid=uid,
+            resource_version=resource_version,
+            dry_run=dry_run,
         )
-        return self._object(await self._send(request), gvk, target)
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def json_patch(
         self,
@@ -213,9 +229,8 @@ class MemberCluster:
         dry_run: bool = False,
     ) -> LiveObject:
         """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
-        target = await self._target(gvk, namespace, name)
-        request = requests.json_patch(target, operations, manager=manager, dry_run=dry_run)
-        return self._object(await self._send(request), gvk, target)
+        make = partial(requests.json_patch, operations=operations, manager=manager, dry_run=dry_run)
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
 
     async def delete(
         self,
@@ -233,14 +248,18 @@ class MemberCluster:
         WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
         """
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
-        target = await self._target(gvk, namespace, name)
-        request = requests.delete(
-            target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
-        )
-        sent = await self._send(request)
-        with reading(self.name, gvk.kind):
-            answer = json_object(self.name, sent.body, gvk.kind)
-            return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
+
+        async def asked(served: ServedKind) -> LiveObject | None:
+            target = self._named(served, namespace, name)
+            request = requests.delete(
+                target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
+            )
+            sent = await self._send(request)
+            with reading(self.name, gvk.kind):
+                answer = json_object(self.name, sent.body, gvk.kind)
+                return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
+
+        return await self._kinds.where_served(gvk, asked)
 
     async def watch(
         self,
@@ -256,7 +275,7 @@ class MemberCluster:
         Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again. Use it inside
         `contextlib.aclosing`, so that leaving it early ends the request.
         """
-        served = await self._served(gvk)
+        served = await self._discovery.served(gvk)
         request = requests.watch(
             served.resource,
             ListQuery(namespace=namespace, label_selector=label_selector),
@@ -265,7 +284,7 @@ class MemberCluster:
             seconds=requests.WATCH_SECONDS,
         )
         cutter = LineCutter(self.name)
-        async with self._transport.stream(request, self._user_agent()) as stream:
+        async with self._kinds.about(gvk), self._transport.stream(request, self._user_agent()) as stream:
             async for chunk in stream.iter_any():
                 for line in cutter.feed(chunk):
                     with reading(self.name, "watch event"):
@@ -274,18 +293,19 @@ class MemberCluster:
 
     async def table(self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = "") -> Table:
         """What `kubectl get` prints of the kind; one object when a name is given, else ObjectNotFound."""
-        if name:
-            path = self._named(kind, namespace, name).path
-            answer = await self._send(Request(method="GET", path=path, accept=requests.TABLE))
-            with reading(self.name, "Table"):
-                return table(self.name, answer.body)
-        query = ListQuery(namespace=namespace, label_selector=label_selector)
-        pages = await self._pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
+        async with self._kinds.about(kind.gvk):
+            if name:
+                target = self._named(kind, namespace, name)
+                answer = await self._send(replace(requests.get(target), accept=requests.TABLE))
+                with reading(self.name, "Table"):
+                    return table(self.name, answer.body)
+            query = ListQuery(namespace=namespace, label_selector=label_selector)
+            pages = await self._lists.pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
     async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
         """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
-        served = await self._served(gvk)
+        served = await self._discovery.served(gvk)
         return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
 
     async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
@@ -298,60 +318,31 @@ class MemberCluster:
 
     async def nodes(self) -> tuple[NodeObject, ...]:
         """All nodes, with what capacity needs."""
-        pages = await self._pages(_NODES, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes"))
+        async with self._kinds.about(_NODE):
+            as_nodes = partial(struct, self.name, shape=NodeList, what="list of Nodes")
+            pages = await self._lists.pages(_NODES, ListQuery(), as_nodes)
         return tuple(node for page_ in pages for node in page_.items)
 
     async def pods(self, *, namespace: str = "", label_selector: str = "") -> tuple[Pod, ...]:
         """All pods that match, with what capacity and scheduling need."""
         query = ListQuery(namespace=namespace, label_selector=label_selector)
-        pages = await self._pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
+        async with self._kinds.about(_POD):
+            pages = await self._lists.pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
         return tuple(pod for page_ in pages for pod in page_.items)
 
     async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
-        served = await self._served(gvk)
         trees = self._transport.trees
 
         def parse(body: bytes) -> Page:
             return page(self.name, body, api_version, gvk.kind, trees)
 
-        with trees.reading():
-            pages = await self._pages(served.resource, query, parse, accept=accept)
-        with reading(self.name, f"list of {gvk.kind}"):
-            return listing(self.name, pages, gvk)
+        async def asked(served: ServedKind) -> Listing:
+            with trees.reading():
+                pages = await self._lists.pages(served.resource, query, parse, accept=accept)
+            with reading(self.name, f"list of {gvk.kind}"):
+                return listing(self.name, pages, gvk)
 
-    async def _pages(
-        self, resource: Resource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
-    ) -> list[_P]:
-        """Every page of one list, as of one resourceVersion.
-
-        Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
-        A page that is too large to be read is asked for again in smaller ones, which an API server that answers from
-        memory may not make.
-        """
-        pages: list[_P] = []
-        token, limit = "", requests.LIST_PAGE
-        with self._transport.lists.share() as take:
-            while len(pages) < PAGES_MAX:
-                request = requests.list_page(resource, query, limit=limit, token=token, accept=accept)
-                try:
-                    answer = await self._send(request)
-                except AnswerTooLarge:
-                    if limit == 1:
-                        raise
-                    limit, query = max(1, limit // 10), replace(query, is_cached=False)
-                    continue
-                except ListExpired:
-                    if not token:
-                        raise
-                    answer = await self._send(requests.list_page(resource, query, limit=0, accept=accept))
-                    pages.clear()
-                take(len(answer.body))
-                with reading(self.name, f"list of {resource.plural}"):
-                    pages.append(parse(answer.body))
-                token = pages[-1].token
-                if not token:
-                    return pages
-        raise BadAnswer(self.name, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
+        return await self._kinds.read(gvk, asked)
 
     async def _send(self, request: Request) -> Answer:
         if request.purpose is requests.Purpose.READ:
@@ -366,6 +357,11 @@ class MemberCluster:
         reach(f"after a write to a member: {request.purpose} {request.kind}")
         return answer
 
+    async def _one(self, namespace: str, name: str, make: Callable[[Target], Request], kind: ServedKind) -> LiveObject:
+        """The object that the API server answers with to a request about it."""
+        target = self._named(kind, namespace, name)
+        return self._object(await self._send(make(target)), kind.gvk, target)
+
     def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
         """The object that was asked for, and no other one."""
         with reading(self.name, gvk.kind):
@@ -377,12 +373,6 @@ class MemberCluster:
     def _read(self, answer: Answer, shape: type[_S], what: str) -> _S:
         with reading(self.name, what):
             return struct(self.name, answer.body, shape, what)
-
-    async def _served(self, gvk: GVK) -> ServedKind:
-        return await self._discovery.served(gvk)
-
-    async def _target(self, gvk: GVK, namespace: str, name: str) -> Target:
-        return self._named(await self._served(gvk), namespace, name)
 
     def _named(self, kind: ServedKind, namespace: str, name: str) -> Target:
         """The target, whose namespace and name come from files of strangers and end up in a path."""

@@ -74,6 +74,8 @@ _LEVEL_WITH_VERB: Mapping[str, str] = {
 }
 """The level of `doctor --rbac` whose role has the verb."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
+_ABOUT_A_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""A read sends none: what is answered with these is no word on an object."""
 _PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
     400: InvalidObject,
     401: CredentialsRejected,
@@ -144,6 +146,8 @@ def _class_of(
         if _WEBHOOK_FAILED.match(str(answer.get("message") or "")):
             return AdmissionFailed
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return BadAnswer
+    if request.purpose is Purpose.READ and status in _ABOUT_A_BODY:
         return BadAnswer
     return _PLAIN_BY_STATUS.get(status, MemberClusterError)
 

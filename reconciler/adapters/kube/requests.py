@@ -46,7 +46,10 @@ class Purpose(StrEnum):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One request. `path` is percent-encoded and begins with a slash; `kind` is of the object it is about."""
+    """One request. `path` is percent-encoded and begins with a slash; `kind` is of the object it is about.
+
+    `part`: what of the cluster it is about and may fail by itself, such as the path of a kind; empty: the cluster.
+    """
 
     method: str
     path: str
@@ -56,6 +59,7 @@ class Request(Struct, frozen=True, kw_only=True):
     accept: str = JSON
     purpose: Purpose = Purpose.READ
     kind: str = ""
+    part: str = ""
     deadline_s: float = READ_DEADLINE_S
     if_none_match: str = ""
     is_anew: bool = False
@@ -121,9 +125,9 @@ def is_path_segment(name: str) -> bool:
     return bool(name) and name not in (".", "..") and "/" not in name and "%" not in name
 
 
-def read(path: str, **query: str) -> Request:
+def read(path: str, *, part: str = "", **query: str) -> Request:
     """A plain GET."""
-    return Request(method="GET", path=path, query=query)
+    return Request(method="GET", path=path, part=part, query=query)
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -141,7 +145,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def get(target: Target) -> Request:
     """Read one object."""
-    return Request(method="GET", path=target.path, kind=target.resource.kind)
+    return Request(method="GET", path=target.path, kind=target.resource.kind, part=target.resource.path())
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
@@ -177,6 +181,7 @@ def list_page(resource: Resource, query: ListQuery, *, limit: int, token: str = 
         query=parameters,
         accept=accept,
         kind=resource.kind,
+        part=resource.path(),
         deadline_s=LIST_DEADLINE_S,
     )
 
@@ -192,6 +197,7 @@ def watch(resource: Resource, query: ListQuery, *, resource_version: str, metada
         query=parameters,
         accept=METADATA if metadata_only else JSON,
         kind=resource.kind,
+        part=resource.path(),
     )
 
 
@@ -237,6 +243,7 @@ def delete(target: Target, *, uid: str, resource_version: str, propagation: str,
         content_type=JSON,
         purpose=Purpose.DELETE,
         kind=target.resource.kind,
+        part=target.resource.path(),
         deadline_s=WRITE_DEADLINE_S,
     )
 
@@ -269,5 +276,6 @@ def _write(target: Target, body: Json, parameters: Mapping[str, str], purpose: P
         content_type=JSON_PATCH if purpose is Purpose.PATCH else APPLY_PATCH,
         purpose=purpose,
         kind=target.resource.kind,
+        part=target.resource.path(),
         deadline_s=WRITE_DEADLINE_S,
     )

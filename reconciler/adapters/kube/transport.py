@@ -20,7 +20,7 @@ from http import HTTPStatus
 from msgspec import Struct, field
 
 from reconciler.adapters.clock import Clock, epoch_s, rfc3339
-from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
+from reconciler.adapters.kube.bounds.breaker import Breakers, BreakerSettings
 from reconciler.adapters.kube.bounds.budget import Budget, SumBudget
 from reconciler.adapters.kube.bounds.shared_contexts import SharedContexts
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
@@ -118,8 +118,8 @@ class Transport:
     def __init__(self, config: MemberConfig, shared: Shared) -> None:
         """Nothing is connected before the first request."""
         self.name = config.name
-        self.reading = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
-        self.writing = Breaker(shared.clock.monotonic_s, shared.settings.breaker)
+        self.reading = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
+        self.writing = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
         self._config = config
         self._shared = shared
         self._settings = shared.settings
@@ -127,7 +127,7 @@ class Transport:
         self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
         self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
         self._large = asyncio.Lock()
-        self._left_alone: tuple[float, str] | None = None
+        self._left_alone: dict[str, tuple[float, str]] = {}
         """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it."""
         self.answers = 0
         """Parts of answers that have come in, but for those of watches."""
@@ -201,7 +201,7 @@ class Transport:
             asked_s = error.retry_after_s if error.retry_after_s is not None else self._settings.back_off_s * 2**attempt
             return asked_s * (1 + jitter / 2) if asked_s <= self._settings.retry_after_max_s else None
         is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not isinstance(error, AnswerTooLarge)
-        is_lost = is_lost and not self._breaker(request).is_open
+        is_lost = is_lost and not self._breakers(request).is_open(request.part)
         if not (is_lost and request.may_repeat and attempt == 1):
             return None
         return self._settings.back_off_s * (0.5 + jitter)
@@ -217,14 +217,11 @@ class Transport:
     @asynccontextmanager
     async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[Response]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
-        self._refuse_while_left_alone()
-        # A cluster whose writes hang behind a dead webhook answers every read: each has a breaker of its own.
-        breaker = self._breaker(request)
-        wait_s = breaker.wait_s() if not request.is_anew else 0.0
-        if wait_s:
-            left_alone = "it is left alone" if breaker is self.reading else "nothing is written to it"
-            raise _never_sent(ClusterUnreachable(self.name, f"{breaker.why}; {left_alone} for {wait_s:.0f} s"))
-        is_answered, is_watch = False, "watch" in request.query
+        # A cluster whose writes hang behind a dead webhook answers every read: each has breakers of its own.
+        breakers, part = self._breakers(request), request.part
+        self._refuse_while_left_alone(request, breakers)
+        is_reached = is_answered = False
+        is_watch = "watch" in request.query
         try:
             headers = await self._headers(request, user_agent)
             async with (
@@ -233,13 +230,13 @@ class Transport:
                 self._open(request, headers) as response,
             ):
                 told(response.status)
-                is_answered = response.status not in _GATEWAY_FAILURES
+                is_reached, is_answered = True, response.status not in _GATEWAY_FAILURES
                 if is_answered:
-                    breaker.succeeded()
+                    breakers.succeeded(part)
                 if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
                     body = await self._read(response)
                     asked_s = _retry_after_s(response, self._shared.clock)
-                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s))
+                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s), part)
                 if is_watch:
                     deadline.reschedule(None)
                 try:
@@ -253,19 +250,19 @@ class Transport:
                 self._credentials.distrust()
             if seen.is_timeout and is_watch and is_answered:
                 return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
-            fault = self._fault(seen, deadline_s, breaker, is_answered=is_answered)
+            fault = self._fault(seen, deadline_s, request, is_answered=is_answered)
             raise (fault if seen.is_sent else _never_sent(fault)) from error
         except MemberClusterError as error:
             if not is_answered:
-                self._failed(error.message, breaker)
+                (breakers.failed if is_reached else breakers.lost)(part, error.message)
             raise
         except asyncio.CancelledError:
             if not is_answered:
-                breaker.abandoned()
+                breakers.abandoned(part)
             raise
 
-    def _remembered(self, error: MemberClusterError) -> MemberClusterError:
-        """The error; a cluster that asks for a long pause is left alone for as long, by every request."""
+    def _remembered(self, error: MemberClusterError, part: str) -> MemberClusterError:
+        """The error; a cluster, or a part of it, that asks for a long pause is left alone for as long."""
         asked_s = error.retry_after_s or 0.0
         if isinstance(error, Throttled) and asked_s > self._settings.retry_after_max_s:
             pause_s = min(asked_s, self._settings.left_alone_max_s)
@@ -273,42 +270,50 @@ class Transport:
             until = rfc3339(epoch_s(clock.now()) + pause_s)
             asked = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
             why = f"{error.message}; {asked}"
-            self._left_alone = clock.monotonic_s() + pause_s, why
+            self._left_alone[part] = clock.monotonic_s() + pause_s, why
             return Throttled(self.name, why, status=error.status, retry_after_s=asked_s)
         return error
 
-    def _refuse_while_left_alone(self) -> None:
-        """Send nothing to a cluster that asked for it. The words stay the same, so that they are told once."""
-        if self._left_alone is None:
-            return
-        until_s, why = self._left_alone
-        left_s = until_s - self._shared.clock.monotonic_s()
-        if left_s > 0:
-            raise Throttled(self.name, why, retry_after_s=left_s)
-        self._left_alone = None
+    def _refuse_while_left_alone(self, request: Request, breakers: Breakers) -> None:
+        """Send nothing to a cluster, or about a part of it, that asked for it or does not answer.
 
-    def _breaker(self, request: Request) -> Breaker:
+        The words of what it asked for stay the same, so that they are told once.
+        """
+        for part in {"", request.part} & self._left_alone.keys():
+            until_s, why = self._left_alone[part]
+            left_s = until_s - self._shared.clock.monotonic_s()
+            if left_s > 0:
+                raise Throttled(self.name, why, retry_after_s=left_s)
+            del self._left_alone[part]
+        wait_s = breakers.wait_s(request.part) if not request.is_anew else 0.0
+        if wait_s:
+            left_alone = "it is left alone" if breakers is self.reading else "nothing is written to it"
+            why = f"{breakers.why(request.part)}; {left_alone} for {wait_s:.0f} s"
+            raise _never_sent(ClusterUnreachable(self.name, why))
+
+    def _breakers(self, request: Request) -> Breakers:
         return self.reading if request.purpose is Purpose.READ else self.writing
 
     def _fault(
-        self, seen: SessionFault, deadline_s: float, breaker: Breaker, *, is_answered: bool
+        self, seen: SessionFault, deadline_s: float, request: Request, *, is_answered: bool
     ) -> MemberClusterError:
-        """What a fault of the network means, counted by the breaker when the cluster gave no sign of life."""
+        """What a fault of the network means, counted by the breakers when there was no sign of life."""
+        breakers, part = self._breakers(request), request.part
         if seen.is_timeout:
-            return self._failed(f"no answer within {deadline_s:g} s", breaker)
+            why = f"no answer within {deadline_s:g} s"
+            breakers.failed(part, why)
+            return ClusterUnreachable(self.name, why)
         if seen.errno in _NO_DESCRIPTORS:
             # That is our own want: the cluster had no chance to answer.
-            breaker.abandoned()
+            breakers.abandoned(part)
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
         if seen.is_cut_off:
             return BadAnswer(self.name, f"the answer was cut off: {clean(str(seen))}")
         message = clean(str(seen))
-        return ClusterUnreachable(self.name, message) if is_answered else self._failed(message, breaker)
-
-    def _failed(self, message: str, breaker: Breaker) -> ClusterUnreachable:
-        breaker.failed(clean(message))
-        return ClusterUnreachable(self.name, breaker.why)
+        if not is_answered:
+            breakers.lost(part, message)
+        return ClusterUnreachable(self.name, message)
 
     async def _headers(self, request: Request, user_agent: str) -> Headers:
         headers = [*await self._credentials.headers(), ("User-Agent", user_agent), ("Accept", request.accept)]

@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.kinds.faults import unlisted
 from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.model import (
     PodRequests,
@@ -27,15 +28,16 @@ from reconciler.adapters.observe.model import (
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners, pod_signs
 from reconciler.containment import fault_fields
-from reconciler.errors import Forbidden, KindNotServed, ObjectNotFound
+from reconciler.errors import Forbidden, KindFault, KindNotServed, ObjectNotFound
 from reconciler.interpreters.registry import Registry
-from reconciler.model.observation import ClusterObservation, LiveObject, Quota, Workload
+from reconciler.model.observation import ClusterObservation, Listed, LiveObject, Quota, Unlisted, Workload
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 log = logging.getLogger("reconciler")
 
 _T = TypeVar("_T")
 
+NODE, POD = GVK("", "v1", "Node"), GVK("", "v1", "Pod")
 REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
 RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
 
@@ -52,19 +54,19 @@ async def observe(
     """What the cluster has room for, and how the wanted workloads run there; those that are not there are left out.
 
     `known` are objects that have just been read and need not be read again; `previous` is the last observation, which
-    says since when a workload is unhealthy. Where nodes or pods may not be read, `nodes` is None: free capacity is
-    unknown; `denied` says which right is missing. Raises MemberClusterError when the cluster cannot be read at all.
+    says since when a workload is unhealthy. Where nodes or pods cannot be read, `nodes` is None: free capacity is
+    unknown; `unlisted` says why, as of every other kind. Raises MemberClusterError when the cluster cannot be read.
     """
-    denied: set[str] = set()
+    failed: set[Unlisted] = set()
     discovery, nodes, pods, quotas, objects = await asyncio.gather(
         member.discover(refresh=True),
-        _allowed(member.nodes(), "free capacity is not known", denied),
-        _allowed(member.pods(), "free capacity is not known", denied),
-        _quotas(member, denied),
-        _objects(member, tuple(wanted), known or {}),
+        _answered(NODE, member.nodes(), "free capacity is not known", failed),
+        _answered(POD, member.pods(), "free capacity is not known", failed),
+        _quotas(member, failed),
+        _objects(member, tuple(wanted), known or {}, failed),
     )
     requests = PodRequests()
-    waiting = await _unscheduled(member, pods or (), objects.values(), denied)
+    waiting = await _unscheduled(member, pods or (), objects.values(), failed)
     signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
     counts = pod_counts(pods, owners(pods)) if pods is not None else None
     held = held_room(objects.values(), pods or (), waiting, requests)
@@ -92,36 +94,40 @@ async def observe(
         )
         return replace(found, missing=counts.missing(live, interpreter)) if counts is not None else found
 
-    stale = {gvk for gvk in (previous and previous.apis) or () if gvk.api_version in discovery.stale}
     return ClusterObservation(
         name=member.name,
         observed_at=now,
-        apis=frozenset(discovery.served()) | stale,
+        apis=frozenset(discovery.served()),
+        silent=discovery.stale,
         pending_requests=pending_requests(pods or (), requests),
         quotas=quotas,
         nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
         workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
         pods=counts.made() if counts is not None else None,
-        denied=tuple(sorted(denied)),
+        unlisted=tuple(sorted(failed)),
     )
 
 
-async def _allowed(reading: Awaitable[_T], consequence: str, denied: set[str]) -> _T | None:
-    """What is read; None where it may not be, of which `denied` is told with its consequence."""
+async def _answered(gvk: GVK, reading: Awaitable[_T], consequence: str, failed: set[Unlisted]) -> _T | None:
+    """What is read; None where it cannot be, of which `failed` is told with its consequence."""
     try:
         return await reading
-    except Forbidden as error:
-        denied.add(f"{consequence}: {error.message}")
+    except KindFault as error:
+        failed.add(unlisted(Listed(gvk), error, f"{consequence}: {error.message}"))
         return None
 
 
-async def _quotas(member: MemberCluster, denied: set[str]) -> tuple[Quota, ...]:
-    listing = await _allowed(member.list_objects(RESOURCE_QUOTA), "quotas are not counted", denied)
+async def _quotas(member: MemberCluster, failed: set[Unlisted]) -> tuple[Quota, ...]:
+    reading = member.list_objects(RESOURCE_QUOTA)
+    listing = await _answered(RESOURCE_QUOTA, reading, "quotas are not counted", failed)
     return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity)) if listing else ()
 
 
 async def _objects(
-    member: MemberCluster, wanted: tuple[ResourceRef, ...], known: Mapping[Identity, LiveObject]
+    member: MemberCluster,
+    wanted: tuple[ResourceRef, ...],
+    known: Mapping[Identity, LiveObject],
+    failed: set[Unlisted],
 ) -> Mapping[Identity, LiveObject]:
     """The wanted objects that are there: one list for each kind and namespace that has some not yet known."""
     names = {ref.identity for ref in wanted}
@@ -131,7 +137,9 @@ async def _objects(
             places[ref.gvk].add(ref.namespace)
     lists = await asyncio.gather(
         *(
-            _list(member, gvk, namespace, [ref for ref in wanted if (ref.gvk, ref.namespace) == (gvk, namespace)])
+            _list(
+                member, gvk, namespace, [ref for ref in wanted if (ref.gvk, ref.namespace) == (gvk, namespace)], failed
+            )
             for gvk, found in sorted(places.items())
             for namespace in sorted(found)
         )
@@ -141,7 +149,7 @@ async def _objects(
 
 
 async def _list(
-    member: MemberCluster, gvk: GVK, namespace: str, wanted: Iterable[ResourceRef]
+    member: MemberCluster, gvk: GVK, namespace: str, wanted: Iterable[ResourceRef], failed: set[Unlisted]
 ) -> tuple[LiveObject, ...]:
     """What is there of a kind; where it may not be listed, what is wanted of it, by name."""
     try:
@@ -151,17 +159,21 @@ async def _list(
     except Forbidden:
         found = await asyncio.gather(*(_get(member, ref) for ref in wanted))
         return tuple(live for live in found if live is not None)
+    except KindFault as error:
+        why = f"how what is there of it runs is not known: {error.message}"
+        failed.add(unlisted(Listed(gvk, namespace), error, why))
+        return ()
 
 
 async def _get(member: MemberCluster, ref: ResourceRef) -> LiveObject | None:
     try:
         return await member.get(ref.gvk, ref.namespace, ref.name)
-    except ObjectNotFound:
+    except (ObjectNotFound, KindFault):
         return None
 
 
 async def _unscheduled(
-    member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject], denied: set[str]
+    member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject], failed: set[Unlisted]
 ) -> Unscheduled:
     """Unschedulable pods by controller; ReplicaSets are read only where a wanted Deployment may own such pods."""
     found = Unscheduled(by_owner=unscheduled(pods))
@@ -169,7 +181,10 @@ async def _unscheduled(
     namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
     consequence = "what of a Deployment is unschedulable is not counted"
     listings = await asyncio.gather(
-        *(_allowed(member.list_metadata(REPLICA_SET, namespace=name), consequence, denied) for name in namespaces)
+        *(
+            _answered(REPLICA_SET, member.list_metadata(REPLICA_SET, namespace=name), consequence, failed)
+            for name in namespaces
+        )
     )
     replica_sets = [live for listing in listings if listing is not None for live in listing.objects]
     return replace(

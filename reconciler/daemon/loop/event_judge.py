@@ -59,7 +59,7 @@ class EventJudge:
         self._unfinished = memory.unfinished
         self._lanes = memory.lanes
         self._healths = memory.healths
-        self._denials = memory.denials
+        self._kind_faults = memory.kind_faults
         self._restores = memory.restores
         self._passed: set[Identity] | None = None
 
@@ -71,6 +71,7 @@ class EventJudge:
             as_of=self._restores.listed,
             listed=self.listed,
             event=self.seen,
+            unlisted=self.unlisted,
             trouble=self.trouble,
             ended_early=self._parts.vitals.watch_ended_early,
         )
@@ -104,7 +105,8 @@ class EventJudge:
         self._beliefs.list_begins(cluster, gvk.group_kind)
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
-        """A complete list of a kind: what contradicts our beliefs is looked at."""
+        """A complete list of a kind: what contradicts our beliefs is looked at, and all where it was at fault."""
+        self._note_answer(cluster, gvk)
         self._agenda().mark_in(cluster, self._doubtful(cluster, gvk, objects))
 
     def _doubtful(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> set[Identity]:
@@ -217,6 +219,16 @@ class EventJudge:
         log.warning("a cluster went back to an earlier state; it is looked at anew",
                     extra={"event": "ClusterWentBack", "cluster": cluster, "why": data["why"]})  # fmt: skip
 
+    def _note_answer(self, cluster: str, gvk: GVK) -> None:
+        """A kind that could not be listed has been: its cluster is looked at as a whole."""
+        if self._kind_faults.heard(cluster, gvk):
+            self.doubted(cluster)
+
+    def unlisted(self, cluster: str, gvk: GVK) -> None:
+        """A kind could not be listed in a cluster that answers: a round tells of it, unless that is known."""
+        if not self._kind_faults.is_known(cluster, gvk):
+            self.doubted(cluster)
+
     # Where clusters are polled
 
     def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
@@ -233,16 +245,19 @@ class EventJudge:
             return True
         return not await self._parts.holder.held_by([member], state.fleet.settings.name)
 
-    def is_served_as_known(self, cluster: str, served: Collection[GVK]) -> bool:
-        """Whether a cluster serves what it did; placement asks for that."""
+    def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
+        """Whether a cluster serves what it did; placement asks for that. `silent`: as of a ClusterObservation."""
         observed = self._state().observations.clusters.get(cluster)
-        return observed is None or observed.apis is None or observed.apis == frozenset(served)
+        if observed is None or observed.apis is None:
+            return True
+        return (observed.apis, observed.silent) == (frozenset(served), frozenset(silent))
 
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> frozenset[Identity]:
         """A complete list of a kind. What is to be read in full: it is there in a version that nobody has seen.
 
         What is missing is on the agenda, and the whole cluster for what carries our mark and was never applied there.
         """
+        self._note_answer(cluster, gvk)
         doubtful = self._doubtful(cluster, gvk, objects)
         there = {live.identity: live for live in objects if live.identity in doubtful}
         self._agenda().mark_in(cluster, doubtful - there.keys())
@@ -252,11 +267,6 @@ class EventJudge:
         if any(live.uid not in before for identity, live in there.items() if identity not in known):
             self.doubted(cluster)
         return frozenset(there.keys() & known)
-
-    def denied(self, cluster: str, gvk: GVK) -> None:
-        """A list was refused for want of a right: a round tells of it, unless that is known."""
-        if not self._denials.is_known(cluster, gvk):
-            self.doubted(cluster)
 
     def missed(self, cluster: str, identity: Identity) -> None:
         """It was read by name, and is not there: a round has to look."""

@@ -34,6 +34,7 @@ from reconciler.daemon.loop.store_follower import (
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon.observing.observation_news import causes
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
@@ -82,7 +83,7 @@ class ControlLoop:
         self._agenda, self._stop = Agenda(), asyncio.Event()
         memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
-        self._away, self._denials = memory.away, memory.denials
+        self._away, self._kind_faults = memory.away, memory.kind_faults
         self._restores = memory.restores
         self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK))
         self._ailments = Ailments(memory.healths, parts.interpreters)
@@ -171,7 +172,7 @@ class ControlLoop:
         return [
             self._watch_store(),
             self._watch_absent(),
-            self._denials.watch(lambda: self._state.members, lambda: self._state.selector, clock, self._judge.doubted),
+            self._kind_faults.watch(lambda: self._state, self._begin_anew, clock),
             self._ailments.watch(lambda: self._state.reachable, clock),
             self._restores.watch(lambda: self._state.identified, clock, self._judge.restored),
             self._polls.run(),
@@ -201,9 +202,12 @@ class ControlLoop:
                 self._agenda.mark_reconnect()  # What a cluster refuses may have been renewed.
             back = await self._away.came_back(state.members, state.known.cluster_uids, clock.monotonic_s())
             for name in back:
-                # A watch may hang at a connection from before, or pause for long: it begins anew with what is read.
-                self._keeper.drop(name)
-                self._agenda.mark_cluster(name)
+                self._begin_anew(name)
+
+    def _begin_anew(self, cluster: str) -> None:
+        """A cluster, or a kind of it, answers again: read all of it, with new watches, since old ones may hang."""
+        self._keeper.drop(cluster)
+        self._agenda.mark_cluster(cluster)
 
     async def _wait(self) -> None:
         """Until there is something to do, or a timer is due."""
@@ -287,8 +291,8 @@ class ControlLoop:
         before, rollouts = self._state.observations.clusters, self._state.rollouts
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
         for name, seen in self._state.observations.clusters.items():
-            if name in before and seen.denied != before[name].denied:
-                # A right was given, or taken: what is told of the cluster is another thing now.
+            if name in before and causes(seen) != causes(before[name]):
+                # A kind can be listed again, or no longer: what is told of the cluster is another thing now.
                 agenda.clusters.add(name)
         if agenda.clusters and not self._state.known.has_history and not self._state.is_anybody_away:
             # Deletions wait for one round over everything, in which nobody is away: this can be it.
@@ -330,7 +334,7 @@ class ControlLoop:
         if needs_other_members(before, fleet):
             own = self._parts.reach.own(fleet)
             self._away.keep(own)
-            self._denials.keep(own)
+            self._kind_faults.keep(own)
         if concerns_everything(before, fleet):
             agenda.mark_everything()
         else:
@@ -349,6 +353,7 @@ class ControlLoop:
         progress()
         read = self._late.read if scope is not None else self._late.read_all
         extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
+        extent = replace(extent, at_fault=self._kind_faults.at_fault())
         extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
         world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)

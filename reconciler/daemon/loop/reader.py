@@ -28,7 +28,6 @@ from reconciler.daemon.observing.reach import LOOK_S
 from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
-from reconciler.daemon.pace.denials import ASKED_EVERY_S
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.vitals.logs import Transitions
@@ -37,7 +36,7 @@ from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import DriftMode, Fleet
 from reconciler.model.ledger import Intent
-from reconciler.model.observation import Observations
+from reconciler.model.observation import Observations, UnlistedCause
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
@@ -50,7 +49,9 @@ _UNANSWERED_S = 2.0
 """How often it is tried to look at an object that was written without an answer."""
 _AS_BEFORE: Final = "the last ones stay in force"
 _CAPACITY_S = 15.0
-"""How often nodes and pods are read again while free capacity decides anything."""
+"""How often nodes and pods are read again while free capacity decides anything, or one of them gives no answer."""
+_RIGHTS_S = 60.0
+"""How often they are asked for where a right is missing."""
 
 
 class Differing(Struct, frozen=True, kw_only=True):
@@ -67,6 +68,7 @@ class Reader:
         """Everything is due at once. What lanes write is not looked into before its answers are in."""
         self._parts = parts
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
+        self._kind_faults = memory.kind_faults
         self._tables = DecisionTables()
         self._decided: Decision | None = None
         self._decided_under: frozenset[Constraint] = frozenset()
@@ -198,7 +200,9 @@ class Reader:
         return [intent for intent in state.known.unanswered if self._is_lost(intent)]
 
     def _is_lost(self, intent: Intent) -> bool:
-        return not self._lanes.is_under_way(intent.cluster, intent.identity)
+        """Whether nobody waits for the answer, and its object can be looked at."""
+        is_at_fault = self._kind_faults.is_at_fault(intent.cluster, intent.gvk)
+        return not (is_at_fault or self._lanes.is_under_way(intent.cluster, intent.identity))
 
     async def _recover(
         self, state: State, fleet: Fleet
@@ -288,6 +292,7 @@ class Reader:
         if names is not None:
             others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
             seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
+        self._kind_faults.observed(seen.clusters)
         reach = self._parts.reach
         seen, is_other = reach.seen_with_given(seen, fleet), self._has_other_given
         self._has_other_given = False
@@ -295,8 +300,9 @@ class Reader:
         state = replace(state, observations=seen, decision=decision)
         state = self._ticks.with_times(state) if reach.is_whole else state
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
-        is_denied = any(cluster.denied for cluster in seen.clusters.values())
-        pause_s = _CAPACITY_S if has_capacity else ASKED_EVERY_S if is_denied else float("inf")
+        causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
+        is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
+        pause_s = _CAPACITY_S if is_soon else _RIGHTS_S if causes else float("inf")
         due_s = self._parts.clock.monotonic_s() + pause_s
         # A cluster that is observed by itself does not put off all the others.
         self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)

@@ -66,7 +66,7 @@ class Recorder:
         events = [event for _, event in reversed(told)]
         self._fights.remember(events, parts.clock.now(), parts.clock.monotonic_s())
         self._unfinished = memory.unfinished
-        self._away, self._denials = memory.away, memory.denials
+        self._away, self._kind_faults = memory.away, memory.kind_faults
         self._lanes = memory.lanes
         self._restores = memory.restores
         self._told = Told(parts.journal)
@@ -97,8 +97,8 @@ class Recorder:
         placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
         remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
-        self._denials.take_in(world.members)
-        picture = merged(state.picture, planned, results, world.only, world.members, self._denials.problems)
+        agenda.mark_cluster(*self._kind_faults.take_in(world.members))
+        picture = merged(state.picture, planned, results, world.only, world.members, self._kind_faults.problems)
         known_timers = parts.journal.timers()
         # What a broken file freezes waits on, though no plan speaks of it.
         timers = waiting_times(picture.plan.changes, known_timers, reading.now, world.only)
@@ -242,6 +242,7 @@ class Recorder:
             closed=state.observations.closed,
             last_contact=dict(self._contacts),
             elsewhere=parts.reach.elsewhere(picture.decision.fleet),
+            unlisted=self._kind_faults.shown,
         )
         fleet_state = self._states.update(facts, only)
         shown = Picture(

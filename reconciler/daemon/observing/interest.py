@@ -48,12 +48,19 @@ def interest_in(decision: Decision, ledger: Ledger, scope: Scope | None) -> dict
             named = {ref.identity for ref in refs}
             # A list can lack items without saying so: what is missing from it is read by name.
             left = {ResourceRef(row.gvk, i.namespace, i.name) for i, row in rows.items() if i not in named}
-            interest[name] = Interest(kinds=frozenset(kinds | applied), wanted=frozenset(refs | left))
+            interest[name] = Interest(
+                kinds=frozenset(kinds | applied),
+                wanted=frozenset(refs | left),
+                applied=frozenset(applied),
+                is_whole=True,
+            )
             continue
         asked = scope.asked_in(name)
         left = {ResourceRef(rows[i].gvk, i.namespace, i.name) for i in asked if i in rows}
         if refs or left:
-            interest[name] = Interest(wanted=frozenset(refs | left), complete=frozenset(i[:2] for i in asked))
+            applied = {rows[i].gvk for i in asked if i in rows}
+            complete = frozenset(i[:2] for i in asked)
+            interest[name] = Interest(wanted=frozenset(refs | left), complete=complete, applied=frozenset(applied))
     return interest
 
 

@@ -216,6 +216,7 @@ def _joined(known: Member | None, more: Member) -> Member:
         unread={**known.unread, **more.unread},
         autoscaled=known.autoscaled | more.autoscaled,
         listed=known.listed | more.listed,
-        denied=tuple(sorted({*known.denied, *more.denied})),
+        unlisted=tuple(sorted({*known.unlisted, *more.unlisted})),
+        is_whole=known.is_whole or more.is_whole,
         told={**known.told, **more.told},
     )

@@ -6,7 +6,7 @@ Source: design#autoscaled-replicas: in the store for that cluster, or seen live.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -14,11 +14,12 @@ from msgspec import Struct
 from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
-from reconciler.errors import Forbidden, KindNotServed
+from reconciler.adapters.kube.kinds.faults import unlisted
+from reconciler.errors import KindFault, KindNotServed
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.interpreters.replicas import REPLICAS
-from reconciler.model.observation import Denied, Listed, LiveObject
+from reconciler.model.observation import Listed, LiveObject, Unlisted
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.ownership import entries_of
 
@@ -32,20 +33,25 @@ _NAMESPACES_MAX: Final = 4
 class Autoscaled(Struct, frozen=True, kw_only=True):
     """`targets`: what an autoscaler of the cluster scales. `listed`: where autoscalers were asked for.
 
-    `denied`: what could not be listed for want of a right.
+    `unlisted`: what could not be listed, each with the reason.
     """
 
     targets: frozenset[Identity] = frozenset()
     listed: frozenset[Listed] = frozenset()
-    denied: frozenset[Denied] = frozenset()
+    unlisted: frozenset[Unlisted] = frozenset()
 
 
 async def autoscaled(
-    member: MemberCluster, discovery: Discovery, objects: Mapping[Identity, LiveObject], interpreters: Registry
+    member: MemberCluster,
+    discovery: Discovery,
+    objects: Mapping[Identity, LiveObject],
+    interpreters: Registry,
+    at_fault: Collection[GVK] = (),
 ) -> Autoscaled:
     """Those of the objects that an autoscaler of the cluster scales.
 
-    Where autoscalers may not be listed, what one of them has scaled before counts as scaled still.
+    Where autoscalers cannot be listed, what one of them has scaled before counts as scaled still. `at_fault`: kinds
+    that give no answer, and are not asked.
     """
     candidates = {identity for identity, live in objects.items() if _may_be_scaled(live, interpreters)}
     if not candidates:
@@ -54,16 +60,18 @@ async def autoscaled(
     namespaces = {identity.namespace for identity in candidates}
     places = sorted(namespaces) if len(namespaces) <= _NAMESPACES_MAX else [""]
     targets: set[Identity] = set()
-    denied: set[Denied] = set()
+    failed: set[Unlisted] = set()
 
     async def one(gvk: GVK, namespace: str) -> bool:
+        if gvk in at_fault:
+            return False
         try:
             listing = await member.list_objects(gvk, namespace=namespace)
         except KindNotServed:
             return False
-        except Forbidden as error:
+        except KindFault as error:
             why = f"what a {gvk.kind} of others scales is not known: {error.message}"
-            denied.add(Denied(Listed(gvk, namespace), why))
+            failed.add(unlisted(Listed(gvk, namespace), error, why))
             return False
         targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
         return not listing.unread
@@ -72,7 +80,7 @@ async def autoscaled(
     if not all(were_read):
         targets |= {identity for identity in candidates if _was_autoscaled(objects[identity])}
     listed = frozenset(Listed(gvk, namespace) for gvk in kinds for namespace in places)
-    return Autoscaled(targets=frozenset(candidates & targets), listed=listed, denied=frozenset(denied))
+    return Autoscaled(targets=frozenset(candidates & targets), listed=listed, unlisted=frozenset(failed))
 
 
 def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:

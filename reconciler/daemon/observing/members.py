@@ -13,13 +13,24 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from reconciler.adapters.kube.client import MemberCluster
+from reconciler.adapters.kube.client import PRESENCE_DEADLINE_S, MemberCluster
+from reconciler.adapters.kube.discovery import Discovery
+from reconciler.adapters.kube.kinds.faults import not_served, silent_api, unlisted
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.daemon.observing.silence import unless_silent
-from reconciler.errors import Forbidden, KindNotServed, MalformedObject, MemberClusterError, ObjectNotFound
+from reconciler.errors import (
+    ClusterUnreachable,
+    Forbidden,
+    KindFault,
+    KindNotRead,
+    KindNotServed,
+    MalformedObject,
+    MemberClusterError,
+    ObjectNotFound,
+)
 from reconciler.interpreters.registry import Registry
-from reconciler.model.observation import Denied, Listed, LiveObject, Member, NotRead, Read
+from reconciler.model.observation import Listed, LiveObject, Member, NotRead, Read, Unlisted
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.tree import dig
 from reconciler.stages.ownership import FLEET_LABEL
@@ -30,7 +41,9 @@ Reachable = Mapping[str, MemberCluster | str]
 """The clients that answered, and why the others did not."""
 
 PROMPT_S = 5.0
-"""So long all others wait for a cluster that does not answer."""
+"""So long all others wait for a cluster, or for a kind in it, that does not answer."""
+SILENCE_S = 2 * PROMPT_S + PRESENCE_DEADLINE_S
+"""So long a cluster may be silent that is asked for single objects: it is a kind of it, or the cluster itself."""
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 _LIST_SHARE = 4
@@ -40,12 +53,17 @@ _LIST_SHARE = 4
 class Interest(Struct, frozen=True, kw_only=True):
     """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up.
 
-    `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed.
+    `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed. `applied`: kinds
+    of which something was applied there. `at_fault`: kinds that gave no answer the last time, and are not asked.
     """
 
     kinds: frozenset[GVK] = frozenset()
     wanted: frozenset[ResourceRef] = frozenset()
     complete: frozenset[tuple[str, str]] = frozenset()
+    applied: frozenset[GVK] = frozenset()
+    at_fault: Mapping[GVK, Unlisted] = field(default_factory=dict)
+    is_whole: bool = False
+    """Whether the cluster is looked at as a whole."""
 
 
 def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
@@ -63,7 +81,13 @@ class _Findings(Struct):
     absent: set[Identity] = field(default_factory=set)
     kinds: set[tuple[str, str]] = field(default_factory=set)
     unread: dict[Identity, str] = field(default_factory=dict)
-    denied: set[Denied] = field(default_factory=set)
+    forbidden: set[Unlisted] = field(default_factory=set)
+    faults: dict[GVK, Unlisted] = field(default_factory=dict)
+    """Kinds of which nothing is known."""
+
+    def fail(self, gvk: GVK, error: KindFault) -> None:
+        """Note that a kind gives no answer. What was read of it before stands."""
+        self.faults.setdefault(gvk, unlisted(Listed(gvk), error, f"{error.message}; nothing of it is changed there"))
 
 
 async def read_members(
@@ -99,7 +123,7 @@ async def read_member(
     try:
         reading = _read(member, wanted, fleet_names, interpreters)
         # Lists of a large cluster may take their time; single objects may not.
-        return await (reading if wanted.kinds else unless_silent(member, reading, PROMPT_S))
+        return await (reading if wanted.kinds else unless_silent(member, reading, SILENCE_S))
     except MemberClusterError as error:
         return NotRead(name=member.name, why=error.message)
     except TimeoutError:
@@ -115,24 +139,22 @@ async def _read(
 ) -> Read:
     discovery = await member.discover()
     served = discovery.served()
-    findings = _Findings()
+    findings = _Findings(faults=dict(interest.at_fault))
     selector = f"{FLEET_LABEL} in ({','.join(name for name in fleet_names if name)})"
-    kinds = sorted(gvk for gvk in interest.kinds if gvk in served)
+    kinds = sorted(gvk for gvk in interest.kinds if gvk in served and gvk not in findings.faults)
     await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
     known = findings.objects.keys() | findings.unread.keys()
-    missing = [ref for ref in interest.wanted if ref.gvk in served and ref.identity not in known]
-    await asyncio.gather(*(_look_up(member, *group, selector, findings) for group in _grouped(missing)))
-    # A kind that is not served has no objects, unless the API server that should serve it does not answer.
-    unserved = [ref for ref in interest.wanted if ref.gvk not in served]
-    findings.absent |= {ref.identity for ref in unserved if ref.gvk.api_version not in discovery.stale}
-    findings.unread.update(
-        {
-            ref.identity: f"{ref.gvk.api_version} does not answer"
-            for ref in unserved
-            if ref.identity not in findings.absent
-        }
-    )
-    scaled = await autoscaled(member, discovery, findings.objects, interpreters)
+    missing = [ref for ref in interest.wanted if ref.identity not in known]
+    asked = [ref for ref in missing if ref.gvk in served and ref.gvk not in findings.faults]
+    groups = _grouped(ref for ref in asked if _fits(ref, served))
+    await asyncio.gather(*(_look_up(member, *group, selector, findings, interest) for group in groups))
+    # What is there in a namespace or in none cannot be there otherwise.
+    findings.absent |= {ref.identity for ref in asked if not _fits(ref, served)}
+    _take_note_of_unserved(member, discovery, interest, findings)
+    known = findings.objects.keys() | findings.absent | findings.unread.keys()
+    left = (ref for ref in missing if ref.gvk in findings.faults and ref.identity not in known)
+    findings.unread.update({ref.identity: findings.faults[ref.gvk].why for ref in left})
+    scaled = await autoscaled(member, discovery, findings.objects, interpreters, interest.at_fault)
     return Read(
         name=member.name,
         objects=findings.objects,
@@ -142,8 +164,29 @@ async def _read(
         unread=findings.unread,
         autoscaled=scaled.targets,
         listed=scaled.listed.union(map(Listed, kinds)),
-        denied=tuple(sorted(findings.denied | scaled.denied)),
+        unlisted=tuple(sorted({*findings.faults.values(), *findings.forbidden, *scaled.unlisted})),
+        silent=discovery.stale,
+        is_whole=interest.is_whole,
     )
+
+
+def _fits(ref: ResourceRef, served: Mapping[GVK, bool]) -> bool:
+    """Whether an object can be in the scope in which its kind is served."""
+    return bool(ref.namespace) == served[ref.gvk]
+
+
+def _take_note_of_unserved(
+    member: MemberCluster, discovery: Discovery, interest: Interest, findings: _Findings
+) -> None:
+    """A kind that is not served has no objects: unless it was, or the API server that should serve it is silent."""
+    served = discovery.served()
+    for gvk in sorted(interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()):
+        if gvk.api_version in discovery.stale:
+            findings.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
+        elif gvk in interest.applied:
+            findings.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
+        else:
+            findings.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}
 
 
 async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findings) -> None:
@@ -152,9 +195,10 @@ async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findi
     except Forbidden as error:
         # Without the list nothing of the kind is deleted; what is wanted is still read by name.
         why = f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}"
-        findings.denied.add(Denied(Listed(gvk), why))
+        findings.forbidden.add(unlisted(Listed(gvk), error, why))
         return
-    except KindNotServed:
+    except KindFault as error:
+        findings.fail(gvk, error)
         return
     findings.objects.update({found.identity: found for found in listing.objects})
     findings.unread.update(listing.unread)
@@ -170,6 +214,28 @@ def _grouped(missing: Iterable[ResourceRef]) -> list[tuple[GVK, str, tuple[str, 
 
 
 async def _look_up(
+    member: MemberCluster,
+    gvk: GVK,
+    namespace: str,
+    names: tuple[str, ...],
+    selector: str,
+    findings: _Findings,
+    interest: Interest,
+) -> None:
+    """Read these. A kind that gives no answer is no reason to wait for the others of its cluster."""
+    reading = _look_up_each(member, gvk, namespace, names, selector, findings)
+    try:
+        await (reading if interest.kinds else unless_silent(member, reading, PROMPT_S))
+    except TimeoutError as error:
+        fault = await member.fault_of(gvk, ClusterUnreachable(member.name, f"no answer within {PROMPT_S:g} s"))
+        if not isinstance(fault, KindFault):
+            raise fault from error
+        findings.fail(gvk, fault)
+    except KindFault as error:
+        findings.fail(gvk, error)
+
+
+async def _look_up_each(
     member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
 ) -> None:
     to_read = names
@@ -186,6 +252,7 @@ async def _left_to_read(
 
     Raises:
         Forbidden: nothing of the kind may be listed.
+        KindFault: no answer comes of the kind.
     """
     listing = await member.list_metadata(gvk, namespace=namespace)
     present = {found.identity.name for found in listing.objects} | {found.name for found in listing.unread}

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.observation import ClusterObservation, Observations, Workload
+from reconciler.model.observation import ClusterObservation, Listed, Observations, UnlistedCause, Workload
 from reconciler.model.refs import Identity
+
+
+def causes(seen: ClusterObservation) -> frozenset[tuple[Listed, UnlistedCause]]:
+    """What could not be listed for which cause; the words may differ from one time to the next."""
+    return frozenset((found.what, found.cause) for found in seen.unlisted)
 
 
 def is_news(seen: Observations, before: Observations) -> bool:

@@ -84,7 +84,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     def seen_with_given(self, seen: Observations, fleet: Fleet) -> Observations:
         """What was seen of our clusters, with what others tell: of the others, and for a part of a fleet of all.
 
-        What is denied to us in a cluster of ours is told all the same.
+        What we cannot list in a cluster of ours is told all the same.
         """
         told = self.told
         if told is None:
@@ -96,7 +96,7 @@ class Reach(Struct, frozen=True, kw_only=True):
                 clusters[name] = found
             elif not self.is_whole:
                 live = seen.clusters.get(name)
-                clusters[name] = found if live is None else replace(found, denied=live.denied)
+                clusters[name] = found if live is None else replace(found, unlisted=live.unlisted)
         chosen = {name: found for name, found in sorted(clusters.items()) if name in fleet.clusters}
         return replace(seen, clusters=chosen)
 

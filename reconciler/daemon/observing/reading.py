@@ -35,7 +35,7 @@ from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
-from reconciler.model.observation import ClusterObservation, Member, Observations
+from reconciler.model.observation import ClusterObservation, Member, Observations, Unlisted
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.model.rollouts.record import Record
@@ -169,6 +169,8 @@ class Extent(Struct, frozen=True, kw_only=True):
     at: str = ""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     """Kinds that members have described already."""
+    at_fault: Mapping[str, Mapping[GVK, Unlisted]] = field(default_factory=dict)
+    """By cluster the kinds that gave no answer the last time: rounds do not ask for them again."""
     progress: Callable[[], None] = lambda: None
     """Told after each cluster that was read."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
@@ -219,7 +221,10 @@ async def read_world(
         if name not in extent.elsewhere and (not extent.clusters or name in extent.clusters)
     }
     scope = extent.scope
-    interest = interest_in(decision, known.ledger, scope)
+    interest = {
+        name: replace(found, at_fault=extent.at_fault[name]) if name in extent.at_fault else found
+        for name, found in interest_in(decision, known.ledger, scope).items()
+    }
     asked = {name: member for name, member in chosen.items() if name in interest}
     read = await extent.read(asked, interest, names, decision.interpreters, extent.progress)
     found = read if scope is None else with_unasked(chosen, read, scope)
@@ -354,13 +359,15 @@ async def observe_members(
                     if is_wanted(identity)
                 }
                 return await observe(member, {**written, **applied}.values(), interpreters, now=now)
-            apis = frozenset((await member.discover()).served())
+            discovery = await member.discover(refresh=True)
         except MemberClusterError:
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         except Exception as error:
             told_fault(name, error)
             return ClusterObservation(name=name, reachable=False, observed_at=now)
-        return ClusterObservation(name=name, observed_at=now, apis=apis)
+        return ClusterObservation(
+            name=name, observed_at=now, apis=frozenset(discovery.served()), silent=discovery.stale
+        )
 
     seen = await asyncio.gather(*(one(name, member) for name, member in sorted(reachable.items())))
     return replace(known.observations, clusters={observation.name: observation for observation in seen})

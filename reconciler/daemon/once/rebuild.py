@@ -23,7 +23,7 @@ from reconciler.daemon.once.access import Access, open_members
 from reconciler.daemon.once.fleet_journal import check_fleet
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.remember import marked_row
-from reconciler.errors import ConfigurationError, Forbidden, KindNotServed, MemberClusterError
+from reconciler.errors import ConfigurationError, Forbidden, KindFault, MemberClusterError
 from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind
@@ -174,10 +174,11 @@ async def _rows(member: MemberCluster, fleet: Fleet, failed: dict[str, str]) -> 
             listing = await read(gvk, label_selector=f"{FLEET_LABEL} in ({names})")
             missing.extend(f"{identity}: {why}" for identity, why in listing.unread.items())
             return listing.objects
-        except KindNotServed:
-            return ()
         except Forbidden:
             missing.append(f"{gvk.kind} may not be listed")
+            return ()
+        except KindFault as error:
+            missing.append(error.message)
             return ()
 
     found = await asyncio.gather(*(listed(gvk) for gvk in kinds))

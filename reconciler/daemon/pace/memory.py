@@ -6,9 +6,9 @@ from msgspec import Struct, field
 
 from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
-from reconciler.daemon.pace.denials import Denials
 from reconciler.daemon.pace.fights import Fights
 from reconciler.daemon.pace.healths import Healths
+from reconciler.daemon.pace.kind_faults import KindFaults
 from reconciler.daemon.pace.lanes import Lanes
 from reconciler.daemon.pace.restores import Restores
 from reconciler.daemon.pace.unfinished import Unfinished
@@ -22,6 +22,6 @@ class Memory(Struct, frozen=True, kw_only=True):
     fights: Fights = field(default_factory=Fights)
     unfinished: Unfinished = field(default_factory=Unfinished)
     away: Away = field(default_factory=Away)
-    denials: Denials = field(default_factory=Denials)
+    kind_faults: KindFaults = field(default_factory=KindFaults)
     healths: Healths = field(default_factory=Healths)
     restores: Restores = field(default_factory=Restores)

@@ -17,7 +17,7 @@ from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.problem import Problem, with_problems
-from reconciler.model.refs import Identity
+from reconciler.model.refs import GVK, Identity
 from reconciler.stages.comparison import as_replacement, overall_cause
 from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside, refused_in_place
 from reconciler.stages.ownership import field_manager, replicas_path
@@ -41,11 +41,12 @@ async def dry_run(
     `was_refused`: whether a copy could not be written last. Such an update is asked for once more, since it may be one
     that is not made in place, and is left as it was told otherwise.
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
-    allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a cluster that
-    lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that may be asked.
+    allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a kind of a
+    cluster that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that
+    may be asked.
     """
     slots = asyncio.Semaphore(_IN_FLIGHT)
-    silent = {name for name in world.members if name not in members}
+    silent: set[tuple[str, GVK]] = set()
 
     async def ask(change: Change) -> tuple[Change | None, Problem | None]:
         if change.action is not Action.UPDATE or change.held:
@@ -54,14 +55,14 @@ async def dry_run(
         if not is_doubtful and not was_refused(change.cluster, change.identity):
             return change, None
         async with slots:
-            if change.cluster in silent:
+            if change.cluster not in members or (change.cluster, change.gvk) in silent:
                 return change, None
             progress()
             try:
                 async with asyncio.timeout(within_s):
                     answer = await _ask(change, members[change.cluster], world, planned)
             except TimeoutError:
-                silent.add(change.cluster)
+                silent.add((change.cluster, change.gvk))
                 return change, None
             except Exception as error:
                 told_fault(change.cluster, error, change.identity)

@@ -32,6 +32,9 @@ def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Cop
         changes=by_copy(changes),
         problems=picture.problems,
         frozen=picture.frozen,
+        unlisted={
+            name: found.unlisted for name, found in members.items() if isinstance(found, Read) and found.unlisted
+        },
     )
 
 

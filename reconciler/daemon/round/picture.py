@@ -30,12 +30,12 @@ def merged(
     results: Iterable[Result],
     only: frozenset[Identity] | None,
     members: Mapping[str, Member] = MappingProxyType({}),
-    denied: Iterable[Problem] = (),
+    unlisted: Iterable[Problem] = (),
 ) -> Round:
     """The picture after a round: its own changes that are still due, and earlier ones of what it did not evaluate.
 
-    That is what it did not look at, what was under way in a member, and what a broken file freezes. `denied`: what
-    lists of earlier rounds were refused, and none since has told.
+    That is what it did not look at, what was under way in a member, and what a broken file freezes. `unlisted`:
+    what could not be listed in earlier rounds, and none since has told.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -61,9 +61,9 @@ def merged(
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, is_evaluated)
-    # But what a list was refused is only known to rounds that list.
-    refused = denied if only is not None else ()
-    problems = with_problems(planned.plan.problems, refused, *found.values())
+    # But what cannot be listed is only known to rounds that ask for it.
+    told = unlisted if only is not None else ()
+    problems = with_problems(planned.plan.problems, told, *found.values())
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
     return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)

@@ -38,6 +38,12 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
         "ClusterUnreachable", logging.WARNING, "cluster does not answer", "%d clusters do not answer"
     ),
     EventKind.CLUSTER_BACK: _Words("ClusterRecovered", logging.INFO, "cluster answers", "%d clusters answer"),
+    EventKind.KIND_UNREAD: _Words(
+        "KindNotRead", logging.WARNING, "a kind cannot be read in a cluster", "%d kinds cannot be read in a cluster"
+    ),
+    EventKind.KIND_READ: _Words(
+        "KindRead", logging.INFO, "a kind can be read again in a cluster", "%d kinds can be read again in a cluster"
+    ),
     EventKind.OBJECT_REFUSED: _Words(
         "ObjectRefused",
         logging.WARNING,

@@ -22,6 +22,8 @@ _IN_STEP_S = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 class ClusterVitals(Struct, kw_only=True):
     """One member. `objects`: how many of ours are in each state of sync, `health`: how many fare how. Each counts once.
 
+    `kinds_unread`: kinds that cannot be read there, though it answers.
+
     `is_left`: the store has no document of it. Times: RFC 3339, empty: never.
     """
 
@@ -33,6 +35,7 @@ class ClusterVitals(Struct, kw_only=True):
     is_left: bool = False
     objects: Mapping[str, int] = field(default_factory=dict)
     health: Mapping[str, int] = field(default_factory=dict)
+    kinds_unread: int = 0
     last_success: str = ""
 
 

@@ -27,7 +27,7 @@ from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.looks import Copy, Looks
 from reconciler.daemon.watches.turns import Turns
-from reconciler.errors import ClusterUnreachable, Forbidden, KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
@@ -51,8 +51,8 @@ class PollJudge(Protocol):
         """Whether a cluster is who it was, and nobody else holds the fleet in it."""
         ...
 
-    def is_served_as_known(self, cluster: str, served: Collection[GVK]) -> bool:
-        """Whether a cluster serves what it did."""
+    def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
+        """Whether a cluster serves what it did. `silent`: group versions whose API server does not answer."""
         ...
 
     def doubted(self, cluster: str) -> None:
@@ -67,8 +67,8 @@ class PollJudge(Protocol):
         """A list is asked for."""
         ...
 
-    def denied(self, cluster: str, gvk: GVK) -> None:
-        """A list was refused for want of a right."""
+    def unlisted(self, cluster: str, gvk: GVK) -> None:
+        """A kind could not be listed."""
         ...
 
     def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
@@ -199,8 +199,7 @@ class Polls:
             return
         discovery = await member.discover(refresh=True)
         served = discovery.served()
-        # Where an extension API server does not answer, it is not known what is served.
-        if not discovery.stale and not self._judge.is_served_as_known(member.name, served):
+        if not self._judge.is_served_as_known(member.name, served, discovery.stale):
             self._judge.doubted(member.name)
         # One after the other: a list is large, and nobody waits for it.
         for gvk in sorted(gvk for gvk in kept.kinds if gvk in served):
@@ -212,14 +211,15 @@ class Polls:
         judge.asked(member.name, gvk)
         try:
             listing = await member.list_metadata(gvk, label_selector=kept.selector, is_cached=True)
-        except KindNotServed:
-            return
         except Forbidden:
             # What was applied can be read by name; of all else nothing is known, and nothing follows.
-            judge.denied(member.name, gvk)
+            judge.unlisted(member.name, gvk)
             applied = judge.applied(member.name).items()
             refs = [_ref(identity, gvk) for identity, found in applied if found == gvk]
             await asyncio.gather(*(self._read(member, ref) for ref in refs))
+            return
+        except KindFault:
+            judge.unlisted(member.name, gvk)
             return
         judge.as_of(member.name, gvk, listing.resource_version)
         unseen = judge.polled(member.name, gvk, listing.objects)
@@ -247,6 +247,8 @@ class Polls:
             listing = await kept.member.list_objects(gvk, label_selector=kept.selector)
         except Forbidden:
             return list(wanted.values())
+        except KindFault:
+            return []
         there = [live for live in listing.objects if live.identity in wanted]
         for live in there:
             self._saw(kept.member.name, live)
@@ -257,7 +259,7 @@ class Polls:
             live = await member.get(ref.gvk, ref.namespace, ref.name)
         except ObjectNotFound:
             self._judge.missed(member.name, ref.identity)
-        except (Forbidden, KindNotServed):
+        except KindFault:
             return
         else:
             self._saw(member.name, live)

@@ -20,23 +20,23 @@ from reconciler.adapters.kube.watch import Bookmark, WatchEvent
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.watches.back_off import LIVED_S, BackOff
-from reconciler.errors import Forbidden, KindNotServed, ListExpired, MemberClusterError
+from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 
 log = logging.getLogger("reconciler")
 
-_NOT_SERVED_S = 60.0
-
 
 class Listeners(Struct, frozen=True, kw_only=True):
-    """Who is told: of a complete list of names, of each event, and of a cluster that does not answer."""
+    """Who is told: of a complete list of names, of each event, and of a cluster or a kind that does not answer."""
 
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
     as_of: Callable[[str, GVK, str], None] = lambda cluster, gvk, version: None
     """Told of which version each list was."""
+    unlisted: Callable[[str, GVK], None] = lambda cluster, gvk: None
+    """Told of a kind that cannot be listed in a cluster that answers."""
     asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
     """Told before a list is asked for."""
     ended_early: Callable[[str], None] = lambda cluster: None
@@ -92,13 +92,14 @@ class Watches:
         while True:
             try:
                 version = await self._listed(member, gvk, selector)
+                if version is None:
+                    await self._clock.sleep(back_off.ended_early_s(has_failed=True))
+                    continue
                 await self._stream(member, gvk, selector, version, back_off)
-            except KindNotServed:
-                await self._clock.sleep(_NOT_SERVED_S)
             except ListExpired:
                 await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s())
             except MemberClusterError as error:
-                if not isinstance(error, Forbidden):  # It answers; what it does not tell, a resync finds.
+                if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
                     self._listeners.trouble(member.name, error)
                 pause_s = back_off.ended_early_s(has_failed=True)
                 await self._ended_early(member.name, gvk, back_off, pause_s, error.message)
@@ -109,10 +110,19 @@ class Watches:
                 pause_s = back_off.ended_early_s(has_failed=True)
                 await self._ended_early(member.name, gvk, back_off, pause_s, INTERNAL_ERROR)
 
-    async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str:
-        """The version from which on to watch. The list itself is not kept for as long as the watch lasts."""
+    async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str | None:
+        """The version from which on to watch; None: the kind gives no answer, and the cluster does.
+
+        The list itself is not kept for as long as the watch lasts.
+        """
         self._listeners.asked(member.name, gvk)
-        listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
+        try:
+            listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
+        except Forbidden:
+            raise
+        except KindFault:
+            self._listeners.unlisted(member.name, gvk)
+            return None
         self._listeners.as_of(member.name, gvk, listing.resource_version)
         self._listeners.listed(member.name, gvk, listing.objects)
         return listing.resource_version

@@ -52,6 +52,8 @@ def _handle(state: State, request: Request, permits: Permits) -> Answer:
         if (target.group, target.version) in {(r.group, r.version) for r in state.served.all()}:
             raise not_served()
         return Answer(status=404, text="404 page not found\n")
+    if target.namespace and not resource.namespaced:
+        return Answer(status=404, text="404 page not found\n")
     verb = _verb(request, target)
     if not permits(verb, resource.group, resource.plural, target.namespace):
         where = f' in the namespace "{target.namespace}"' if target.namespace else " at the cluster scope"

@@ -15,7 +15,7 @@ from reconciler.model.binding import Reason
 from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division
 from reconciler.stages.placement.affinity_groups import Group
-from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.stages.placement.divide import listed, webster, without_zeros
 from reconciler.stages.placement.room import RoomOf
 from reconciler.stages.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
@@ -111,7 +111,7 @@ def _attempt(
     members, had = candidates.members, situation.had
     attempt = _Attempt(group=group, candidates=candidates, counts={}, missing=replicas)
     if not members:
-        return replace(attempt, failure=Shortfall(code="no-cluster-fits", text="no cluster is a candidate"))
+        return replace(attempt, failure=none_fits(candidates))
     there = {member.name: had[member.name] for member in members if had.get(member.name)} if had else {}
     goes_back = situation.item.policy.fail_back and len(group.tiers) > 1
     if not goes_back and _stays(replicas, there, situation, clusters):

@@ -7,7 +7,7 @@ One point differs, design#leaves-affinity: a cluster that no longer matches leav
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import GVK
 from reconciler.stages.claims import matches_cluster
 from reconciler.stages.placement.affinity_groups import Group
-from reconciler.stages.placement.values import Said, Situation
+from reconciler.stages.placement.values import Said, Shortfall, Situation
 
 NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
 """What a cluster that cannot be reached is taken to carry. Source: design#unreachable."""
@@ -45,6 +45,12 @@ class Candidates(Struct, frozen=True, kw_only=True):
 
     members: Sequence[Candidate]
     reasons: Mapping[str, Reason] = field(default_factory=dict)
+
+
+API_NOT_SERVED: Final = "api-not-served"
+API_SILENT: Final = "api-silent"
+_TOLD_MAX: Final = 3
+"""So many clusters are named in one sentence."""
 
 
 class _Gate(NamedTuple):
@@ -116,7 +122,7 @@ class CandidateFinder:
         known = self._everywhere.get(gvk)
         if known is None:
             seen = (self._observed.get(cluster.name) for cluster in self._clusters)
-            known = self._everywhere[gvk] = all(s is None or s.apis is None or gvk in s.apis for s in seen)
+            known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in seen)
         return known
 
     def _ground(self, policy: PropagationPolicy, gvk: GVK, group: Group) -> _Ground:
@@ -191,10 +197,28 @@ def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterOb
     if taint is not None:
         text = f"carries the taint {_written(taint)}, which the policy does not tolerate"
         return _Gate(is_open=False, keeps=True, takes_more=True, rule="taint", text=text)
-    if seen is not None and seen.apis is not None and gvk not in seen.apis:
+    if seen is not None and gvk.api_version in seen.silent:
+        text = f"gets no answer from the API server of {gvk.api_version}: nothing new goes there"
+        return _Gate(is_open=False, keeps=True, takes_more=False, rule=API_SILENT, text=text)
+    if seen is not None and not _serves(seen, gvk):
         text = f"does not serve {gvk.kind} ({gvk.api_version})"
-        return _Gate(is_open=False, keeps=True, takes_more=True, rule="api-not-served", text=text)
+        return _Gate(is_open=False, keeps=True, takes_more=True, rule=API_NOT_SERVED, text=text)
     return _Gate(is_open=True, keeps=True, takes_more=True, rule="", text="")
+
+
+def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
+    """Whether a kind is served, as far as is known."""
+    return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
+
+
+def none_fits(candidates: Candidates) -> Shortfall:
+    """That no cluster is a candidate, with those in which nothing but the kind is missing."""
+    rules = (API_NOT_SERVED, API_SILENT)
+    lacking = [reason for _, reason in sorted(candidates.reasons.items()) if reason.rule in rules]
+    told = "; ".join(f"{reason.cluster} {reason.text}" for reason in lacking[:_TOLD_MAX])
+    more = f"; and {len(lacking) - _TOLD_MAX} more" if len(lacking) > _TOLD_MAX else ""
+    text = f"no cluster is a candidate: {told}{more}" if told else "no cluster is a candidate"
+    return Shortfall(code="no-cluster-fits", text=text)
 
 
 def missing_property(policy: PropagationPolicy, cluster: Cluster) -> str:

@@ -14,7 +14,7 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.policy import Division, ReplicaScheduling
 from reconciler.stages.claims import matches_cluster
 from reconciler.stages.placement.affinity_groups import Group
-from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.stages.placement.divide import divide_statically
 from reconciler.stages.placement.room import RoomOf
 from reconciler.stages.placement.spread import Selection, ranked_by_room, select, spread_applies
@@ -54,7 +54,7 @@ def place_copies(
     for group in groups:
         candidates = finder.find(situation, group)
         if not candidates.members:
-            failures.append((candidates, Shortfall(code="no-cluster-fits", text="no cluster is a candidate")))
+            failures.append((candidates, none_fits(candidates)))
             continue
         selection = _selection(situation, candidates.members, clusters, room_of)
         if selection.failure:

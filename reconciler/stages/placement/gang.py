@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Reason, TargetCluster
 from reconciler.model.demand import Component
 from reconciler.stages.placement.affinity_groups import Group
-from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates
+from reconciler.stages.placement.candidates import Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.stages.placement.divide import webster, without_zeros
 from reconciler.stages.placement.room import FleetRoom, fits_together, sets_that_fit
 from reconciler.stages.placement.values import Assignment, Shortfall, Situation, targets_of
@@ -117,7 +117,7 @@ def _nowhere(
     pods = sum(part.replicas for part in components)
     parts = " + ".join(f"{part.replicas} {part.name}".strip() for part in components)
     if not candidates.members:
-        shortfall = Shortfall(code="no-cluster-fits", text="no cluster is a candidate")
+        shortfall = none_fits(candidates)
     elif unknown:
         text = f"the free capacity of {', '.join(unknown)} is not known"
         shortfall = Shortfall(code="capacity-unknown", text=text)

@@ -199,7 +199,7 @@ def takes_alike(one: Placed, other: Placed) -> bool:
 
 def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
     """What candidates depend on."""
-    return {name: (found.reachable, found.apis) for name, found in observed.items()}
+    return {name: (found.reachable, found.apis, found.silent) for name, found in observed.items()}
 
 
 def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:

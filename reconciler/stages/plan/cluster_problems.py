@@ -1,30 +1,35 @@
-"""What is said of clusters where nothing can be done."""
+"""What is said of clusters, and of kinds in them, where nothing can be done."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from reconciler.model.observation import ClusterObservation, Member, NotRead, Read
+from reconciler.model.observation import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
 from reconciler.model.plan import Manifest
 from reconciler.model.problem import NOWHERE, Problem, Severity
 
 RIGHT_MISSING = "right-missing"
+KIND_NOT_READ = "kind-not-read"
 CLUSTER_NOT_READ = "cluster-not-read"
 
 
 def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
-    """What is said of clusters as a whole: that they could not be read, or what of them for want of a right."""
+    """What is said of clusters as a whole: that they could not be read, or which kind of them could not be."""
     for member in members:
         if isinstance(member, NotRead):
             yield not_read(member)
         seen = observed.get(member.name)
-        refused = [denied.why for denied in member.denied] if isinstance(member, Read) else []
-        yield from (right_missing(member.name, why) for why in (*(seen.denied if seen else ()), *refused))
+        listed = member.unlisted if isinstance(member, Read) else ()
+        yield from (not_listed(member.name, found) for found in (*(seen.unlisted if seen else ()), *listed))
 
 
-def right_missing(cluster: str, why: str) -> Problem:
-    """What is not known of a cluster since our credentials lack a right. Source: design#missing-right."""
-    return Problem(source=NOWHERE, code=RIGHT_MISSING, message=why, severity=Severity.WARNING, cluster=cluster)
+def not_listed(cluster: str, found: Unlisted) -> Problem:
+    """What is not known of a cluster since a kind cannot be listed.
+
+    Source: design#missing-right; design#kind-not-read.
+    """
+    code = RIGHT_MISSING if found.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
+    return Problem(source=NOWHERE, code=code, message=found.why, severity=Severity.WARNING, cluster=cluster)
 
 
 def not_read(member: NotRead) -> Problem:
@@ -34,6 +39,18 @@ def not_read(member: NotRead) -> Problem:
         code=CLUSTER_NOT_READ,
         message=f"{member.why}; nothing is changed there",
         severity=Severity.WARNING,
+        cluster=member.name,
+    )
+
+
+def of_other_scope(manifest: Manifest, member: Read) -> Problem:
+    """A kind that a cluster serves in namespaces, and the store has in none; or the other way round."""
+    is_namespaced = member.served[manifest.gvk]
+    served, wanted = ("in namespaces", "in none") if is_namespaced else ("without namespaces", "in one")
+    return Problem(
+        source=manifest.source,
+        code="scope-differs",
+        message=f"{manifest.identity}: {manifest.gvk.shown} is served {served} there, and the store has it {wanted}",
         cluster=member.name,
     )
 

@@ -46,7 +46,7 @@ from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned,
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.apart import settle_apart
 from reconciler.stages.plan.causes import REPLICA_FIELDS, as_assigned, as_placement, confirmed_shares, placed, with_wait
-from reconciler.stages.plan.cluster_problems import not_served, of_clusters
+from reconciler.stages.plan.cluster_problems import not_served, of_clusters, of_other_scope
 from reconciler.stages.plan.job_shares import lack_of_completions
 from reconciler.stages.plan.runs_elsewhere import runs_elsewhere
 
@@ -307,6 +307,8 @@ def _compare(
         if not _defined_in_plan(scene, identity, member.name):
             return Comparison(problem=not_served(manifest, member))
         live = Absent()
+    elif bool(identity.namespace) != member.served[manifest.gvk]:
+        return Comparison(problem=of_other_scope(manifest, member))
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)
     released = scene.released.get(member.name, {}).get(identity, "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Member, NotRead, Read
+from reconciler.model.observation import Member, NotRead, Read, Unlisted
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
@@ -42,6 +42,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     last_contact: Mapping[str, str] = field(default_factory=dict)
     frozen: Mapping[Copy, str] = field(default_factory=dict)
     """Why copies that nothing wants are left as they are: a broken file may want them."""
+    unlisted: Mapping[str, tuple[Unlisted, ...]] = field(default_factory=dict)
+    """By cluster the kinds that cannot be read there."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the store that another process applies to: nothing is told of them."""
 

@@ -15,6 +15,7 @@ _TONES: Final = {
     EventKind.SOURCE_FAILED: "bad",
     EventKind.STORE_BROKEN: "bad",
     EventKind.CLUSTER_AWAY: "bad",
+    EventKind.KIND_UNREAD: "bad",
     EventKind.OBJECT_REFUSED: "bad",
     EventKind.ROLLOUT_PAUSED: "bad",
     EventKind.APPROVAL_AWAITED: "warn",

@@ -77,8 +77,8 @@ def test_series_grow_with_the_clusters_alone() -> None:
     before = len(_samples(vitals))
     for number in range(50):
         vitals.clusters[f"c{number}"] = ClusterVitals(name=f"c{number}", is_up=True)
-    # Three of its own, and one for each state, each health and each kind of what it does.
-    assert len(_samples(vitals)) == before + 50 * (4 + len(Lag) + len(HealthWord))
+    # Four of its own, and one for each state, each health and each kind of what it does.
+    assert len(_samples(vitals)) == before + 50 * (5 + len(Lag) + len(HealthWord))
 
 
 def test_names_follow_the_rules_of_prometheus() -> None:

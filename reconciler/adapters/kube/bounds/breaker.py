@@ -1,4 +1,4 @@
-"""A circuit breaker: a cluster that does not answer, or no write, is asked rarely instead of in every request."""
+"""Circuit breakers: a cluster, or a part of it, that does not answer is asked rarely instead of in every request."""
 
 from __future__ import annotations
 
@@ -69,3 +69,60 @@ class Breaker:
     def abandoned(self) -> None:
         """The request ended without telling anything (it was cancelled): another one may probe."""
         self._is_probing = False
+
+
+class Breakers:
+    """One for a cluster, and one for each part of it: a kind may give no answer while the cluster answers.
+
+    An empty part is the cluster itself. Any answer tells that the cluster is there, whatever part it is about.
+    """
+
+    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
+        """Start closed."""
+        self._monotonic_s, self._settings = monotonic_s, settings
+        self._whole = Breaker(monotonic_s, settings)
+        self._parts: dict[str, Breaker] = {}
+
+    def is_open(self, part: str = "") -> bool:
+        """Whether requests about the part are held back."""
+        return self._whole.is_open or (part in self._parts and self._parts[part].is_open)
+
+    def why(self, part: str) -> str:
+        """What the last failure was."""
+        return self._whole.why if self._whole.is_open or part not in self._parts else self._parts[part].why
+
+    def wait_s(self, part: str) -> float:
+        """Seconds until a request may be sent; 0 lets this one through, as a probe after a pause."""
+        own = self._parts.get(part)
+        if own is not None and (wait_s := own.wait_s()):
+            return wait_s
+        wait_s = self._whole.wait_s()
+        if wait_s and own is not None:
+            own.abandoned()
+        return wait_s
+
+    def succeeded(self, part: str) -> None:
+        """An answer came."""
+        self._whole.succeeded()
+        if part in self._parts:
+            del self._parts[part]
+
+    def failed(self, part: str, why: str = "") -> None:
+        """No answer came about the part, which tells nothing of the others."""
+        if not part:
+            self._whole.failed(why)
+            return
+        self._whole.abandoned()
+        self._parts.setdefault(part, Breaker(self._monotonic_s, self._settings)).failed(why)
+
+    def lost(self, part: str, why: str) -> None:
+        """The cluster could not be reached, whatever it was asked."""
+        self._whole.failed(why)
+        if part in self._parts:
+            self._parts[part].abandoned()
+
+    def abandoned(self, part: str) -> None:
+        """The request ended without telling anything (it was cancelled): another one may probe."""
+        self._whole.abandoned()
+        if part in self._parts:
+            self._parts[part].abandoned()

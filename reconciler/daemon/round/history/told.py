@@ -41,7 +41,7 @@ from reconciler.stages.state import (
 )
 
 _KINDS: Final = (
-    *(EventKind.CLUSTER_AWAY, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
+    *(EventKind.CLUSTER_AWAY, EventKind.KIND_UNREAD, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
     *(EventKind.HELD, EventKind.FROZEN, EventKind.DEGRADED),
 )
 _State = TypeVar("_State", Refused, Degraded)
@@ -93,6 +93,7 @@ class Told:
         with self._journal.transaction():
             found = (
                 *self._clusters(facts, now),
+                *self._kinds(facts, now),
                 *self._refused(state, turns, now),
                 *self._held_or_frozen(state, turns, now),
                 *self._degraded(state, turns, now),
@@ -119,6 +120,18 @@ class Told:
         away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
         over = [f"cluster {name}" for name, found in members.items() if not isinstance(found, NotRead)]
         return self._episodes.update(kind, away, now, over=over)
+
+    def _kinds(self, facts: Facts, now: str) -> tuple[Event, ...]:
+        """Kinds that cannot be read. Of a cluster that is away it is not known whether they can be again."""
+        kind = EventKind.KIND_UNREAD
+        unread = {
+            f"{found.what.gvk.shown} @ {name}": {"why": found.why, "code": str(found.cause)}
+            for name, each in facts.unlisted.items()
+            for found in each
+        }
+        read = {name for name, member in facts.members.items() if isinstance(member, Read)}
+        over = [subject for subject in self._episodes.open(kind) if _cluster_of(subject) in read]
+        return self._episodes.update(kind, unread, now, over=over)
 
     def _refused(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
         kind = EventKind.OBJECT_REFUSED

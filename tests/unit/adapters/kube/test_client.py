@@ -13,7 +13,7 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import DEFAULT_SETTINGS, Members, UserAgent
 from reconciler.adapters.kube.requests import WRITE_DEADLINE_S
 from reconciler.adapters.kube.transport import TransportSettings
-from reconciler.errors import AnswerTooLarge, BadAnswer, ClusterUnreachable, KindNotServed, ListExpired
+from reconciler.errors import AnswerTooLarge, BadAnswer, KindNotRead, KindNotServed, ListExpired, MemberClusterError
 from reconciler.model.refs import GVK
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
@@ -103,7 +103,7 @@ async def test_a_list_that_expires_at_once_is_an_error() -> None:
 
 
 async def test_a_list_without_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.adapters.kube.client.PAGES_MAX", 5)
+    monkeypatch.setattr("reconciler.adapters.kube.kinds.lists.PAGES_MAX", 5)
     endless = pods("a", token="t")
     async with member_with(lambda path, query: endless if path == "/api/v1/pods" else b"") as (member, _):
         with pytest.raises(BadAnswer, match="more than 5 pages"):
@@ -139,15 +139,72 @@ async def test_a_kind_that_is_missed_is_looked_for_once_more() -> None:
         served.append(kind("Widget", "widgets"))
         with pytest.raises(KindNotServed):  # The kind is known now; that its path answers 404 is another matter.
             await member.get(WIDGET, "demo", "w")
-        assert asked[-1].target == "/apis/x.example/v1/namespaces/demo/widgets/w"
+        assert "/apis/x.example/v1/namespaces/demo/widgets/w" in [each.target for each in asked]
 
 
 async def test_an_extension_server_that_is_down_makes_its_kinds_unknown_not_absent() -> None:
     stale = {"metadata": {"name": "x.example"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
     answer = reply(200, {"kind": "APIGroupDiscoveryList", "items": [stale]})
     async with member_with(lambda path, query: answer if path == "/apis" else b"") as (member, _):
-        with pytest.raises(ClusterUnreachable, match=r"x\.example/v1"):
+        with pytest.raises(KindNotRead, match=r"x\.example/v1"):
             await member.get(WIDGET, "demo", "w")
+
+
+KUBE_SYSTEM = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}
+NO_WEBHOOK = status(500, "InternalError", "conversion webhook for x.example/v1, Kind=Widget failed: no such host")
+FAILURES: dict[str, bytes] = {
+    "a conversion webhook that fails": reply(500, NO_WEBHOOK),
+    "an extension API server that is down": reply(503, b"service unavailable"),
+    "a gateway": reply(502, b"bad gateway"),
+    "406": reply(406, status(406, "NotAcceptable")),
+    "415": reply(415, status(415, "UnsupportedMediaType")),
+    "a page of a proxy": reply(200, b"<html></html>"),
+    "a bad request": reply(400, status(400, "BadRequest")),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("is_there", [True, False], ids=["cluster answers", "cluster fails too"])
+async def test_a_failure_is_of_its_kind_where_the_cluster_answers_otherwise(failure: bytes, is_there: bool) -> None:
+    def answers(path: str, query: dict[str, str]) -> bytes:
+        if path == "/apis":
+            return discovery(x_example=[kind("Widget", "widgets")])
+        if path == "/api":
+            return b""
+        if path.endswith("/kube-system") and is_there:
+            return reply(200, KUBE_SYSTEM)
+        return pods("a") if path.endswith("/pods") and is_there else failure
+
+    async with member_with(answers) as (member, _):
+        for _ in range(5):
+            with pytest.raises(MemberClusterError) as got:
+                await member.get(WIDGET, "demo", "w")
+            with pytest.raises(MemberClusterError) as listed:
+                await member.list_objects(WIDGET)
+            assert [isinstance(found.value, KindNotRead) for found in (got, listed)] == [is_there, is_there]
+            if is_there:
+                assert "Widget (x.example/v1) cannot be read" in got.value.message
+                assert len(await member.pods()) == 1, "the kind that fails does not have the cluster left alone"
+
+
+async def test_a_kind_that_is_served_elsewhere_by_now_is_asked_for_there() -> None:
+    served = [kind("Widget", "widgets")]
+
+    def answers(path: str, query: dict[str, str]) -> bytes:
+        if path == "/apis":
+            return discovery(x_example=served)
+        if path == f"/apis/x.example/v1/{served[0]['resource']}/w":
+            live = {"apiVersion": "x.example/v1", "kind": "Widget", "metadata": {"name": "w", "uid": "u"}}
+            return reply(200, live)
+        return b"" if path == "/api" else reply(404, b"404 page not found")
+
+    async with member_with(answers) as (member, _):
+        with pytest.raises(KindNotServed, match="although discovery still lists it"):
+            await member.get(WIDGET, "demo", "w")
+        served[0] = kind("Widget", "gadgets", scope="Cluster")
+        assert (await member.get(WIDGET, "demo", "w")).uid == "u"
+        with pytest.raises(KindNotServed, match="it serves version v1, which the store has to name"):
+            await member.get(GVK("x.example", "v2", "Widget"), "demo", "w")
 
 
 async def test_unchanged_discovery_is_not_sent_again() -> None:

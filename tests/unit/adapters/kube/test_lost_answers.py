@@ -98,7 +98,7 @@ async def test_what_found_nobody_to_talk_to_was_never_sent() -> None:
         async with transport_to(server, settings=TransportSettings()) as (transport,):
             await stack.aclose()
             said: list[str] = []
-            while not transport.writing.is_open:
+            while not transport.writing.is_open():
                 said.append(await refused(transport, request))
             said.append(await refused(transport, request))
     assert "nothing is written to it" in said[-1]

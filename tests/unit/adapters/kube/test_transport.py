@@ -248,7 +248,7 @@ async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> 
         assert len(server.asked) == 2
         clock.advance(10)
         assert (await it.send(CREATE, "test")).status == 200
-        assert not it.writing.is_open
+        assert not it.writing.is_open()
 
 
 async def test_a_cluster_whose_writes_get_no_answer_is_written_to_rarely_though_reads_go_on() -> None:
@@ -308,7 +308,7 @@ async def test_a_watch_that_falls_silent_just_ends() -> None:
             async for chunk in stream.iter_any():
                 chunks.append(chunk)  # noqa: PERF401 - what came before it fell silent counts
         assert chunks == [b"hello"]
-        assert not transport.reading.is_open
+        assert not transport.reading.is_open()
 
 
 async def test_a_watch_that_gets_no_answer_is_an_error() -> None:
@@ -391,5 +391,5 @@ async def test_files_that_run_out_are_named_and_not_counted_against_the_cluster(
                 os.close(number)
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert error.value.changed_nothing
-        assert not transport.writing.is_open
+        assert not transport.writing.is_open()
         assert (await transport.send(CREATE, "test")).status == 200

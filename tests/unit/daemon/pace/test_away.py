@@ -119,8 +119,8 @@ async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> Non
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await members["m1"].identity()
-            members["m1"]._transport.reading.failed("no answer")
-        assert members["m1"]._transport.reading.is_open
+            members["m1"]._transport.reading.failed("", "no answer")
+        assert members["m1"]._transport.reading.is_open()
         absent = Away(Steady())
         absent.was_not_read("m1", 0)
         assert await absent.came_back(members, {"m1": "u1"}, 1) == ["m1"]

@@ -112,6 +112,6 @@ def test_what_a_list_was_refused_is_told_until_the_next_round_that_lists() -> No
     planned = first_round()
     lack = Problem(source=NOWHERE, code="right-missing", message="it may not", severity=Severity.WARNING, cluster="m1")
     before = replace(planned, plan=replace(planned.plan, problems=(lack,)))
-    assert merged(before, planned, [], frozenset({APP}), denied=(lack,)).plan.problems == (lack,)
+    assert merged(before, planned, [], frozenset({APP}), unlisted=(lack,)).plan.problems == (lack,)
     assert merged(before, planned, [], frozenset({APP})).plan.problems == ()
     assert merged(before, planned, [], None).plan.problems == ()

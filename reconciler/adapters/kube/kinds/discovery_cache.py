@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from reconciler.adapters.kube import requests
 from reconciler.adapters.kube.answers import struct
 from reconciler.adapters.kube.discovery import Discovery, ServedKind, from_aggregated, from_resource_lists
+from reconciler.adapters.kube.kinds.faults import not_served, silent_api
 from reconciler.adapters.kube.requests import Request
 from reconciler.adapters.kube.shapes.discovery import Group, ResourceList, Root
 from reconciler.adapters.kube.transport import Answer
-from reconciler.errors import BadAnswer, ClusterUnreachable, KindNotServed, MemberClusterError
+from reconciler.errors import BadAnswer, KindNotRead, KindNotServed, MemberClusterError
 from reconciler.model.refs import GVK
 
 _ROOTS = ("/api", "/apis")
@@ -46,18 +47,25 @@ class DiscoveryCache:
             return self._known
 
     async def served(self, gvk: GVK) -> ServedKind:
-        """Where the kind lives. Raises KindNotServed, or ClusterUnreachable when its extension server is down."""
-        discovery = await self.discover()
+        """Where the kind lives, as known or, where it is not known, as it is now. Raises as `served_now`."""
+        found = (await self.discover()).kinds.get(gvk)
+        # A CustomResourceDefinition may have come since.
+        return found if found is not None else await self.served_now(gvk)
+
+    async def served_now(self, gvk: GVK) -> ServedKind:
+        """Where the kind lives now.
+
+        Raises:
+            KindNotServed: the cluster does not serve it.
+            KindNotRead: the extension API server that should serve it does not answer.
+        """
+        discovery = await self.discover(refresh=True)
         found = discovery.kinds.get(gvk)
-        if found is None:
-            # A CustomResourceDefinition may have come since.
-            discovery = await self.discover(refresh=True)
-            found = discovery.kinds.get(gvk)
         if found is not None:
             return found
         if gvk.api_version in discovery.stale:
-            raise ClusterUnreachable(self._cluster, f"the extension API server of {gvk.api_version} does not answer")
-        raise KindNotServed(self._cluster, f"it does not serve {gvk.kind} ({gvk.api_version})", status=404)
+            raise KindNotRead(self._cluster, silent_api(gvk))
+        raise KindNotServed(self._cluster, not_served(gvk, discovery.served()), status=HTTPStatus.NOT_FOUND)
 
     async def _ask(self) -> Discovery:
         core, groups = await asyncio.gather(*(self._root(path) for path in _ROOTS))
@@ -85,7 +93,8 @@ class DiscoveryCache:
     async def _group_version(self, group_version: str) -> ResourceList | None:
         """The APIResourceList, None when an extension API server does not answer for it."""
         try:
-            answer = await self._get(requests.api_root(group_version), requests.JSON, ResourceList)
+            path = requests.api_root(group_version)
+            answer = await self._get(path, requests.JSON, ResourceList, part=path)
         except MemberClusterError as error:
             if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
                 return None
@@ -97,9 +106,9 @@ class DiscoveryCache:
     async def _root(self, path: str) -> Root:
         return await self._get(path, requests.AGGREGATED_DISCOVERY, Root)
 
-    async def _get(self, path: str, accept: str, shape: type[_S]) -> _S:
+    async def _get(self, path: str, accept: str, shape: type[_S], *, part: str = "") -> _S:
         etag, known = self._answers.get(path, ("", None))
-        answer = await self._send(Request(method="GET", path=path, accept=accept, if_none_match=etag))
+        answer = await self._send(Request(method="GET", path=path, accept=accept, part=part, if_none_match=etag))
         if answer.status == HTTPStatus.NOT_MODIFIED and isinstance(known, shape):
             return known
         fresh = struct(self._cluster, answer.body, shape, "discovery document")
