@@ -7,21 +7,27 @@ from reconciler.model.tree import Json, Step
 
 
 class Findings:
-    """Collects the problems of a document. Values of its fields are never repeated: they could be secrets."""
+    """Collects the problems of a document. Values of its fields are never repeated: they could be secrets.
 
-    __slots__ = ("document", "problems")
+    `places`: the steps to the field of each.
+    """
+
+    __slots__ = ("document", "places", "problems")
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.problems: list[Problem] = []
+        self.places: list[tuple[Step, ...]] = []
 
     def error(self, code: str, message: str, *steps: Step) -> None:
         """Add an error at a field."""
         self.problems.append(self.document.problem(code, message, *steps))
+        self.places.append(steps)
 
     def warning(self, code: str, message: str, *steps: Step) -> None:
         """Add a warning at a field."""
         self.problems.append(self.document.problem(code, message, *steps, severity=Severity.WARNING))
+        self.places.append(steps)
 
     @property
     def has_errors(self) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.model.override import ImageOverrider
+from reconciler.model.override import ImageOverrider, MapOverrider
 from reconciler.stages.overrides.images import changed_quietly
 from reconciler.stages.overrides.select import SelectedRule
-
-_NEVER_FAIL = frozenset({"labels", "annotations"})
+from reconciler.stages.templates import may_be_refused
 
 
 def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
@@ -20,14 +19,16 @@ def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
 def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> bool:
     """Whether the rules can be applied to a body with these images without a word; False when that takes applying them.
 
-    Labels and annotations can always be set. Images are looked at as they are, so only the first overrider of all may
-    change them. `images` None: it is not known which and where they are.
+    Labels and annotations of the usual form can always be set. Images are looked at as they are, so only the first
+    overrider of all may change them. `images` None: it is not known which and where they are.
     """
     for number, rule in enumerate(rules):
         if rule.rule.overriders.plaintext:
             return False
         for place, (_, field, overrider) in enumerate(rule.steps):
-            if field in _NEVER_FAIL:
+            if isinstance(overrider, MapOverrider):
+                if any(may_be_refused(field, key, value) for key, value in overrider.values):
+                    return False
                 continue
             if number or place or images is None or not isinstance(overrider, ImageOverrider):
                 return False

@@ -1,22 +1,28 @@
-"""Whether what is rendered fits the schema of its kind, asked only where it may not.
+"""Whether what is rendered would pass as a template, asked only where an override may have changed that.
 
-A template of a built-in kind was judged when it was parsed, and names, images, labels and commands are texts that fit
-anywhere. So only the operations of plaintext overriders can do harm there, which is asked once for each rule and kind;
-one that could has its outcome judged as a whole, since a later operation may have mended it. Objects of a kind whose
-definition is in the store are judged as they are rendered.
+A template was judged when it was parsed; images, commands, and labels of the usual form are texts that fit anywhere.
+So only some overriders can do harm, which is asked once for each rule and kind; what one of them made is judged as a
+whole, since a later one may have mended it. Objects of a kind whose definition is in the store are judged as they are
+rendered. Source: design#judged-alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from reconciler.model.fleet import Template
-from reconciler.model.problem import Problem, dotted
+from reconciler.model.override import MapOverrider, OverrideOperator, PatchOperation
+from reconciler.model.problem import Document, Problem, Severity, dotted
 from reconciler.model.refs import GVK
-from reconciler.model.tree import JsonObject
+from reconciler.model.tree import JsonObject, Step
+from reconciler.stages.documents import Findings
 from reconciler.stages.overrides import FieldOverride, SelectedRule
+from reconciler.stages.patches import pointer_tokens
 from reconciler.stages.rendering.override_references import may_refer
-from reconciler.stages.schemas import Schema, SchemaFault, body_faults, builtin_schema, may_not_fit, schema_of_crd
+from reconciler.stages.schemas import Schema, builtin_schema, may_not_fit, schema_of_crd
+from reconciler.stages.templates import has_rules_of_its_own, judge, may_be_refused
 
 
 class RenderCheck:
@@ -45,12 +51,23 @@ class RenderCheck:
         trace: Iterable[FieldOverride],
         defined: Schema | None,
     ) -> tuple[Problem, ...]:
-        """What does not fit in a rendered body, each with the override that made it, or else with the template."""
+        """What is wrong with a rendered body, each with the override that made it, or else with the template.
+
+        A warning of what no override wrote was given when the template was parsed.
+        """
         schema = defined or builtin_schema(template.gvk)
-        if schema is None or (defined is None and not self._are_doubtful(rules, template.gvk, schema)):
+        if defined is None and not self._are_doubtful(rules, template.gvk, schema):
             return ()
+        findings = Findings(Document(path="", line=0, body=body, locate=lambda steps: 0))
+        judge(template.gvk, body, findings, defined)
         written = {override.path: override for override in trace}
-        return tuple(_problem(fault, template, written) for fault in body_faults(schema.root, body))
+        # A template of a built-in kind passed when it was parsed: an override is to blame.
+        last = next(reversed(written.values()), None) if defined is None else None
+        found = (
+            _problem(problem, steps, template, written, last)
+            for problem, steps in zip(findings.problems, findings.places, strict=True)
+        )
+        return tuple(problem for problem in found if problem is not None)
 
     def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
         """Whether a rule could make an object refer to something that its template does not."""
@@ -61,31 +78,65 @@ class RenderCheck:
             self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
         return self._referring[rule.number]
 
-    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema) -> bool:
+    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
         for rule in rules:
-            operations = rule.rule.overriders.plaintext
-            if not operations:
-                continue
             key = (rule.number, gvk)
             if key not in self._doubtful:
-                self._doubtful[key] = any(may_not_fit(schema.root, operation) for operation in operations)
+                self._doubtful[key] = _is_doubtful(rule, gvk, schema)
             if self._doubtful[key]:
                 return True
         return False
 
 
-def _problem(fault: SchemaFault, template: Template, written: Mapping[str, FieldOverride]) -> Problem:
-    """`written`: by the path of a field the override that wrote it last."""
-    where = dotted(fault.steps)
-    above = (dotted(fault.steps[:depth]) for depth in range(len(fault.steps), -1, -1))
+def _is_doubtful(rule: SelectedRule, gvk: GVK, schema: Schema | None) -> bool:
+    """Whether a rule could make of an object that nothing is wrong with one that is judged otherwise."""
+    for _, field, overrider in rule.steps:
+        if isinstance(overrider, MapOverrider) and any(may_be_refused(field, *entry) for entry in overrider.values):
+            return True
+    return any(_may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext)
+
+
+def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bool:
+    """Whether an operation of a patch could break a rule. Texts for images and variables, and counts, break none."""
+    if schema is not None and may_not_fit(schema.root, operation):
+        return True
+    tokens = pointer_tokens(operation.path) or ()
+    value = operation.value
+    if tokens[:1] == ("metadata",):
+        is_entry = len(tokens) == 3 and tokens[1] in ("labels", "annotations")
+        is_removed = operation.operator is OverrideOperator.REMOVE
+        return not is_removed and (not is_entry or may_be_refused(tokens[1], tokens[2], value))
+    if not has_rules_of_its_own(gvk.group_kind):
+        return False
+    is_text = isinstance(value, str) and tokens[-1:] in (("image",), ("value",))
+    is_count = tokens == ("spec", "replicas") and isinstance(value, int) and 0 <= value < 2**31
+    return operation.operator is OverrideOperator.REMOVE or not (is_text or is_count)
+
+
+def _problem(
+    found: Problem,
+    steps: tuple[Step, ...],
+    template: Template,
+    written: Mapping[str, FieldOverride],
+    last: FieldOverride | None,
+) -> Problem | None:
+    """`written`: by the path of a field the override that wrote it last. `last`: to blame where none wrote the field.
+
+    None: it was said of the template already.
+    """
+    where = dotted(steps)
+    above = (dotted(steps[:depth]) for depth in range(len(steps), -1, -1))
     override = next((written[path] for path in above if path in written), None)
+    if override is None and found.severity is not Severity.ERROR:
+        return None
+    override = override or last
     if override is None:
-        message = f"{template.identity}: {fault.message}"
-        return Problem(source=template.source, path=where, code=fault.code, message=message)
+        message = f"{template.identity}: {found.message}"
+        return replace(found, source=template.source, path=where, message=message)
     name = f"{override.policy} rule {override.rule} {override.overrider}"
-    return Problem(
+    return replace(
+        found,
         source=override.source,
         path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
-        code=fault.code,
-        message=f"{name} makes {template.identity} unfit: {where}: {fault.message}",
+        message=f"{name} makes {template.identity} unfit: {where}: {found.message}",
     )

@@ -9,6 +9,7 @@ from functools import partial
 
 from reconciler.model.binding import Binding
 from reconciler.model.content import Content, Unmade
+from reconciler.model.problem import Severity
 from reconciler.model.refs import PolicyRef
 from reconciler.model.tree import JsonObject
 from reconciler.stages.dependencies import NAMESPACE_FOLLOWS
@@ -77,8 +78,9 @@ def _overridden(inputs: RenderInputs, subject: Subject, terms: Terms, cache: Ren
         body = strip_marks(interpreter.sanitize(body))
     judged = body if template.sealed is None else with_stand_ins(body)
     unfit = cache.check.problems(judged, template, terms.rules, trace, subject.defined)
-    if unfit:
-        return Common(None, (*problems, *unfit), trace)
+    problems = (*problems, *unfit)
+    if any(problem.severity is Severity.ERROR for problem in unfit):
+        return Common(None, problems, trace)
     policy, written = _owner(subject, terms, cache)
     added: tuple[AddedReference, ...] = ()
     if cache.check.may_refer(terms.rules):

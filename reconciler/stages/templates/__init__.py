@@ -12,8 +12,14 @@ from reconciler.stages.templates.facts import (
     scale_target_of,
 )
 from reconciler.stages.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
-from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
-from reconciler.stages.templates.rules import DEFAULT_NAMESPACE, read_template, told_identities
+from reconciler.stages.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
+from reconciler.stages.templates.rules import (
+    DEFAULT_NAMESPACE,
+    has_rules_of_its_own,
+    judge,
+    read_template,
+    told_identities,
+)
 from reconciler.stages.templates.volume_claims import claims_of, replicas_moved, why_confirmed, why_share_confirmed
 
 __all__ = [
@@ -26,9 +32,12 @@ __all__ = [
     "claims_of",
     "demand_of",
     "facts_of",
+    "has_rules_of_its_own",
     "images_of",
     "is_built_in",
+    "judge",
     "made_of",
+    "may_be_refused",
     "override_image",
     "parse_image",
     "read_template",

@@ -150,11 +150,17 @@ def _changed(current: str, operator: OverrideOperator, value: str) -> str:
 
 
 def _with_tag(reference: ImageReference, operator: OverrideOperator, value: str) -> ImageReference | ImageFault:
-    """A new tag drops the digest, which would still name the old content; removing the tag keeps it."""
+    """A new tag drops the digest, which would still name the old content; removing the tag keeps it.
+
+    Nothing is added to a digest, unlike in Karmada: a longer one names no content.
+    """
     if operator is OverrideOperator.REMOVE:
         return reference._replace(tag="") if reference.tag else reference._replace(digest="")
-    current = reference.tag or reference.digest
-    text = current + value if operator is OverrideOperator.ADD else value
+    if operator is OverrideOperator.ADD and not reference.tag and reference.digest:
+        return ImageFault(
+            f"'{reference}' has a digest and no tag that {value!r} could be added to; replace puts a tag in its place"
+        )
+    text = reference.tag + value if operator is OverrideOperator.ADD else value
     if _TAG.fullmatch(text):
         return reference._replace(tag=text, digest="")
     if _DIGEST.fullmatch(text):

@@ -22,8 +22,11 @@ from reconciler.stages.documents import (
     parse_brings,
     type_name,
 )
+from reconciler.stages.ownership import foreign_mark
 
 MAX_ANNOTATIONS_BYTES: Final = 262_144
+_SHORT_BYTES: Final = 4096
+"""Annotations up to here are not counted together: there would have to be dozens of them."""
 RESERVED_PREFIX: Final = "fleet.reconciler/"
 DOCUMENTED_ANNOTATIONS: Final = frozenset(
     RESERVED_PREFIX + name for name in ("context", "alias", "replace", "take-over", "bring")
@@ -111,6 +114,21 @@ def _are_usual(labels: dict[str, Json]) -> bool:
 @lru_cache(maxsize=8192)
 def _is_usual_label(key: str, value: str) -> bool:
     return _is_key(key) and _is_value(value) and not key.startswith(RESERVED_PREFIX)
+
+
+def may_be_refused(field: str, key: str, value: Json) -> bool:
+    """Whether anything may have to be said of one entry of `labels` or `annotations`: then it is judged as a whole."""
+    if not isinstance(value, str) or key.startswith(RESERVED_PREFIX):
+        return True
+    if field == "labels":
+        return not _is_usual_label(key, value) or _is_mark(field, key, value)
+    is_short = len(value) <= _SHORT_BYTES
+    return not (is_short and _is_key(key.lower())) or _is_mark(field, key, value)
+
+
+@lru_cache(maxsize=8192)
+def _is_mark(field: str, key: str, value: str) -> bool:
+    return foreign_mark({"metadata": {field: {key: value}}}) is not None
 
 
 def check_labels(labels: Json, findings: Findings, *steps: str) -> None:

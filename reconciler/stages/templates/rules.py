@@ -11,7 +11,7 @@ from reconciler.model.content import Content
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Document, Problem, dotted
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import Json, JsonObject, canonical_bytes, with_value
+from reconciler.model.tree import Json, JsonObject, canonical_bytes, dig, with_value
 from reconciler.stages.documents import (
     Findings,
     is_api_version,
@@ -21,7 +21,7 @@ from reconciler.stages.documents import (
     refused_kind,
     type_name,
 )
-from reconciler.stages.schemas import body_faults, builtin_schema, surely_fits
+from reconciler.stages.schemas import Schema, body_faults, builtin_schema, surely_fits
 from reconciler.stages.templates.data import check_config_map, check_secret
 from reconciler.stages.templates.foreign import check_foreign_marks, check_take_over
 from reconciler.stages.templates.metadata import (
@@ -64,16 +64,8 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     namespaced = is_namespaced(*gvk.group_kind)
     name = check_name(metadata, gvk.group_kind, findings)
     namespace = check_namespace(metadata, namespaced, findings)
-    check_labels(metadata.get("labels"), findings, "metadata", "labels")
-    check_annotations(metadata.get("annotations"), findings, "metadata", "annotations")
     check_server_fields(body, metadata, findings)
-    check_take_over(metadata, findings)
-    check_foreign_marks(metadata, findings)
-    if gvk.group_kind in WORKLOADS:
-        check_workload(body, gvk.group_kind, findings)
-    elif gvk.group_kind in _BY_KIND:
-        _BY_KIND[gvk.group_kind](body, findings)
-    check_schema(gvk, body, findings)
+    judge(gvk, body, findings)
     if gvk.group_kind in _LABELLED_AS_THEIR_PODS:
         body = with_labels_of_its_pods(body)
     if namespaced and not namespace:
@@ -88,6 +80,27 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     identity = Identity(gvk.group, gvk.kind, namespace, name)
     template = Template(gvk=gvk, identity=identity, body=Content(tree=body), source=document.source)
     return template, tuple(findings.problems)
+
+
+def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:
+    """Report what is wrong with an object, be it a template or what overrides made of one, but for its identity.
+
+    `defined`: the schema that the store's own definition of a custom kind gives.
+    """
+    metadata: JsonObject = dig(body, "metadata") or {}
+    check_labels(metadata.get("labels"), findings, "metadata", "labels")
+    check_annotations(metadata.get("annotations"), findings, "metadata", "annotations")
+    check_take_over(metadata, findings)
+    check_foreign_marks(metadata, findings)
+    if has_rules_of_its_own(gvk.group_kind):
+        check = _BY_KIND.get(gvk.group_kind)
+        check_workload(body, gvk.group_kind, findings) if check is None else check(body, findings)
+    check_schema(gvk, body, findings, defined)
+
+
+def has_rules_of_its_own(group_kind: tuple[str, str]) -> bool:
+    """Whether more is asked of objects of the kind than that they fit its schema."""
+    return group_kind in WORKLOADS or group_kind in _BY_KIND
 
 
 def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
@@ -117,9 +130,10 @@ def _usual_gvk(api_version: str, kind: str) -> GVK | None:
     return GVK.parse(api_version, kind) if is_usual else None
 
 
-def check_schema(gvk: GVK, body: JsonObject, findings: Findings) -> None:
-    """Report what the schema of a built-in kind does not allow, where nothing else has been said of it yet."""
-    if surely_fits(gvk, body) or (schema := builtin_schema(gvk)) is None:
+def check_schema(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:
+    """Report what the schema of a kind does not allow, where nothing else has been said of it yet."""
+    schema = defined
+    if schema is None and (surely_fits(gvk, body) or (schema := builtin_schema(gvk)) is None):
         return
     faults = body_faults(schema.root, body)
     said = {problem.path for problem in findings.problems}
