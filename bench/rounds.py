@@ -200,7 +200,7 @@ class CommitSource:
         """Nothing is known."""
         return Earlier()
 
-    def good_blobs(self) -> dict[str, str]:
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """None are known."""
         return {}
 

@@ -45,7 +45,7 @@ class LastGood:
             return fleet
         paths = {file.path for file in snapshot.files}
         is_whole = not fleet.frozen and not past.earlier(snapshot.revision, paths, ()).good
-        if is_whole and not past.good_blobs():
+        if is_whole and not past.good_blobs(snapshot.revision, ()):
             self._keep(snapshot, {file.path: file.blob for file in snapshot.files})
             return fleet
         from reconciler.daemon.loop.store_in_force import StoreInForce

@@ -20,6 +20,8 @@ from reconciler.stages.yaml import MAX_BYTES
 
 COMMITS_MAX: Final = 500
 """So far back is looked, along first parents. Of what was broken for longer nothing is known."""
+_READ_MAX: Final = 20
+"""So many commits are read whole in search of one."""
 
 
 def earlier_of(
@@ -62,6 +64,19 @@ def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str
     gone = [path for path in store.changed_paths(before, revision, subdir) if is_document(path) and path not in paths]
     taken = in_the_way(store.tree(revision, subdir), gone) if gone else {}
     return Earlier(good=good_in(store, before, subdir, taken.__contains__), in_the_way=taken) if taken else Earlier()
+
+
+def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_files: Collection[str]) -> dict[str, str]:
+    """Path to blob of the newest commit in which these files say what is left out; empty where none is found.
+
+    Raises:
+        StoreError: a commit cannot be read.
+    """
+    for ancestor in islice(commits, _READ_MAX):
+        files = store.snapshot(ancestor, subdir).files
+        if not any(file.faults and file.path in ignore_files for file in files):
+            return {file.path: file.blob for file in files if not file.faults}
+    return {}
 
 
 def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]) -> set[str]:

@@ -106,9 +106,9 @@ class DirectorySource(LocalSource):
         """What the copy has."""
         return self._past.earlier(revision, paths, broken)
 
-    def good_blobs(self) -> dict[str, str]:
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """What the copy has."""
-        return self._past.good_blobs()
+        return self._past.good_blobs(revision, ignore_files)
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """No order, and all are missing: a directory has no revisions."""

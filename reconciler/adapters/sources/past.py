@@ -30,8 +30,11 @@ class StorePast(Protocol):
         `paths`: all that the revision has.
         """
 
-    def good_blobs(self) -> dict[str, str]:
-        """Path to the blob that was in force, as far as the store itself remembers. Reads files."""
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """Path to the blob that was in force, as far as the store itself remembers. Reads files.
+
+        `ignore_files`: those of the revision that cannot be read, so that nobody else knows what they left out.
+        """
 
 
 class GitPast:
@@ -78,9 +81,18 @@ class GitPast:
         except StoreError:
             return Earlier()
 
-    def good_blobs(self) -> dict[str, str]:
-        """None: a repository does not say what of it was in force."""
-        return {}
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """Those of a commit before it, where that alone tells what was left out; a repository has no other memory."""
+        if not ignore_files:
+            return {}
+        from reconciler.adapters.git.earlier import blobs_before  # noqa: PLC0415 - pygit2 costs 90 ms
+        from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
+
+        try:
+            with GitStore(self._repository) as store:
+                return blobs_before(store, store.first_parents(revision), self._subdir, ignore_files)
+        except StoreError:
+            return {}
 
 
 class WorkTreePast:
@@ -114,8 +126,8 @@ class WorkTreePast:
         except (StoreError, RevisionNotFound):
             return Earlier()
 
-    def good_blobs(self) -> dict[str, str]:
-        """None: a repository does not say what of it was in force."""
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """None: the files that lie there have no names that a repository knows."""
         return {}
 
 
@@ -139,7 +151,7 @@ class DirectoryPast:
         """Nothing: all that is known is what the copy has."""
         return Earlier()
 
-    def good_blobs(self) -> dict[str, str]:
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """What the copy has."""
         return self._copy.good_blobs()
 

@@ -131,9 +131,9 @@ class RepositorySource(LocalSource):
         """What the commits before it had."""
         return self._past.earlier(revision, paths, broken)
 
-    def good_blobs(self) -> dict[str, str]:
-        """None are known."""
-        return self._past.good_blobs()
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """Those of a commit before it, where what it leaves out cannot be read."""
+        return self._past.good_blobs(revision, ignore_files)
 
     @property
     def _past(self) -> GitPast:

@@ -251,9 +251,9 @@ class UrlSource:
         """What the commits before it had, as far as the clone has them."""
         return self._past.earlier(revision, paths, broken)
 
-    def good_blobs(self) -> dict[str, str]:
-        """None are known."""
-        return self._past.good_blobs()
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """Those of a commit before it, where what it leaves out cannot be read."""
+        return self._past.good_blobs(revision, ignore_files)
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """How revisions stand to a head, as far as the clone has them."""

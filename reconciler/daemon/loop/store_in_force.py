@@ -109,7 +109,9 @@ class StoreInForce:
             dict(self._good),
             dict(self._remembered),
         )
-        self._remembered = self._remembered or self._past.good_blobs()
+        if not self._remembered:
+            doubtful = [file.path for file in snapshot.files if file.faults and is_ignore_file(file.path)]
+            self._remembered = self._past.good_blobs(snapshot.revision, doubtful)
         # A commit is written as a whole: a file that it empties is meant to be empty.
         self._may_be_half_written = self._is_followed and snapshot.revision.startswith("dir:")
         gc.disable()

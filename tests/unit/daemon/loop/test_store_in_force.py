@@ -51,7 +51,7 @@ class Past:
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         return Earlier()
 
-    def good_blobs(self) -> dict[str, str]:
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         return {}
 
 
