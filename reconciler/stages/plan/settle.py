@@ -303,11 +303,11 @@ def _compare(
     identity = manifest.identity
     live = member.live(identity)
     is_served = manifest.gvk in member.served
-    if not is_served:
+    if not is_served and manifest.gvk.api_version not in member.silent:
         if not _defined_in_plan(scene, identity, member.name):
             return Comparison(problem=not_served(manifest, member))
         live = Absent()
-    elif bool(identity.namespace) != member.served[manifest.gvk]:
+    elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:
         return Comparison(problem=of_other_scope(manifest, member))
     row = scene.ledger.get(member.name, {}).get(identity)
     policy = scene.decision.policies.get(identity)

@@ -248,6 +248,7 @@ async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing
         put_widget(scene, "2")
         await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
         assert "kubectl get apiservice v1.example.com" in told(scene)[0][1]
+        assert told(scene, "kind-not-served") == [], "it may be served"
         assert [placed.cluster for placed in scene.journal.previous_placements()[GEAR].targets] == ["m1", "m2"]
         chosen = policy("Widget", "m2", name="gear-2")
         chosen["spec"]["resourceSelectors"][0] |= {"apiVersion": "example.com/v1", "name": "gear-2"}
