@@ -26,6 +26,7 @@ from reconciler.stages.comparison import Comparison, Scene, Stance, altered_fiel
 from reconciler.stages.decision import Decision, decide, fixed_share
 from reconciler.stages.deletion import guard
 from reconciler.stages.diff import Bodies
+from reconciler.stages.moves import Rest
 from reconciler.stages.ownership import is_terminating, read_owner
 from reconciler.stages.plan import Settled, Surroundings, after_owners, settle, waves
 from reconciler.stages.rendering import (
@@ -109,8 +110,8 @@ class Round(Struct, frozen=True, kw_only=True):
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     plan: Plan
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
-    established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
-    """Copies that were seen available where nothing is on its way, by cluster, with their replicas: to be recorded."""
+    at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
+    """Copies that were seen where nothing is on its way, by cluster: to be recorded."""
     pinned: frozenset[Identity] = frozenset()
     """What may run in a cluster of another process: the placement that is recorded of it stays."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
@@ -177,7 +178,7 @@ def _round(
         manifests=settled.manifests,
         plan=plan,
         problems=settled.problems,
-        established=settled.established,
+        at_rest=settled.at_rest,
         pinned=settled.pinned,
         frozen=settled.frozen,
     )

@@ -104,12 +104,19 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """Whether a failed live object would fail in another cluster, too. Given how many of its pods that are still there
     failed by themselves, and how many were disrupted by their cluster: evicted, preempted, or with their node lost."""
     available: Callable[[JsonObject], int | None] = _not_counted
-    """How many replicas of a live object are available, as its status says; None: that is not counted, or not yet."""
+    """How many replicas of a live object are available, as its status says; None: that is not told yet.
+
+    Where no such rule is given, replicas of the kind are not counted."""
     sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""
     scale_target: Callable[[JsonObject], Identity | None] = _no_target
     """The object whose replicas this one decides (an autoscaler), in the namespace of the body."""
+
+    @property
+    def counts_replicas(self) -> bool:
+        """Whether the status of a live object of these kinds tells how many replicas are available."""
+        return self.available is not _not_counted
 
     @property
     def runs_pods(self) -> bool:

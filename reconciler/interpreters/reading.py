@@ -53,10 +53,15 @@ def condition(live: JsonObject, kind: str) -> Mapping[str, Any]:
 
 def status_count(live: JsonObject, *names: str) -> int | None:
     """The first of the counts of the status that is there, else 0; None before a controller has seen the object."""
-    status = mapping(live.get("status"))
-    if "observedGeneration" not in status:
+    if not has_report(live):
         return None
+    status = mapping(live.get("status"))
     return next((count(status[name], 0) for name in names if name in status), 0)
+
+
+def has_report(live: JsonObject) -> bool:
+    """Whether a controller has ever said which spec its status is about."""
+    return "observedGeneration" in mapping(live.get("status"))
 
 
 def is_observed(live: JsonObject) -> bool:

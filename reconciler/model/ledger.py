@@ -45,6 +45,11 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
 
     None: it never was. Source: `stages.moves`.
     """
+    base: int | None = None
+    """The replicas that it was to have when nothing was on its way, where not all of them were available then.
+
+    None: it is established with as many, or there was no such moment. Source: `stages.moves`.
+    """
 
 
 class Intent(Struct, frozen=True, kw_only=True):

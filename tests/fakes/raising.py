@@ -29,9 +29,8 @@ def raising(group: str, kind: str, when: Raises = lambda live: True) -> Interpre
 
         return judged
 
-    return replace(
-        known, health=fail_for(known.health), outcome=fail_for(known.outcome), available=fail_for(known.available)
-    )
+    failing = replace(known, health=fail_for(known.health), outcome=fail_for(known.outcome))
+    return replace(failing, available=fail_for(known.available)) if known.counts_replicas else failing
 
 
 def _fail() -> NoReturn:

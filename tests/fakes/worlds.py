@@ -16,7 +16,7 @@ from reconciler.model.observation import LiveObject, Member, NotRead, Observatio
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.fleet.parse import parse
-from reconciler.stages.moves.moves import still_established
+from reconciler.stages.moves import memory_of, with_rest
 from reconciler.stages.ownership.marks import read_owner
 from reconciler.stages.ownership.ownership import field_manager
 from reconciler.stages.revisions.revisions import previous_of
@@ -118,12 +118,16 @@ class TestBed:
         for wave in planned.plan.waves:
             for index in wave:
                 self.make(planned.plan.changes[index], fleet)
-        for cluster, seen in planned.established.items():
-            for identity, replicas in seen.items():
-                self.ledger[cluster][identity] = replace(self.ledger[cluster][identity], established=replicas)
+        self.record_rest(planned)
         previous = previous_of(planned.decision.bindings)
         self.observations = replace(self.observations, previous=previous)
         return planned
+
+    def record_rest(self, planned: Round) -> None:
+        """What the journal learns of copies where nothing is on its way."""
+        for cluster, seen in planned.at_rest.items():
+            rows = self.ledger[cluster]
+            rows.update({i: with_rest(rows[i], rest) for i, rest in seen.items() if i in rows})
 
     def make(self, change: Change, fleet: Fleet) -> None:
         """What an API server would do."""
@@ -144,12 +148,13 @@ class TestBed:
         live = objects[change.identity] = self.live(change.gvk, body, uid)
         owner = read_owner(change.manifest)
         assert owner is not None
+        memory = memory_of(rows.get(change.identity), live.uid, owner.replicas)
         rows[change.identity] = AppliedRow(
             cluster=change.cluster, gvk=change.gvk, identity=change.identity, uid=live.uid,
             manifest_digest=change.manifest_digest, recorded=change.declared or change.manifest,
             policy=str(owner.policy or ""), keep=owner.keep, flavor=owner.flavor, replicas=owner.replicas,
             dependency=owner.dependency,
-            established=still_established(rows.get(change.identity), live.uid, owner.replicas),
+            established=memory.established, base=memory.base,
         )  # fmt: skip
 
     def live(self, gvk: GVK, body: dict[str, Any], uid: str = "") -> LiveObject:

@@ -21,10 +21,8 @@ from reconciler.model.observation import (
     Read,
     Workload,
 )
-from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
-from reconciler.stages.moves.moves import still_established
 from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
 from tests.fakes.worlds import SERVED, TestBed
 
@@ -74,29 +72,12 @@ class AppliedMembers(TestBed):
             interpreters=BUILT_IN_KINDS,
         )
 
-    def run(self, fleet: Fleet) -> Round:
-        """A round that is recorded as the service records it."""
-        planned = super().run(fleet)
-        for cluster, copies in planned.established.items():
-            rows = self.ledger[cluster]
-            rows.update({i: replace(rows[i], established=found) for i, found in copies.items() if i in rows})
-        return planned
-
-    def make(self, change: Change, fleet: Fleet) -> None:
-        """What an API server would do, and what stays known of the object."""
-        before = self.ledger[change.cluster].get(change.identity)
-        super().make(change, fleet)
-        row = self.ledger[change.cluster].get(change.identity)
-        if row is not None:
-            kept = still_established(before, row.uid, row.replicas)
-            self.ledger[change.cluster][change.identity] = replace(row, established=kept)
-
     def settle(self, fleet: Fleet) -> Round:
         """Apply a revision until nothing is due any more; every copy becomes available."""
         for _ in range(8):
             planned = self.run(fleet)
             self.become_available(())
-            if not planned.plan.waves and not planned.established:
+            if not planned.plan.waves and not planned.at_rest:
                 return planned
         raise AssertionError("it does not come to rest")
 

@@ -27,8 +27,9 @@ def on(*clusters: str) -> Fleet:
 
 
 def due(bed: TestBed, fleet: Fleet) -> list[tuple[str, str, str | None]]:
-    """What a round would do to the workload: action, cluster, what it waits for."""
-    return [(str(c.action), c.cluster, c.held) for c in bed.plan(fleet).plan.changes if c.identity in (WEB, APP)]
+    """What a round would do to the workload: action, cluster, what it waits for, without what is unknown of that."""
+    changes = [change for change in bed.plan(fleet).plan.changes if change.identity in (WEB, APP)]
+    return [(str(c.action), c.cluster, c.held and c.held.partition(";")[0]) for c in changes]
 
 
 @pytest.fixture
@@ -94,11 +95,13 @@ def test_pods_of_the_old_image_do_not_take_over_where_fewer_replicas_are_to_stay
     bed.run(on("m1", "m2"))
     newer = fleet_of(deployment(replicas=1, image="nginx:2"), policy("Deployment", "m2"))
     bed.run(newer)
-    assert bed.objects["m2"][WEB].body["spec"]["replicas"] == 2
-    for updated, available, is_held in ((0, 2, True), (1, 1, True), (1, 2, False), (2, 1, False), (2, 2, False)):
-        status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": updated, "availableReplicas": available}
+    assert {name: objects[WEB].body["spec"]["replicas"] for name, objects in bed.objects.items() if WEB in objects} == {
+        "m1": 2, "m2": 1
+    }  # fmt: skip
+    for updated, available, is_held in ((0, 1, True), (1, 0, True), (1, 1, False)):
+        status = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": updated, "availableReplicas": available}
         bed.edit("m2", WEB, status=status)
-        assert [held for *_, held in due(bed, newer)] == ["waits for m2 healthy" if is_held else None] * 2
+        assert due(bed, newer) == [("delete", "m1", "waits for m2 healthy" if is_held else None)]
 
 
 def test_a_new_object_begins_anew(bed: TestBed) -> None:

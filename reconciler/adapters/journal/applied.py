@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.file import REBUILD, JournalFile, Row, Table
 from reconciler.adapters.journal.rows import (
     APPLIED,
+    BASE,
     ESTABLISHED,
     applied_columns,
     applied_row,
@@ -20,6 +21,7 @@ from reconciler.errors import JournalCorrupt
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
+from reconciler.stages.moves import Memory
 from reconciler.stages.ownership import recorded_form
 
 _ONE_COPY = "WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
@@ -52,16 +54,22 @@ def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[Ap
         recorded.append(row if form is row.recorded else replace(row, recorded=form))
     file.execute_many("INSERT OR IGNORE INTO manifest (digest, body) VALUES (?, ?)", packed.items())
     file.put(APPLIED, columns)
-    lasting = [row for row in recorded if row.established is not None]
-    _forget(file, ESTABLISHED, ((row.cluster, *row.identity) for row in recorded if row.established is None))
-    file.put(ESTABLISHED, [(row.cluster, *row.identity, row.established) for row in lasting])
+    _record_numbers(file, ESTABLISHED, ((row, row.established) for row in recorded))
+    _record_numbers(file, BASE, ((row, row.base) for row in recorded))
     return recorded
+
+
+def _record_numbers(file: JournalFile, table: Table, numbers: Iterable[tuple[AppliedRow, int | None]]) -> None:
+    """Keep a number of each copy; None: there is none any more."""
+    known = [((row.cluster, *row.identity), number) for row, number in numbers]
+    _forget(file, table, (copy for copy, number in known if number is None))
+    file.put(table, [(*copy, number) for copy, number in known if number is not None])
 
 
 def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> None:
     """Forget rows; their manifests go when the journal is opened next."""
     gone = [(cluster, *identity) for identity in identities]
-    for table in (APPLIED, ESTABLISHED):
+    for table in (APPLIED, ESTABLISHED, BASE):
         _forget(file, table, gone)
 
 
@@ -77,9 +85,7 @@ def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, App
 
 def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
     bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
-    # A file that is only read may have an older schema.
-    known = file.rows(ESTABLISHED, where, values) if file.has_table(ESTABLISHED) else []
-    established = {row[:5]: row[5] for row in known}
+    established, base = (_numbers(file, table, where, values) for table in (ESTABLISHED, BASE))
     # Copies in many clusters differ in few columns: what is equal is kept once.
     shared: dict[Hashable, Any] = {}
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
@@ -92,9 +98,15 @@ def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity
             digest: str | None = row[8]
             if digest is not None and digest not in bodies:
                 raise JournalCorrupt(f"{file.path}: the recorded manifest {digest} is missing; {REBUILD}")
-            value = applied_row(row, bodies[digest] if digest else None, established.get(row[:5]), shared)
+            memory = Memory(established=established.get(row[:5]), base=base.get(row[:5]))
+            value = applied_row(row, bodies[digest] if digest else None, memory, shared)
             found[value.identity] = value
     return ledger
+
+
+def _numbers(file: JournalFile, table: Table, where: str, values: Row) -> dict[Row, int]:
+    # A file that is only read may have an older schema.
+    return {row[:5]: row[5] for row in file.rows(table, where, values)} if file.has_table(table) else {}
 
 
 def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str, JsonObject]:

@@ -18,6 +18,7 @@ from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import Json, JsonObject, canonical_bytes
+from reconciler.stages.moves import Memory
 
 _IDENTITY = ("api_group", "kind", "namespace", "name")
 
@@ -32,6 +33,7 @@ APPLIED = Table(
     ),
 )
 ESTABLISHED = Table("established", 5, ("cluster", *_IDENTITY, "replicas"))
+BASE = Table("base", 5, ("cluster", *_IDENTITY, "replicas"))
 BINDING = Table("binding", 4, (*_IDENTITY, "affinity_name", "targets", "revision"))
 CONSTRAINT = Table(
     "tick_constraint",
@@ -67,8 +69,8 @@ ROLLOUT = Table(
 STATE = Table("state", 1, ("name", "document"))
 
 TABLES = (
-    *(META, CLUSTER, APPLIED, ESTABLISHED, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT, EVENT),
-    *(ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX, ROLLOUT),
+    *(META, CLUSTER, APPLIED, ESTABLISHED, BASE, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT),
+    *(EVENT, ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX, ROLLOUT),
 )
 """Every table with checksums."""
 
@@ -109,7 +111,7 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
 
 
 def applied_row(
-    row: Row, recorded: JsonObject | None, established: int | None, shared: MutableMapping[Hashable, Any]
+    row: Row, recorded: JsonObject | None, memory: Memory, shared: MutableMapping[Hashable, Any]
 ) -> AppliedRow:
     """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it.
 
@@ -132,7 +134,8 @@ def applied_row(
         finished=bool(row[14]),
         revision=row[15],
         source=share(source, source),
-        established=established,
+        established=memory.established,
+        base=memory.base,
     )
 
 

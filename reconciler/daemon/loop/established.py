@@ -1,6 +1,6 @@
-"""Copies that begin to serve between two rounds: an event of a watch tells it, and the journal has to know.
+"""Copies whose clusters tell between two rounds what they serve: the journal has to know.
 
-Source: `stages.moves`: with how many replicas a copy is established, seen while nothing is on its way.
+Source: `stages.moves`: with how many replicas a copy is established, and its base, seen while nothing is on its way.
 """
 
 from __future__ import annotations
@@ -12,39 +12,44 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.state import State
 from reconciler.model.binding import Binding
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Health, LiveObject
+from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import RUNS_ONCE
+from reconciler.stages.moves import Available, Lacking, Rest, availability_of, with_rest
 
 
 class Established:
-    """What was seen since the journal was told last: per copy its uid and the replicas."""
+    """What copies were seen at rest with since the journal was told last."""
 
     def __init__(self) -> None:
         """Nothing was seen."""
-        self._seen: dict[tuple[str, Identity], tuple[str, int]] = {}
+        self._seen: dict[tuple[str, Identity], Rest] = {}
 
     def note(self, state: State, cluster: str, live: LiveObject) -> None:
-        """Take note of a copy that is as wanted, if it serves and that is news."""
+        """Take note of a copy that is as wanted, if what it serves is known and that is news."""
         identity, ledger = live.identity, state.known.ledger
         decision, row = state.decision, ledger.get(cluster, {}).get(identity)
         binding = decision.bindings.get(identity) if decision is not None else None
         if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in RUNS_ONCE:
             return
-        wanted = binding.replicas_on(cluster) or 0
+        replicas = binding.replicas_on(cluster)
+        wanted = replicas or 0
         if row.established == wanted or not _is_at_rest(binding, ledger):
             return
-        if decision.interpreters.of(*identity[:2]).health(live.body) is Health.HEALTHY:
-            self._seen[cluster, identity] = (live.uid, wanted)
+        match availability_of(live.body, decision.interpreters.of(*identity[:2])):
+            case Available():
+                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=True)
+            case Lacking() if replicas is not None and row.base != wanted:
+                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=False)
 
     def record(self, state: State, journal: Journal) -> State:
         """The state once the journal was told. What was written or removed since then counts no more."""
         seen, self._seen = self._seen, {}
         ledger = journal.ledger()
         rows = [
-            replace(row, established=replicas)
-            for (cluster, identity), (uid, replicas) in sorted(seen.items())
-            if (row := ledger.get(cluster, {}).get(identity)) is not None and _is_same(row, uid, replicas)
+            with_rest(row, rest)
+            for (cluster, identity), rest in sorted(seen.items())
+            if (row := ledger.get(cluster, {}).get(identity)) is not None and _is_same(row, rest)
         ]
         if not rows:
             return state
@@ -58,5 +63,5 @@ def _is_at_rest(binding: Binding, ledger: Ledger) -> bool:
     return rows == dict(binding.targets)
 
 
-def _is_same(row: AppliedRow, uid: str, replicas: int) -> bool:
-    return row.uid == uid and (row.replicas or 0) == replicas
+def _is_same(row: AppliedRow, rest: Rest) -> bool:
+    return row.uid == rest.uid and (row.replicas or 0) == rest.replicas

@@ -33,7 +33,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.report.mask import Masker
 from reconciler.stages.deletion import is_held_by_number, losses_of
-from reconciler.stages.moves import still_established
+from reconciler.stages.moves import memory_of
 from reconciler.stages.ownership import read_owner, recorded_digest
 from reconciler.stages.state import HealthState, health_of
 
@@ -377,6 +377,7 @@ def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None
     if owner is None or change.action in _LEAVES:
         return None
     known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
+    memory = memory_of(known, done.uid, owner.replicas)
     return AppliedRow(
         cluster=change.cluster,
         gvk=change.gvk,
@@ -391,5 +392,6 @@ def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None
         dependency=owner.dependency,
         revision=acting.revision,
         source=change.source,
-        established=still_established(known, done.uid, owner.replicas),
+        established=memory.established,
+        base=memory.base,
     )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
+from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.placements import Origins, placed_events
@@ -25,7 +26,7 @@ from reconciler.report.status.fleet_tables import FleetTables
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
 from reconciler.stages.decision import RUNS_ONCE
 from reconciler.stages.deletion import losses_after
-from reconciler.stages.moves import Run, run_of, still_established
+from reconciler.stages.moves import Run, memory_of, run_of, with_rest
 from reconciler.stages.ownership import Owner, hashed_leaves, is_marked, read_owner, recorded_digest
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
@@ -51,6 +52,7 @@ def remember(
         journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
         for cluster, gone in _gone(planned, reading):
             journal.remove_applied(cluster, gone)
+        journal.record_applied(_rested(planned, journal.ledger()))
         origins = _origins(journal, planned, reading.now)
         recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
         number = 0
@@ -177,11 +179,18 @@ def _confirmed(planned: Round, reading: Reading, written: set[tuple[str, Identit
                 continue
             known = rows.get(identity)
             row = _row(cluster, manifest, live, reading.world, known)
-            seen = planned.established.get(cluster, {}).get(identity)
-            if row is not None and seen is not None:
-                yield replace(row, established=seen)
-            elif row is not None and _is_news(row, known) and _is_ours(live, reading.world.fleet):
+            if row is not None and _is_news(row, known) and _is_ours(live, reading.world.fleet):
                 yield row
+
+
+def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
+    """Rows of copies that were seen at rest, with what that tells of them; also of those that were written since."""
+    for cluster, seen in planned.at_rest.items():
+        rows = ledger.get(cluster, {})
+        for identity, rest in seen.items():
+            row = rows.get(identity)
+            if row is not None and (learnt := with_rest(row, rest)) != row:
+                yield learnt
 
 
 def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
@@ -226,13 +235,15 @@ def _row(
     owner = read_owner(live.body)
     if owner is None:
         return None
+    memory = memory_of(known, live.uid, owner.replicas)
     return replace(
         marked_row(cluster, manifest.gvk, live, owner),
         manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
         recorded=hashed_leaves(manifest.body, manifest.leaves, world.record_key),
         revision=world.fleet.revision,
         source=manifest.source,
-        established=still_established(known, live.uid, owner.replicas),
+        established=memory.established,
+        base=memory.base,
     )
 
 

@@ -9,7 +9,7 @@ from reconciler.interpreters.registry import GENERIC
 from reconciler.model.observation import Health
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison.scene import Scene
-from reconciler.stages.moves import Replicas, Serving
+from reconciler.stages.moves import Available, Lacking, Replicas, Serving, Silence, UnknownAvailability
 
 
 def copies_elsewhere(scene: Scene, identity: Identity) -> dict[str, Replicas]:
@@ -35,7 +35,8 @@ def serving_elsewhere(scene: Scene, identity: Identity, wanted: Replicas, cluste
     established = (assigned[cluster] or 0) if cluster in assigned else None
     seen = scene.observed.get(cluster)
     if seen is None or not seen.reachable:
-        return Serving(is_known=False, established=established)
+        silent = UnknownAvailability(Silence.CLUSTER)
+        return Serving(availability=silent, established=established, base=established or 0)
     workload = seen.workloads.get(identity)
     if workload is not None:
         manifest, _ = scene.render(identity, cluster, wanted)
@@ -43,16 +44,16 @@ def serving_elsewhere(scene: Scene, identity: Identity, wanted: Replicas, cluste
         is_written = not workload.manifest_digest or (
             manifest is not None and manifest.digest == workload.manifest_digest
         )
-        is_all = workload.ready >= (wanted or 0)
+        is_all = is_written and workload.ready >= (wanted or 0) and workload.health is Health.HEALTHY
         return Serving(
-            is_available=is_written and is_all and workload.health is Health.HEALTHY,
+            availability=Available(workload.ready) if is_all else Lacking(workload.ready),
             is_written=is_written,
-            replicas=workload.ready,
             established=workload.established,
+            base=workload.established or 0,
         )
     interpreter = scene.decision.interpreters.of(*identity[:2])
     runs_pods = bool(interpreter.replicas_path) or interpreter.pod_template is not GENERIC.pod_template
     if runs_pods or established is None:
-        return Serving()
+        return Serving(availability=Lacking(0))
     # Observations tell of what runs pods alone; of the rest, that it belonged there when they were made.
-    return Serving(is_available=True, is_written=True, established=established)
+    return Serving(availability=Available(), is_written=True, established=established, base=established)

@@ -11,14 +11,27 @@ from msgspec import Struct
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count as count_of
-from reconciler.interpreters.reading import is_observed, mapping
+from reconciler.interpreters.reading import mapping
 from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Health, LiveObject, Member, Read, Told
+from reconciler.model.observation import LiveObject, Member, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison.compare import Comparison
-from reconciler.stages.moves import Replicas, Serving, still_established
+from reconciler.stages.moves import (
+    Availability,
+    Available,
+    Lacking,
+    Memory,
+    Replicas,
+    Rest,
+    Serving,
+    Silence,
+    UnknownAvailability,
+    availability_as_told,
+    availability_of,
+    memory_of,
+)
 from reconciler.stages.ownership import is_terminating
 
 Elsewhere = Callable[[str], Serving | None]
@@ -42,50 +55,74 @@ class Copies(Struct, frozen=True, kw_only=True):
     old: Mapping[str, Replicas]
     compared: Mapping[str, Comparison]
     manifests: Mapping[str, Manifest]
+    is_divided: bool
+    """Whether the clusters share the replicas out; else each has all of them."""
+    was_at_rest: bool
+    """Whether nothing was on its way when it was placed last: what lives is what was wanted then, or is wanted now."""
     as_held: AsHeld
     elsewhere: Elsewhere
 
     def serving(self, cluster: str) -> Serving:
         """What the copy in a cluster serves."""
-        row, live = self._row(cluster), self._live(cluster)
         found = self.elsewhere(cluster) if cluster not in self.members else None
         if found is not None:
             return found
+        live, row = self._live(cluster), self._row(cluster)
         if live is None:
-            is_known = self._is_known(cluster)
-            return Serving(is_known=is_known, established=row.established if row and not is_known else None)
-        if is_terminating(live):
-            return Serving()
+            why = self._why_unknown(cluster)
+            if why is None:
+                return Serving(availability=Lacking(0))
+            kept = memory_of(row, row.uid, row.replicas) if row is not None else Memory()
+            availability: Availability = UnknownAvailability(why)
+        elif is_terminating(live):
+            return Serving(availability=UnknownAvailability(Silence.DELETED))
+        else:
+            kept = memory_of(row, live.uid, self.old.get(cluster))
+            availability = self._availability(cluster, live)
         return Serving(
-            is_available=self._is_available(cluster, live),
-            is_written=self._is_written(cluster),
-            replicas=self._available(cluster, live),
-            established=still_established(row, live.uid, self.old.get(cluster)),
+            availability=availability,
+            is_written=live is not None and self._is_written(cluster),
+            established=kept.established,
+            base=self._base(cluster, kept, availability),
         )
 
-    def established(self) -> dict[str, int]:
-        """Copies that are established anew now that nothing is on its way: cluster to replicas.
+    def at_rest(self) -> dict[str, Rest]:
+        """What copies are at rest with, as far as that is news: nothing is on its way now, or when it was placed last.
 
-        Nobody's health is asked that is established with what is wanted already.
+        Of those that are recorded with what they hold already, nobody's health is asked.
         """
-        found: dict[str, int] = {}
-        for cluster, comparison in self.compared.items():
-            live, wanted, row = comparison.live, self.target[cluster] or 0, self._row(cluster)
-            if live is None or (row is not None and row.established == wanted and row.uid == live.uid):
+        found: dict[str, Rest] = {}
+        for cluster, replicas in self.old.items() if self.was_at_rest else ():
+            live, row = self._live(cluster), self._row(cluster)
+            known = memory_of(row, live.uid, replicas) if live is not None else Memory()
+            if live is None or known.established == (replicas or 0) or is_terminating(live):
                 continue
-            if not is_terminating(live) and self._is_available(cluster, live):
-                found[cluster] = wanted
+            availability = self._availability(cluster, live)
+            if isinstance(availability, Available) and self.target == self.old:
+                found[cluster] = Rest(uid=live.uid, replicas=replicas or 0, is_available=True)
+            elif not isinstance(availability, UnknownAvailability) and replicas is not None and known.base != replicas:
+                found[cluster] = Rest(uid=live.uid, replicas=replicas, is_available=False)
         return found
+
+    def _base(self, cluster: str, kept: Memory, availability: Availability) -> int:
+        """The number from which a person scales the copy down. Where replicas are not shared out, what it holds."""
+        held = self.old.get(cluster) or 0
+        is_known = self.was_at_rest and not isinstance(availability, UnknownAvailability)
+        if not self.is_divided or is_known:
+            return held
+        return max(kept.base or 0, kept.established or 0)
 
     def _row(self, cluster: str) -> AppliedRow | None:
         rows = self.ledger.get(cluster)
         return rows.get(self.identity) if rows else None
 
-    def _is_known(self, cluster: str) -> bool:
+    def _why_unknown(self, cluster: str) -> Silence | None:
+        """Why it is not known whether an object that was not read is there; None: it surely is not."""
         member = self.members.get(cluster)
         if not isinstance(member, Read):
-            return False
-        return not any(self.identity in unknown for unknown in (member.unread, member.under_way, member.unasked))
+            return Silence.CLUSTER
+        is_unread = any(self.identity in unread for unread in (member.unread, member.under_way, member.unasked))
+        return Silence.OBJECT if is_unread else None
 
     def _live(self, cluster: str) -> LiveObject | None:
         member = self.members.get(cluster)
@@ -95,10 +132,19 @@ class Copies(Struct, frozen=True, kw_only=True):
         comparison = self.compared.get(cluster)
         return comparison is not None and comparison.in_sync
 
-    def _is_available(self, cluster: str, live: LiveObject) -> bool:
-        """Whether all of what is wanted there serves, with more replicas or without."""
-        if self._is_written(cluster):
-            return self._is_healthy(cluster, live) and not self._is_mute(live)
+    def _availability(self, cluster: str, live: LiveObject) -> Availability:
+        """What serves of all that is wanted there, with more replicas or without."""
+        found = self._own_availability(cluster, live)
+        if isinstance(found, UnknownAvailability):
+            return found
+        if not self._is_written(cluster):
+            is_enough = self._serves_the_rest(cluster, live, found)
+            return Available(found.replicas) if is_enough else Lacking(found.replicas)
+        is_mute = isinstance(found, Available) and self._is_mute(live)
+        return UnknownAvailability(Silence.STATUS) if is_mute else found
+
+    def _serves_the_rest(self, cluster: str, live: LiveObject, found: Available | Lacking) -> bool:
+        """Whether a copy that is to shrink, and is as it was wanted until now, serves all that it is to keep."""
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:
             return False
@@ -106,26 +152,17 @@ class Copies(Struct, frozen=True, kw_only=True):
         if held is None or not held.in_sync:
             return False
         # An override may make another number of the assigned one.
-        count = self._available(cluster, live)
         wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
-        if self._is_healthy(cluster, live):
+        if isinstance(found, Available):
             return True
-        if count is None or wanted is None:
+        if found.replicas is None or wanted is None:
             return False
-        return (is_observed(live.body) or self._told(cluster) is not None) and count - _outdated(live.body) >= wanted
+        return found.replicas - _outdated(live.body) >= wanted
 
-    def _told(self, cluster: str) -> Told | None:
+    def _own_availability(self, cluster: str, live: LiveObject) -> Availability:
         member = self.members.get(cluster)
-        return member.told.get(self.identity) if isinstance(member, Read) and member.told else None
-
-    def _is_healthy(self, cluster: str, live: LiveObject) -> bool:
-        told = self._told(cluster)
-        health = self.interpreter.health(live.body) if told is None else told.health
-        return health is Health.HEALTHY
-
-    def _available(self, cluster: str, live: LiveObject) -> int | None:
-        told = self._told(cluster)
-        return self.interpreter.available(live.body) if told is None else told.available
+        told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
+        return availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
 
     def _is_mute(self, live: LiveObject) -> bool:
         """Whether a kind that nobody described has no status yet, while a copy that is to go reports one."""

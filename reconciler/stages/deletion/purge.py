@@ -16,7 +16,7 @@ from reconciler.model.observation import ClusterObservation, workload_in
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import Decision
-from reconciler.stages.moves import Effective, Replicas, Serving, effective, gains
+from reconciler.stages.moves import Available, Effective, Replicas, Serving, effective, gains
 from reconciler.stages.observations import age_s
 
 KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
@@ -44,7 +44,7 @@ def effective_after_failure(
 
         def taken(cluster: str) -> Serving:
             copy = serving(cluster)
-            return replace(copy, is_available=True) if copy.is_written and is_running(cluster) else copy
+            return replace(copy, availability=Available()) if copy.is_written and is_running(cluster) else copy
 
         return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}

@@ -1,13 +1,15 @@
 """The one rule of moves: what serves is not taken away before the copies that take over are available.
 
 Available is what a copy's own cluster says of it: it is there as it is wanted, its controller has seen that, and all of
-its replicas are available. Two facts decide, and neither depends on which round, commit or process it is:
+its replicas are available. Three facts decide, and none depends on which round, commit or process it is:
 
-- whether the copies that take over are available *now*; of a cluster that does not answer, nothing is known;
-- with how many replicas each copy is *established*: it was seen available with so many while nothing waited for it.
-  That is recorded beside what was applied there, and ends with the object (its uid).
+- whether the copies that take over are available *now*; what is unknown is not available, and may be all there is;
+- with how many replicas each copy is *established*: it was seen available with so many while nothing waited for it;
+- its *base*, from which a person scales it down: what it was to have when nothing was on its way, served or not.
 
-A copy that exists and never served is an arrival for ever, whatever came in between. Source: design#moves;
+The last two are recorded beside what was applied there, and end with the object (its uid). A copy that exists and never
+served is an arrival for ever where a cluster is left; where clusters only shrink, an arrival is what is to have more
+than its base, so that a move under way stays one over commits and restarts. Source: design#moves;
 design#effective-placement: in each cluster max(target, old) until those that take over are available, then the target;
 design#runs-once: Jobs and bare Pods that have started are never moved create-first, finished ones never.
 """
@@ -18,12 +20,17 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.interpreters.reading import condition, mapping
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.tree import JsonObject, dig
+from reconciler.stages.moves.availability import Available, Lacking, Serving, Silence, UnknownAvailability
 
 Replicas = int | None
+
+_ASSUMED = Serving(availability=Available())
+_NOTHING = Serving(availability=Lacking(0))
 
 NOBODY_TAKES_IT = "waits for a cluster that can take it"
 
@@ -49,22 +56,6 @@ def run_of(live: JsonObject) -> Run:
     return Run.STARTED if begun else Run.PENDING
 
 
-class Serving(Struct, frozen=True, kw_only=True):
-    """What the copy in one cluster serves, as that cluster says.
-
-    `is_available`: all of what is wanted there serves now. `is_written`: it is there as it is wanted, serving or not.
-    `replicas`: how many are available now; None: it has none, or it is not known. `established`: with how many it was
-    seen available while nothing waited for it, 0 for what has none; None: never. `is_known` False: the cluster did not
-    answer.
-    """
-
-    is_available: bool = False
-    is_written: bool = False
-    replicas: int | None = None
-    established: int | None = None
-    is_known: bool = True
-
-
 class Effective(Struct, frozen=True, kw_only=True):
     """What is in force now. `holds`: clusters whose reduction or deletion waits, with what it waits for.
 
@@ -83,60 +74,93 @@ def effective(
 
     Where a cluster is left, every target takes over and has to be available; one that is established with what is
     wanted there is not waited for while its cluster does not answer, as long as another target is available. Where
-    clusters only shrink, those take over that need more than they are established with: a mere scale-down waits for
-    nobody. A copy that does not serve more than it is to keep shrinks at once: that takes nothing away.
+    clusters only shrink, those take over that are to have more than their base: a mere scale-down waits for nobody. A
+    copy that surely does not serve more than it is to keep shrinks at once: that takes nothing away. None waits for
+    itself: it keeps what it is to have.
     """
     losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
     if not losers:
         return Effective(targets=target)
     if not target:
         return Effective(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
-    kept = {c: old[c] for c in losers if c not in target or _takes_away(target[c], serving(c))}
-    pending = _pending(target, losers, serving) if kept else []
-    if not pending:
-        return Effective(targets=target)
-    why = f"waits for {', '.join(pending)} healthy"
-    return Effective(targets={**target, **kept}, holds=dict.fromkeys(kept, why))
+    giving = [c for c in losers if c not in target or _takes_away(target[c], serving(c))]
+    pending = _pending(target, losers, serving) if giving else {}
+    holds = {c: why for c in giving if (why := _waits_for({name: pending[name] for name in pending if name != c}))}
+    return Effective(targets={**target, **{c: old[c] for c in holds}}, holds=holds)
 
 
-def _pending(target: Mapping[str, Replicas], losers: list[str], serving: Callable[[str], Serving]) -> list[str]:
+def _pending(
+    target: Mapping[str, Replicas], losers: list[str], serving: Callable[[str], Serving]
+) -> Mapping[str, Serving]:
     """The targets that have to be available before anything is taken away, and are not."""
     copies = {cluster: serving(cluster) for cluster in sorted(target)}
-    lacking = [cluster for cluster, copy in copies.items() if not copy.is_available]
-    arriving = [cluster for cluster in lacking if not _is_established(copies[cluster], target[cluster])]
+    lacking = {cluster: copy for cluster, copy in copies.items() if not copy.is_available}
     left = [cluster for cluster in losers if cluster not in target]
     if not left:
-        return [cluster for cluster in arriving if cluster not in losers or _lacks(copies[cluster], target[cluster])]
+        return {cluster: copy for cluster, copy in lacking.items() if (target[cluster] or 0) > copy.base}
     if len(lacking) < len(copies):
-        lacking = [cluster for cluster in lacking if copies[cluster].is_known or cluster in arriving]
+        lacking = {name: copy for name, copy in lacking.items() if not _is_spared(copy, target[name])}
     # A DaemonSet may be healthy on no node at all.
-    is_empty = all(copy.replicas == 0 and target[cluster] is None for cluster, copy in copies.items())
-    if not lacking and is_empty and any(serving(cluster).replicas for cluster in left):
-        return list(copies)
+    is_empty = all(target[name] is None and copy.availability == Available(0) for name, copy in copies.items())
+    if not lacking and is_empty and any(serving(cluster).may_serve_more_than(0) for cluster in left):
+        return copies
     return lacking
 
 
-def _is_established(copy: Serving, wanted: Replicas) -> bool:
-    return copy.established is not None and copy.established >= (wanted or 0)
-
-
-def _lacks(copy: Serving, wanted: Replicas) -> bool:
-    """Whether a copy that is to shrink serves not even what it is to keep. Else it would wait for itself."""
-    return copy.replicas is not None and copy.replicas < (wanted or 0)
+def _is_spared(copy: Serving, wanted: Replicas) -> bool:
+    """Whether a cluster that is left need not wait for a copy: it has served, and its whole cluster is silent."""
+    return copy.availability == UnknownAvailability(Silence.CLUSTER) and copy.has_served(wanted or 0)
 
 
 def _takes_away(wanted: Replicas, copy: Serving) -> bool:
     """Whether a copy that is to shrink may serve more than it is to keep, or did when all was well."""
-    if not copy.is_known or wanted is None or (copy.established or 0) > wanted:
-        return True
-    return copy.replicas is None or copy.replicas > wanted
+    return wanted is None or copy.may_serve_more_than(wanted)
 
 
-def still_established(row: AppliedRow | None, uid: str, replicas: Replicas) -> int | None:
+def _waits_for(pending: Mapping[str, Serving]) -> str:
+    """The copies that are waited for, and of which of them it is not known what they serve; empty: there is none."""
+    if not pending:
+        return ""
+    unknown = [
+        f"it is unknown what {cluster} serves: {copy.availability.why}"
+        for cluster, copy in pending.items()
+        if isinstance(copy.availability, UnknownAvailability)
+    ]
+    return "; ".join([f"waits for {', '.join(pending)} healthy", *unknown])
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """What the journal keeps of an object beside what was applied. Both as in `AppliedRow`."""
+
+    established: int | None = None
+    base: int | None = None
+
+
+def memory_of(row: AppliedRow | None, uid: str, replicas: Replicas) -> Memory:
     """What is known of an object once so many replicas are assigned to it: it serves no more than these."""
-    if row is None or row.uid != uid or row.established is None or replicas is None:
-        return row.established if row is not None and row.uid == uid else None
-    return min(row.established, replicas)
+    if row is None or row.uid != uid:
+        return Memory()
+    return Memory(established=_at_most(row.established, replicas), base=_at_most(row.base, replicas))
+
+
+class Rest(Struct, frozen=True, kw_only=True):
+    """A copy while nothing is on its way: the replicas that it is to have, and whether all of them are available."""
+
+    uid: str
+    replicas: int
+    is_available: bool
+
+
+def with_rest(row: AppliedRow, rest: Rest) -> AppliedRow:
+    """The row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
+    if row.uid != rest.uid:
+        return row
+    replicas = _at_most(rest.replicas, row.replicas)
+    return replace(row, established=replicas, base=None) if rest.is_available else replace(row, base=replicas)
+
+
+def _at_most(number: int | None, replicas: Replicas) -> int | None:
+    return number if number is None or replicas is None else min(number, replicas)
 
 
 def pinned(
@@ -155,7 +179,7 @@ def pinned(
     """
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     if not leaving:
-        return effective(target, old, lambda cluster: Serving(is_available=cluster in old))
+        return effective(target, old, lambda cluster: _ASSUMED if cluster in old else _NOTHING)
     begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
     word = "finished" if finished else "has started"

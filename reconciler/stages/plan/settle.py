@@ -17,6 +17,7 @@ from reconciler.containment import contained
 from reconciler.model.binding import Reason, Tick
 from reconciler.model.observation import Absent, Member, NotRead, Outcome, Read
 from reconciler.model.plan import Cause, Change, Manifest
+from reconciler.model.policy import Division
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.claims import Claimants, Frozen
@@ -42,7 +43,7 @@ from reconciler.stages.deletion import (
     run_kept_by_policy,
 )
 from reconciler.stages.diff import Bodies
-from reconciler.stages.moves import Effective, Replicas, Run, effective, pinned, run_of
+from reconciler.stages.moves import Effective, Replicas, Rest, Run, effective, pinned, run_of
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.apart import settle_apart
 from reconciler.stages.plan.causes import REPLICA_FIELDS, as_assigned, as_placement, confirmed_shares, placed, with_wait
@@ -64,8 +65,8 @@ class Settled(Struct, frozen=True, kw_only=True):
     is_complete: bool
     managed: Mapping[str, int] = field(default_factory=dict)
     """Our objects per cluster that was read."""
-    established: Mapping[str, Mapping[Identity, int]] = field(default_factory=dict)
-    """Copies that were seen available where nothing is on its way, with their replicas, as far as that is news."""
+    at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
+    """Copies that were seen where nothing is on its way, by cluster, as far as that is news."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
     """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
     pinned: frozenset[Identity] = frozenset()
@@ -78,7 +79,7 @@ def settle(scene: Scene) -> Settled:
     problems: dict[Identity, tuple[Problem, ...]] = {}
     manifests: dict[str, dict[Identity, Manifest]] = {name: {} for name in scene.members}
     ours: Counter[str] = Counter()
-    established: dict[str, dict[Identity, int]] = {}
+    at_rest: dict[str, dict[Identity, Rest]] = {}
     frozen: dict[tuple[str, Identity], str] = {}
     pinned: set[Identity] = set()
     is_sound = True
@@ -95,8 +96,8 @@ def settle(scene: Scene) -> Settled:
             pinned.add(identity)
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
-        for cluster, replicas in part.established.items():
-            established.setdefault(cluster, {})[identity] = replicas
+        for cluster, rest in part.at_rest.items():
+            at_rest.setdefault(cluster, {})[identity] = rest
         if part.problems or faults:
             problems[identity] = (*part.problems, *faults)
     return Settled(
@@ -107,7 +108,7 @@ def settle(scene: Scene) -> Settled:
         is_complete=is_sound
         and not any(isinstance(member, NotRead) or member.unread for member in scene.members.values()),
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
-        established=established,
+        at_rest=at_rest,
         frozen=frozen,
         pinned=frozenset(pinned),
     )
@@ -118,7 +119,7 @@ class _Part(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     manifests: tuple[Manifest, ...] = ()
     holds: Mapping[str, str] = field(default_factory=dict)
-    established: Mapping[str, int] = field(default_factory=dict)
+    at_rest: Mapping[str, Rest] = field(default_factory=dict)
     copies: tuple[str, ...] = ()
     """The clusters that have one of ours."""
     frozen: Mapping[str, str] = field(default_factory=dict)
@@ -177,7 +178,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
             manifests[cluster] = manifest
             bodies = bodies or _bodies(scene, manifest)
             compared[cluster] = _compare(scene, member, manifest, bodies, seen.owners.get(cluster))
-    state, established = _state(scene, identity, target, old, compared, manifests)
+    state, at_rest = _state(scene, identity, target, old, compared, manifests)
     changes: list[Change] = []
     for cluster, comparison in compared.items():
         if cluster not in state.targets:
@@ -199,7 +200,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     if identity[:2] == ("batch", "Job"):
         problems += lack_of_completions(decision, identity, scene.members, scene.ledger)
     if not changes and not problems:
-        return _Part(manifests=tuple(manifests.values()), holds=state.holds, established=established)
+        return _Part(manifests=tuple(manifests.values()), holds=state.holds, at_rest=at_rest)
     moved = _arrivals(scene, identity, target, old)
     changes = [as_placement(change) if change.cluster in moved else change for change in changes]
     return _Part(
@@ -207,7 +208,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         problems=tuple(problems),
         manifests=tuple(manifests.values()),
         holds=state.holds,
-        established=established,
+        at_rest=at_rest,
         is_pinned=pinned is not None,
     )
 
@@ -219,13 +220,15 @@ def _state(
     old: Mapping[str, Replicas],
     compared: Mapping[str, Comparison],
     manifests: Mapping[str, Manifest],
-) -> tuple[Effective, Mapping[str, int]]:
-    """The placement in force, and the copies that are established anew since nothing is on its way."""
+) -> tuple[Effective, Mapping[str, Rest]]:
+    """The placement in force, and what copies are at rest with, as far as that is to be recorded."""
     if identity[:2] in RUNS_ONCE:
         runs = {cluster: _run(scene, identity, cluster) for cluster in old}
         ticked = [cluster for cluster in old if (identity, cluster) in scene.decision.ticked]
         kept = run_kept_by_policy(scene.decision, identity, target, old)
         return kept or pinned(target, old, runs, ticked, lambda name: _why_closed(scene, identity, name, compared)), {}
+    policy, before = scene.decision.policies.get(identity), scene.previous.get(identity)
+    was_at_rest = scene.has_history and before is not None and dict(before.targets) == dict(old)
     copies = Copies(
         identity=identity,
         interpreter=scene.decision.interpreters.of(*identity[:2]),
@@ -235,12 +238,14 @@ def _state(
         old=old,
         compared=compared,
         manifests=manifests,
+        is_divided=policy is None or policy.placement.scheduling.division is not Division.DUPLICATED,
+        was_at_rest=was_at_rest or target == old,
         as_held=partial(_compared_as_held, scene, identity, old),
         elsewhere=lambda cluster: serving_elsewhere(scene, identity, target.get(cluster), cluster),
     )
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
-        return Effective(targets=target), copies.established()
+        return Effective(targets=target), copies.at_rest()
     if scene.decision.bindings[identity].is_dependency or scene.decision.lingers(identity):
         # It follows its owners, whose move has been judged; what left the store moves nowhere.
         return Effective(targets=target), {}
@@ -248,12 +253,13 @@ def _state(
     def is_running(cluster: str) -> bool:
         return has_nodes(scene.observed, identity, cluster, target[cluster])
 
-    policy = scene.decision.policies.get(identity)
     failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
     if failed and policy is not None and policy.application_failover is not None:
         terms = policy.application_failover
-        return effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now), {}
-    return effective(target, old, copies.serving), {}
+        state = effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now)
+    else:
+        state = effective(target, old, copies.serving)
+    return state, copies.at_rest()
 
 
 def _why_closed(scene: Scene, identity: Identity, cluster: str, compared: Mapping[str, Comparison]) -> str | None:

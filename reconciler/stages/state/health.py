@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.reading import condition, count, is_observed, mapping, mappings, text
+from reconciler.interpreters.reading import condition, count, has_report, is_observed, mapping, mappings, text
 from reconciler.model.observation import Health, LiveObject
 from reconciler.model.tree import JsonObject, dig
 from reconciler.regex import regex
@@ -134,7 +134,7 @@ def _reasons(live: JsonObject) -> Iterator[str]:
     if phase := text(dig(live, "status", "phase")):
         yield f"its phase is {phase}"
     if not mapping(live.get("status")):
-        yield "it has no status yet"
+        yield "no controller has reported its status yet"
 
 
 def _of_containers(live: JsonObject) -> Iterator[str]:
@@ -146,11 +146,11 @@ def _of_containers(live: JsonObject) -> Iterator[str]:
 
 
 def _available(live: JsonObject, before: str = "") -> str:
-    """`1 of 3 replicas are available`; empty where replicas are not counted, or all of them are."""
+    """`1 of 3 replicas are available`; empty where replicas are not counted, or not told, or all of them are."""
     status, kind = mapping(live.get("status")), live.get("kind")
-    if kind == "DaemonSet":
+    if kind == "DaemonSet" and has_report(live):
         wanted, there = count(status.get("desiredNumberScheduled"), 0), count(status.get("numberAvailable"), 0)
-    elif kind in ("Deployment", "StatefulSet", "ReplicaSet"):
+    elif kind in ("Deployment", "StatefulSet", "ReplicaSet") and has_report(live):
         wanted, there = count(dig(live, "spec", "replicas"), 1), count(status.get("availableReplicas"), 0)
     else:
         return ""

@@ -102,6 +102,7 @@ def test_a_journal_of_the_schema_before_is_brought_forward(tmp_path: Path) -> No
         journal.record_timers({"a": "t"})
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE rollout")
+        connection.execute("DROP TABLE base")
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     with Journal.open(path, read_only=True) as old:

@@ -11,7 +11,7 @@ from reconciler.model.observation import ClusterObservation, Workload
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.deletion.purge import KEPT_BY_POLICY, effective_after_failure, failures_of, has_nodes
-from reconciler.stages.moves.moves import Effective, Replicas, Serving
+from reconciler.stages.moves import Available, Effective, Lacking, Replicas, Serving
 from tests.tick_cases import NOW, moment
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -20,6 +20,10 @@ WEB = Identity("apps", "Deployment", "demo", "web")
 def exclusion(cluster: str = "m1", age_s: float = 0, tick: Tick = Tick.FAILOVER) -> Constraint:
     return Constraint(identity=WEB, cluster=cluster, replicas_max=0, reason="", excludes=True, since=moment(age_s),
                       tick=tick)  # fmt: skip
+
+
+def copy_of(*, is_available: bool = False, is_written: bool = False) -> Serving:
+    return Serving(availability=Available() if is_available else Lacking(None), is_written=is_written)
 
 
 def after(
@@ -40,7 +44,7 @@ def after(
         old,
         {name: exclusion(name, age_s) for name in failed},
         ApplicationFailover(purge_mode=mode, grace_period_s=grace_s),
-        lambda cluster: Serving(is_available=cluster in ready.split(), is_written=cluster in written.split()),
+        lambda cluster: copy_of(is_available=cluster in ready.split(), is_written=cluster in written.split()),
         lambda cluster: cluster in with_nodes.split(),
         NOW,
     )
@@ -100,7 +104,7 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
 
     def state() -> Effective:
         return effective_after_failure(
-            MOVED, old, failed, terms, lambda _: Serving(is_written=True), lambda _: True, NOW
+            MOVED, old, failed, terms, lambda _: copy_of(is_written=True), lambda _: True, NOW
         )
 
     assert state().targets == {"m1": 1, "m2": 2, "m3": 1}
@@ -113,7 +117,7 @@ def test_graciously_the_end_of_the_grace_concerns_the_failed_copy_alone() -> Non
     assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": "waits for m2 healthy"})
     shrinks = after(GRACIOUSLY, {"m2": 3, "m3": 1}, {"m1": 1, "m2": 3, "m3": 2}, age_s=600, with_nodes="m2 m3",
                     written="m2 m3")  # fmt: skip
-    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": "waits for m2, m3 healthy"})
+    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": "waits for m2 healthy"})
 
 
 def test_immediately_the_old_copy_goes_once_another_is_written() -> None:

@@ -85,9 +85,7 @@ class StagedBed(TestBed):
         for wave in planned.plan.waves:
             for index in wave:
                 self.make(planned.plan.changes[index], fleet)
-        for cluster, seen in planned.established.items():
-            for identity, replicas in seen.items():
-                self.ledger[cluster][identity] = replace(self.ledger[cluster][identity], established=replicas)
+        self.record_rest(planned)
         self.observations = replace(self.observations, previous=previous_of(planned.decision.bindings))
         return planned
 

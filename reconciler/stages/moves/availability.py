@@ -1,0 +1,97 @@
+"""What a copy serves, as its own cluster says: enough, too little, or nobody knows.
+
+Unknown is never good: it takes nothing over, and it is never taken for a copy that has nothing to lose. Source:
+design#moves; docs/concepts/moves.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from reconciler.interpreters.base import Interpreter
+from reconciler.interpreters.kstatus import is_stale
+from reconciler.interpreters.reading import mapping
+from reconciler.model.observation import Health, Told
+from reconciler.model.tree import JsonObject
+
+
+class Silence(StrEnum):
+    """Why it is not known what a copy serves, in words that follow `it is unknown what m2 serves: `."""
+
+    CLUSTER = "its cluster does not answer"
+    OBJECT = "the object could not be read"
+    STATUS = "no controller has reported its status"
+    NEWEST = "its controller has not seen the newest spec"
+    DELETED = "the object is being deleted"
+
+
+class Available(Struct, frozen=True):
+    """All of what is wanted there serves. `replicas`: how many are available; None: its kind does not count them."""
+
+    replicas: int | None = None
+
+
+class Lacking(Struct, frozen=True):
+    """Not all of what is wanted serves. `replicas`: how many are available; None: its kind does not count them."""
+
+    replicas: int | None = 0
+
+
+class UnknownAvailability(Struct, frozen=True):
+    """Nothing may be concluded about what it serves."""
+
+    why: Silence
+
+
+Availability = Available | Lacking | UnknownAvailability
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """What the copy in one cluster serves, as that cluster says.
+
+    `is_written`: it is there as it is wanted, serving or not. `established`: with how many replicas it was seen
+    available while nothing waited for it, 0 for what has none; None: never. `base`: the replicas that it was to have
+    when nothing was on its way and its cluster told how it was; 0: there was no such moment.
+    """
+
+    availability: Availability
+    is_written: bool = False
+    established: int | None = None
+    base: int = 0
+
+    @property
+    def is_available(self) -> bool:
+        """Whether all of what is wanted there serves."""
+        return isinstance(self.availability, Available)
+
+    def has_served(self, replicas: int) -> bool:
+        """Whether it is established with so many replicas."""
+        return self.established is not None and self.established >= replicas
+
+    def may_serve_more_than(self, replicas: int) -> bool:
+        """Whether it may serve more than so many replicas, or did when all was well; an unknown number may be more."""
+        if isinstance(self.availability, UnknownAvailability) or self.availability.replicas is None:
+            return True
+        return max(self.availability.replicas, self.established or 0) > replicas
+
+
+def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
+    """What a live object serves of all that its own spec asks for, as its status tells it."""
+    is_healthy = interpreter.health(live) is Health.HEALTHY
+    if not interpreter.counts_replicas:
+        return Available() if is_healthy else Lacking(None)
+    replicas = interpreter.available(live)
+    if replicas is None:
+        return UnknownAvailability(Silence.STATUS)
+    if is_stale(mapping(live.get("status")), live):
+        return UnknownAvailability(Silence.NEWEST)
+    return Available(replicas) if is_healthy else Lacking(replicas)
+
+
+def availability_as_told(told: Told) -> Availability:
+    """The same of an object without a status of its own."""
+    if told.health is Health.UNKNOWN:
+        return UnknownAvailability(Silence.STATUS)
+    return Available(told.available) if told.health is Health.HEALTHY else Lacking(told.available)
