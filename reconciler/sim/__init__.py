@@ -8,7 +8,7 @@ does and this one cannot is answered with 501.
 from __future__ import annotations
 
 from reconciler.sim.api.http import Answer, Request
-from reconciler.sim.cluster import AuditEntry, Cluster, NodeSpec
+from reconciler.sim.cluster import AuditEntry, Cluster, NodeSpec, Part
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.faults import Fault, FaultKind, Faults, is_write
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet, write_kubeconfig
@@ -26,6 +26,7 @@ __all__ = [
     "Faults",
     "FleetInABox",
     "NodeSpec",
+    "Part",
     "Request",
     "Settings",
     "background_fleet",

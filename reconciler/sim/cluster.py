@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from heapq import heappop
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -24,6 +25,24 @@ _STEPS_MAX = 5_000_000
 _SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PODS, _NODES = BY_KIND["Pod"].group_plural, BY_KIND["Node"].group_plural
 _DEFINITIONS = BY_KIND["CustomResourceDefinition"].group_plural
+
+
+class Part(StrEnum):
+    """A part of a control plane that can stop while the API server goes on."""
+
+    CONTROLLERS = "controllers"
+    """Those of workloads: nothing is rolled out, and no status of a workload is written."""
+    SCHEDULER = "scheduler"
+    KUBELETS = "kubelets"
+    """No pod starts or ends, and no node is looked at."""
+
+
+_PARTS: Final = {
+    "": {"pods": Part.KUBELETS, "nodes": Part.KUBELETS},
+    "apps": dict.fromkeys(("deployments", "replicasets", "statefulsets", "daemonsets"), Part.CONTROLLERS),
+    "batch": {"jobs": Part.CONTROLLERS},
+}
+"""The part that looks after a resource, by group; the others always go on."""
 
 
 class AuditEntry(NamedTuple):
@@ -77,6 +96,7 @@ class Cluster:
         self.settings = settings or Settings()
         self.permits = permits
         self.audit: list[AuditEntry] = []
+        self.asleep: frozenset[Part] = frozenset()
         self.on_change: list[Callable[[], None]] = []
         """Called after every change of an object; what serves watches listens here."""
         self._begin(seed, now_s)
@@ -84,6 +104,8 @@ class Cluster:
     def _begin(self, seed: int, now_s: float) -> None:
         self.state = State(seed=seed, now_s=now_s)
         self._queue: dict[Key, None] = {}
+        self._unseen: dict[Key, None] = {}
+        """What parts that are asleep have to look at when they wake."""
         self._gone: list[Event] = []
         self._scheduler = Scheduler(self.state)
         self._kubelets = Kubelets(self.state, self.settings)
@@ -159,7 +181,7 @@ class Cluster:
                 key = next(iter(self._queue))
                 del self._queue[key]
                 self._reconcile(key)
-            elif self._scheduler.is_due:
+            elif self._scheduler.is_due and Part.SCHEDULER not in self.asleep:
                 self._scheduler.run()
             else:
                 return
@@ -199,6 +221,9 @@ class Cluster:
         body = state.store.get((group, plural), namespace, name)
         if body is None:
             return
+        if _PARTS.get(group, {}).get(plural) in self.asleep:
+            self._unseen[key] = None
+            return
         if "deletionTimestamp" in body["metadata"] and body["metadata"].get("finalizers"):
             housekeeping.finish_deletion(state, key, body)
             return
@@ -230,6 +255,13 @@ class Cluster:
                 sets.reconcile_stateful_set(self.state, body)
             case "daemonsets":
                 sets.reconcile_daemon_set(self.state, body)
+
+    def let_sleep(self, *parts: Part) -> None:
+        """From now on exactly these parts do nothing; what they missed, they do when they wake."""
+        self.asleep = frozenset(parts)
+        self._queue |= self._unseen
+        self._unseen = {}
+        self.run_controllers()
 
     def add_node(self, spec: NodeSpec) -> None:
         """Add a node; it is ready at once."""

@@ -9,14 +9,23 @@ import pytest
 
 from tests.soak.chaos import Trial
 from tests.soak.copied_journals import CopiedJournalTrial
+from tests.soak.shares import SharesTrial
 
 SEEDS = (3, 8, 11, 19, 29, 44)
 """Each found a mistake once."""
+SHARES = (1, 4, 5)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fleet_under_faults_comes_to_rest_as_the_store_says(tmp_path: Path, seed: int) -> None:
     asyncio.run(Trial(seed, tmp_path).run())
+
+
+@pytest.mark.parametrize("seed", SHARES)
+def test_replicas_that_serve_are_never_taken_away_before_others_serve(tmp_path: Path, seed: int) -> None:
+    trial = SharesTrial(seed, tmp_path)
+    asyncio.run(trial.run())
+    assert trial.judge.falls, "nothing was ever taken away"
 
 
 def test_a_copied_journal_writes_nothing_until_the_fleet_is_taken_over_with_it(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ Pods take their time to count as available (minReadySeconds), and some find no n
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,3 +213,42 @@ def test_a_crash_after_the_creation_and_a_target_that_falls_silent(stage: Stage)
         stage.clusters["m3"].start()
     stage.reaches(moves="m3")
     assert stage.referee.judge(stage.resource("moves")) == 1
+
+
+def wanted(stage: Stage, name: str) -> dict[str, int]:
+    """The replicas that each cluster is to run of a Deployment."""
+    found = {}
+    for cluster, there in stage.clusters.items():
+        text = there.kubectl("get", "deployment", name, "-n", stage.name, "--ignore-not-found", "-o", "json")
+        if text:
+            found[cluster] = json.loads(text)["spec"]["replicas"]
+    return found
+
+
+def told(stage: Stage) -> str:
+    """What `status` prints."""
+    command = [sys.executable, "-m", "reconciler", "status", "--journal", str(stage.daemon.journal)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_a_cluster_without_controllers_takes_nothing_over_and_a_sick_one_holds_up_no_scale_down(stage: Stage) -> None:
+    stage.add_node("m1", large=True)
+    stage.put("shared", divided(m1=3, m2=3), replicas=6)
+    stage.put("sick", on("m1", "m2"), replicas=5, large=True)
+    stage.store.commit()
+    stage.daemon.start()
+    stage.reaches(shared="m1 m2", sick="m1 m2?")
+    with stage.clusters["m3"].controllers_asleep():
+        stage.put("shared", divided(m1=1, m3=5), replicas=6)
+        stage.store.commit()
+        wait_until(lambda: wanted(stage, "shared").get("m3") == 5, "the copy to come", seen=stage.daemon.text)
+        stage.put("shared", divided(m1=3, m2=1, m3=2), replicas=6)
+        stage.put("sick", on("m1", "m2"), replicas=4, large=True)
+        stage.store.commit()
+        wait_until(lambda: wanted(stage, "shared").get("m3") == 2, "the commit to be followed", seen=stage.daemon.text)
+        wait_until(lambda: wanted(stage, "sick") == {"m1": 4, "m2": 4}, "the scale-down", seen=stage.daemon.text)
+        assert wanted(stage, "shared") == {"m1": 3, "m2": 3, "m3": 2}
+        reason = "waits for m3 healthy; it is unknown what m3 serves: no controller has reported its status"
+        wait_until(lambda: reason in told(stage), reason, seen=lambda: told(stage))
+        print(told(stage))
+    wait_until(lambda: wanted(stage, "shared") == {"m1": 3, "m2": 1, "m3": 2}, "the move", seen=stage.daemon.text)

@@ -27,7 +27,9 @@ from tests.fakes.clocks import SPEED
 from tests.fakes.documents import config_map, policy, secret
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.serving import START_S, others, serves
+from tests.soak.availability import AvailabilityJudge
 from tests.soak.services import service_on
+from tests.soak.worlds import WORLDS
 
 CLUSTERS = ("m1", "m2", "m3")
 RESYNC_S = 20
@@ -44,6 +46,9 @@ KINDS = {"ConfigMap": "configmaps", "Secret": "secrets", "Deployment": "deployme
 
 class App:
     """One template with a policy of its own, as the trial's model knows it."""
+
+    is_shared = False
+    """Whether the clusters share its replicas out."""
 
     def __init__(self, kind: str, name: str, rng: random.Random) -> None:
         self.kind, self.name = kind, name
@@ -62,6 +67,10 @@ class App:
         self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 3)))
         self.value = rng.randrange(1000)
         self.replicas = rng.randint(1, 3)
+
+    def move(self, rng: random.Random) -> None:
+        """Other clusters."""
+        self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 2)))
 
     def documents(self) -> list[dict[str, Any]]:
         chosen = policy(self.name, self.kind, *sorted(self.clusters), keep=self.keep, **self.terms)
@@ -83,8 +92,13 @@ class App:
     def is_wanted(self, cluster: str) -> bool:
         return self.is_present and cluster in self.clusters
 
-    def is_shown(self, body: dict[str, Any]) -> bool:
-        """Whether a live object says what the template says."""
+    @property
+    def total(self) -> int:
+        """The replicas that a commit asks for: where each cluster has all, one whole set has to serve."""
+        return self.replicas if self.is_present else 0
+
+    def is_shown(self, body: dict[str, Any], cluster: str) -> bool:
+        """Whether a live object says what the template says of its cluster."""
         if self.kind == "Deployment":
             spec = body["spec"]
             return bool(
@@ -107,14 +121,19 @@ class Trial:
         self.journal_path = folder / "journal.db"
         self.faults = faults
         self.source = MemorySource()
-        kinds = ["ConfigMap"] * 4 + ["Secret", "Deployment", "Deployment"]
-        self.apps = [App(kind, f"app-{number}", self.rng) for number, kind in enumerate(kinds)]
+        self.apps = self.make_apps()
+        self.judge = AvailabilityJudge(self.box)
         self.violations: list[str] = []
         self.by_hand: set[tuple[str, str]] = set()
         self.ever_unwanted: set[tuple[str, str]] = set()
         self.ever_absent: set[str] = set()
         self.changes = 0
         self.vitals = Vitals()
+
+    def make_apps(self) -> list[App]:
+        """The templates of the store."""
+        kinds = ["ConfigMap"] * 4 + ["Secret", "Deployment", "Deployment"]
+        return [App(kind, f"app-{number}", self.rng) for number, kind in enumerate(kinds)]
 
     async def run(self) -> int:
         """Go through everything; how many faults struck.
@@ -148,7 +167,7 @@ class Trial:
                 "a foreign object was touched"
             )
             self._check_journal()
-        assert not self.violations, "\n".join(self.violations)
+        assert not [*self.violations, *self.judge.violations], "\n".join([*self.violations, *self.judge.violations])
 
     async def _settle(self, when: str) -> None:
         """The faults end: the fleet comes to rest, stays there, and follows one more commit."""
@@ -164,7 +183,7 @@ class Trial:
         for _ in range(self.rng.randint(3, 6)):
             name = self.rng.choice(CLUSTERS)
             server = self.box.servers[name]
-            match self.rng.randrange(9):
+            match self.rng.randrange(12):
                 case 0 | 1:
                     self._commit()
                 case 2:
@@ -187,13 +206,15 @@ class Trial:
                     server.faults.rates |= {self.rng.choice(STORMS): 1.0}
                 case 8:
                     await self._move_while_away()
+                case _:
+                    self.rng.choice(WORLDS).strike(self.box[name], self.rng)
             await asyncio.sleep(self.rng.uniform(0.0, 0.3))
 
     async def _move_while_away(self) -> None:
         """A Deployment moves, and one of the clusters that it leaves or comes to is away just then."""
         app = self.rng.choice([app for app in self.apps if app.kind == "Deployment"])
         before = app.clusters
-        app.clusters = frozenset(self.rng.sample(CLUSTERS, self.rng.randint(1, 2)))
+        app.move(self.rng)
         self._publish()
         await asyncio.sleep(self.rng.uniform(0.0, 0.1))
         away = self.box.servers[self.rng.choice(sorted(before | app.clusters))]
@@ -227,6 +248,8 @@ class Trial:
         }  # fmt: skip
         for app in self.apps:
             files[f"{app.name}.yaml"] = _text(*app.documents())
+            if app.kind == "Deployment":
+                self.judge.asked(app.name, app.total)
         if broken:
             files[f"{self.rng.choice(self.apps).name}.yaml"] = "apiVersion: v1\nkind: ConfigMap\n  metadata: [\n"
         unwanted = {(c, app.name) for app in self.apps for c in CLUSTERS if not app.is_wanted(c)}
@@ -258,6 +281,9 @@ class Trial:
     def _clear(self) -> None:
         for server in self.box.servers.values():
             server.faults.clear()
+        for world in WORLDS:
+            for name in CLUSTERS:
+                world.end(self.box[name])
 
     # The referee
 
@@ -271,6 +297,8 @@ class Trial:
                 self.violations.append(f"{kind} {name} of somebody else was deleted in {cluster}")
         elif (cluster, name) not in self.ever_unwanted:
             self.violations.append(f"{kind} {name} was deleted in {cluster} though every commit wanted it")
+        elif app.is_shared:
+            return  # A copy need not serve as a whole: the judge counts replicas.
         elif kind == "Deployment" and name not in self.ever_absent and serves(event.body):
             if not any(others(self.box, cluster, name).values()):
                 self.violations.append(f"{kind} {name} served in {cluster} and went before another copy did")
@@ -289,7 +317,7 @@ class Trial:
                 labels = (live or {}).get("metadata", {}).get("labels") or {}
                 is_ours = "fleet.reconciler/fleet" in labels
                 if app.is_wanted(cluster):
-                    if live is None or not is_ours or not app.is_shown(live):
+                    if live is None or not is_ours or not app.is_shown(live, cluster):
                         found.append(f"{cluster} {app.kind} {app.name} should say {app.value} and is {_short(live)}")
                 elif is_ours or (live is not None and not app.keep):
                     found.append(f"{cluster} {app.kind} {app.name} should not be there as ours: {_short(live)}")

@@ -16,11 +16,12 @@ import pytest
 
 from tests.soak.chaos import Trial
 from tests.soak.copied_journals import CopiedJournalTrial
+from tests.soak.shares import SharesTrial
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(24 * 3600)]
 
 
-@pytest.mark.parametrize(("kind", "seeds"), [(Trial, "0:2000"), (CopiedJournalTrial, "0:100")])
+@pytest.mark.parametrize(("kind", "seeds"), [(Trial, "0:2000"), (SharesTrial, "0:500"), (CopiedJournalTrial, "0:100")])
 def test_every_seed_converges_and_breaks_no_invariant(tmp_path: Path, kind: type[Trial], seeds: str) -> None:
     first, end = map(int, os.environ.get("RECONCILER_SOAK_SEEDS", seeds).split(":"))
     failed: list[str] = []

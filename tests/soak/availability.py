@@ -1,0 +1,69 @@
+"""The judge of moves in trials: counts available replicas of each Deployment at every moment, by the clusters' word.
+
+What somebody takes away shows when a spec shrinks or an object goes: less than the floor must not be left then. What
+else falls has failed by itself. Source: docs/concepts/moves.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from reconciler.sim import FleetInABox
+from reconciler.sim.state.store import Event
+from tests.fakes.floor import Floor
+
+
+class AvailabilityJudge:
+    """Follows the stores of all clusters of a box; `violations` says what was taken away too early."""
+
+    def __init__(self, box: FleetInABox) -> None:
+        """Begin to listen."""
+        self.violations: list[str] = []
+        self.falls = 0
+        """How often replicas were taken away."""
+        self._floors: dict[str, Floor] = {}
+        self._left: Counter[tuple[str, str]] = Counter()
+        for cluster in box.names:
+            box[cluster].state.store.listeners.append(partial(self._note, cluster))
+
+    def asked(self, name: str, replicas: int) -> None:
+        """A commit asks for so many replicas of a Deployment, over all clusters."""
+        self._floors.setdefault(name, Floor()).ask_for(replicas)
+
+    def _note(self, cluster: str, event: Event) -> None:
+        body, previous = event.body, event.previous
+        name = body["metadata"]["name"]
+        floor = self._floors.get(name)
+        if body["kind"] != "Deployment" or floor is None:
+            return
+        key, is_gone = (name, cluster), event.type == "DELETED"
+        before, after = self._left[key], 0 if is_gone else _left(body)
+        self._left[key] = after
+        if not is_gone and (previous is None or _wanted(previous) <= _wanted(body)):
+            floor.count(after - before)
+        elif after < before:
+            self.falls += 1
+            self._judge(floor, name, f"{cluster} has {after} after {before}, others {self._of(name)}")
+
+    def _judge(self, floor: Floor, name: str, what: str) -> None:
+        try:
+            floor.check(sum(self._of(name).values()), f"Deployment {name}: {what}")
+        except AssertionError as error:
+            self.violations.append(str(error))
+            floor.replicas = 0  # Said once: what follows from it is no other fault.
+
+    def _of(self, name: str) -> dict[str, int]:
+        return {cluster: left for (other, cluster), left in self._left.items() if other == name}
+
+
+def _left(body: dict[str, Any]) -> int:
+    """What serves, as its cluster says, of what is to stay."""
+    if body["metadata"].get("deletionTimestamp"):
+        return 0
+    return min(int((body.get("status") or {}).get("availableReplicas", 0)), _wanted(body))
+
+
+def _wanted(body: dict[str, Any]) -> int:
+    return 0 if body["metadata"].get("deletionTimestamp") else int(body["spec"]["replicas"])
