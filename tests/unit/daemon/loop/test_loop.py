@@ -175,6 +175,35 @@ async def test_a_list_that_failed_once_is_read_again_though_its_watches_go_on(tm
         await scene.until(lambda: scene.value("m2") == "2")
 
 
+async def test_a_cluster_that_asks_for_an_hour_is_left_alone_and_told_so(tmp_path: Path) -> None:
+    """Source: design#promise-6; RFC 9110, 10.2.3."""
+    async with running(tmp_path) as scene:
+        asked = list[str]()
+
+        def noted(request: Request) -> bool:
+            asked.append(request.path)
+            return True
+
+        throttled = Fault(kind=FaultKind.THROTTLED, retry_after_s=3600)
+        scene.box.servers["m2"].faults.order(throttled, when=noted, times=10**9)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        assert scene.loop is not None
+
+        def why() -> str:
+            document = scene.journal.state() or {}
+            return next(str(found.get("why")) for found in document["clusters"] if found["name"] == "m2")
+
+        scene.loop.nudge()
+        await scene.until(lambda: "(Retry-After: 3600 s), and is left alone until 20" in why())
+        before, rounds = len(asked), scene.vitals.rounds
+        scene.loop.nudge()
+        await scene.until(lambda: scene.vitals.rounds > rounds)
+        scene.app("3", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "3")
+        assert len(asked) == before, "neither rounds nor commits nor probes ask it anything"
+
+
 async def test_a_kubeconfig_that_was_written_anew_is_read_when_a_cluster_refuses_us(tmp_path: Path) -> None:
     """Without a SIGHUP: what renews credentials in a kubeconfig knows nothing of us. Source: kubeadm certs renew."""
     async with running(tmp_path) as scene:
