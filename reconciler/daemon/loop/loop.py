@@ -48,6 +48,7 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.held_elsewhere import with_holders
 from reconciler.daemon.vitals.logs import Transitions
+from reconciler.daemon.vitals.start import tell_progress
 from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Watches
@@ -170,12 +171,12 @@ class ControlLoop:
     def _lookouts(self) -> list[Coroutine[None, None, None]]:
         clock = self._parts.clock
         return [
-            self._watch_store(),
-            self._watch_absent(),
+            *(self._watch_store(), self._watch_absent()),
             self._kind_faults.watch(lambda: self._state, self._begin_anew, clock),
             self._ailments.watch(lambda: self._state.reachable, clock),
             self._restores.watch(lambda: self._state.identified, clock, self._judge.restored),
             self._polls.run(),
+            tell_progress(self._parts.vitals, clock),
         ]
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
@@ -349,8 +350,7 @@ class ControlLoop:
         parts, decision = self._parts, state.decision
         assert decision is not None, "a reading decides"
         copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
-        progress = partial(parts.beat, "reading the clusters", copies)
-        progress()
+        progress = parts.counted("reading the clusters", copies, len(state.reachable))
         read = self._late.read if scope is not None else self._late.read_all
         extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
         extent = replace(extent, at_fault=self._kind_faults.at_fault())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
 
 from msgspec import Struct
@@ -86,6 +87,16 @@ class Parts(Struct, frozen=True, kw_only=True):
         """Somebody says that keys are there now."""
         if self.later_keys is not None:
             self.later_keys.again()
+
+    def counted(self, phase: str, items: int, total: int) -> Callable[[], None]:
+        """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
+        self.beat(phase, items)
+        count = itertools.count(1)
+
+        def progress() -> None:
+            self.beat(f"{phase}, {next(count)} of {total}", items)
+
+        return progress
 
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""

@@ -192,8 +192,10 @@ class Recorder:
         """The state once what events alone have shown is told, and how many seconds until that is due again."""
         clock = self._parts.clock
         begun_s = clock.monotonic_s()
-        if not self._healths.has_news or state.picture is None:
-            return state, float("inf")
+        due_at = self._told.due_at()
+        is_due = bool(due_at) and due_at <= clock.now()
+        if state.picture is None or not (self._healths.has_news or is_due):
+            return state, _NEWS_S if due_at else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
         state = self._shown(state, state.picture, (), clock.now(), (), frozenset())

@@ -15,7 +15,8 @@ from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.failures import Faults
 from reconciler.engine import Decision, Round
 from reconciler.model.fleet import Template
-from reconciler.model.observation import Member, Read
+from reconciler.model.ledger import ARRIVES
+from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change, Manifest, Plan
 from reconciler.model.problem import NOWHERE, Problem, with_problems, without_problems
 from reconciler.model.refs import Identity
@@ -34,8 +35,8 @@ def merged(
 ) -> Round:
     """The picture after a round: its own changes that are still due, and earlier ones of what it did not evaluate.
 
-    That is what it did not look at, what was under way in a member, and what a broken file freezes. `unlisted`:
-    what could not be listed in earlier rounds, and none since has told.
+    That is what it did not look at, what was under way in a member, what is in one that was not read, and what a broken
+    file freezes. `unlisted`: what could not be listed in earlier rounds, and none since has told.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -43,7 +44,8 @@ def merged(
     )
     if before is None:
         return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
-    if only is None and planned.decision.fleet.is_complete:
+    unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
+    if only is None and not unread and planned.decision.fleet.is_complete:
         going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
         return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
     is_looked_at = partial(is_asked, only, members)
@@ -51,13 +53,18 @@ def merged(
     frozen |= dict(_missed(before.manifests, planned.decision, only)) | dict(planned.frozen)
 
     def is_evaluated(cluster: str, identity: Identity) -> bool:
-        is_frozen = identity in planned.decision.frozen or (cluster, identity) in frozen
-        return is_looked_at(cluster, identity) and not is_frozen
+        if identity in planned.decision.frozen or (cluster, identity) in frozen:
+            return False
+        # What is wanted no longer in a cluster that is away has nothing to be kept for.
+        is_away = cluster in unread and is_bound(planned.decision, identity, cluster)
+        return is_looked_at(cluster, identity) and not is_away
 
     kept = tuple(
         change
         for change in before.plan.changes
-        if not is_evaluated(change.cluster, change.identity) or _is_under_way(change, members)
+        if not is_evaluated(change.cluster, change.identity)
+        or _is_under_way(change, members)
+        or (change.cluster in unread and change.action not in ARRIVES)
     )
     # What is wrong with the store or with a whole cluster comes anew with every round.
     found = _problems(before.problems, planned.problems, only, is_evaluated)
@@ -67,6 +74,12 @@ def merged(
     plan = _plan(planned.plan, (*kept, *due), problems)
     manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
     return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
+
+
+def is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
+    """Whether the store wants a copy in a cluster."""
+    binding = decision.bindings.get(identity)
+    return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 
 def _missed(

@@ -13,7 +13,8 @@ from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.placements import Origins, placed_events
 from reconciler.daemon.round.history.writes import Behind, write_events
-from reconciler.engine import Decision, Round, World
+from reconciler.daemon.round.picture import is_bound
+from reconciler.engine import Round, World
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
@@ -210,15 +211,10 @@ def _gone(planned: Round, reading: Reading) -> Iterable[tuple[str, list[Identity
         gone = [
             identity
             for identity in sorted(suspects - decision.frozen)
-            if not _is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
+            if not is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
         ]
         if gone:
             yield cluster, gone
-
-
-def _is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
-    binding = decision.bindings.get(identity)
-    return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
 
 def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:

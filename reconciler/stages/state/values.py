@@ -171,7 +171,7 @@ class Frozen(Struct, frozen=True):
     def why(self) -> str:
         """What freezes it, and how it was before."""
         if self.last is None:
-            return f"frozen, not looked at since the start: {self.by}"
+            return f"frozen: {self.by}; how it was before is not known"
         known = f"{self.last.lag}, {self.last.why}" if self.last.why else f"{self.last.lag}"
         return f"frozen: {self.by}; last known: {known}"
 

@@ -15,6 +15,8 @@ from reconciler.stages.state import Condition, Copy, Ending, FleetState, Frozen,
 FLAPS_MAX: Final = 3
 """So often within the window it is told that an object is degraded, and that it is well again."""
 FLAPS_WINDOW_S: Final = 600.0
+SETTLING_S: Final = 10.0
+"""So long an object whose hand edit was set back has to come up again before it is told as degraded."""
 OBJECTS_MAX: Final = 20
 """So many objects of a hold or a freeze are named; `status` and `diff` list all."""
 _FILES_MAX: Final = 5
@@ -85,6 +87,30 @@ def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
         "clusters": sorted({cluster for cluster, _ in frozen}),
         "objects": sorted({str(identity) for _, identity in frozen})[:OBJECTS_MAX],
     }
+
+
+class Healed:
+    """Copies whose hand edits were set back lately: what they suffer by that is a part of the edit. Times: RFC 3339."""
+
+    def __init__(self) -> None:
+        """None was."""
+        self._since: dict[Copy, str] = {}
+        self._new: set[Copy] = set()
+
+    def healed(self, copy: Copy) -> None:
+        """A hand edit of it was set back in the round that is taken in next."""
+        self._new.add(copy)
+
+    def begins(self, now: str) -> None:
+        """The time goes on. A copy that is healed again and again is spared no longer by that."""
+        known = self._since
+        self._since = {copy: since for copy, since in known.items() if age_s(since, now) < SETTLING_S}
+        self._since |= dict.fromkeys(self._new - known.keys(), now)
+        self._new = set()
+
+    def is_settling(self, copy: Copy) -> bool:
+        """Whether its health is not told yet."""
+        return copy in self._since
 
 
 class Flaps:

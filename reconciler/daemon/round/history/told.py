@@ -13,13 +13,14 @@ from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.episodes import STORE, Episodes
-from reconciler.daemon.round.history.lasting import Flaps, Lasting, freeze, holds_by_cluster
+from reconciler.daemon.round.history.lasting import SETTLING_S, Flaps, Healed, Lasting, freeze, holds_by_cluster
 from reconciler.daemon.round.history.steps import Steps
 from reconciler.daemon.round.history.writes import drift_event, failures_told, told_error
 from reconciler.model.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.model.observation import NotRead, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import Identity
+from reconciler.stages.observations import later
 from reconciler.stages.state import (
     Condition,
     Copy,
@@ -62,6 +63,9 @@ class Told:
         self._held = Lasting(held_for_person)
         self._frozen = Lasting(frozen)
         self._flaps = Flaps()
+        self._healed = Healed()
+        self._settling: dict[Copy, str] = {}
+        """What is degraded since its hand edit was set back, with the time from which on that is told."""
         self._steps = Steps(journal)
 
     def fresh(self, results: Sequence[Result]) -> tuple[Result, ...]:
@@ -70,6 +74,8 @@ class Told:
             copy = (result.change.cluster, result.change.identity)
             if result.error and copy not in self._failures:
                 self._failures[copy] = self._failed_before(result)
+            if not result.error and result.change.cause is Cause.DRIFT:
+                self._healed.healed(copy)
         return failures_told(results, self._failures)
 
     def _failed_before(self, result: Result) -> str:
@@ -143,11 +149,28 @@ class Told:
 
     def _degraded(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
         kind = EventKind.DEGRADED
-        holding = {_subject(copy): {"why": one.why, **_group(copy)} for copy, one in _holding(degraded, state, turns)}
+        found = dict(_holding(degraded, state, turns))
+        for copy in self._settling:
+            verdict = degraded(_facts(state), copy, state.seen(*copy))
+            if isinstance(verdict, Holds):
+                found[copy] = verdict.value
+        self._healed.begins(now)
+        known = self._episodes.open(kind).keys()
+        new = [copy for copy in found if self._healed.is_settling(copy) and _subject(copy) not in known]
+        self._settling = {copy: self._settling.get(copy, later(now, SETTLING_S)) for copy in new}
+        holding = {
+            _subject(copy): {"why": one.why, **_group(copy)}
+            for copy, one in found.items()
+            if copy not in self._settling
+        }
         self._flaps.began(holding.keys() - self._episodes.open(kind).keys(), now)
         goes_on = self._flaps.goes_on(now)
         over = [subject for subject in self._over(kind, degraded, state) if subject not in goes_on]
         return self._episodes.update(kind, holding, now, over=over)
+
+    def due_at(self) -> str:
+        """When something is to be told though nothing turns (RFC 3339); empty: nothing is."""
+        return min(self._settling.values(), default="")
 
     def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
         """Of what is open, what is known to be over."""

@@ -238,6 +238,21 @@ async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_onc
         await scene.until(lambda: scene.value("m2") == "3")
 
 
+async def test_a_start_says_how_far_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "reconciler")
+    async with running(tmp_path) as scene:
+        await scene.stop()
+        scene.source.forget()
+        scene.vitals.rounds = 0
+        scene.box.servers["m2"].pause()
+        scene.start(scene.parts)
+        await scene.until(lambda: "Starting" in events_of(caplog))
+        scene.box.servers["m2"].resume()
+        await scene.until(lambda: scene.vitals.rounds > 0)
+    said = [record.getMessage() for record in caplog.records if record.__dict__.get("event") == "Starting"]
+    assert "starting: meeting the clusters" in said
+
+
 async def test_a_write_that_failed_is_tried_again_and_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

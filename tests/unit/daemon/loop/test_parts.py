@@ -20,3 +20,8 @@ def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() 
     parts.beat("idle")
     assert vitals.allowance_s == 0
     assert vitals.heartbeat_s > first_s
+    progress = parts.counted("reading the clusters", 7, 40)
+    assert vitals.phase == "reading the clusters"
+    progress()
+    progress()
+    assert vitals.phase == "reading the clusters, 2 of 40"

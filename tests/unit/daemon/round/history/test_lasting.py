@@ -13,7 +13,8 @@ import pytest
 from reconciler.adapters.clock import epoch_s, rfc3339
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S
+from reconciler.daemon.round.act import Result
+from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S, SETTLING_S
 from reconciler.daemon.round.history.told import Told
 from reconciler.model.ledger import Event, EventKind
 from reconciler.stages.state import Degraded, Fought, Progressing, StateTables, step_of
@@ -231,6 +232,42 @@ def test_nothing_is_over_that_was_not_looked_at(tmp_path: Path, condition: str, 
             telling.round()
         if cause not in ("nothing", "a restart") or condition != "fought":
             assert [event.kind for event in telling.events(kind, end)] == [kind]
+
+
+def test_a_hand_edit_that_is_set_back_is_told_without_what_it_did_to_health(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.round()
+        telling.scene.edit("m1", "app", "by hand")
+        (change,) = telling.scene.facts().changes[COPY]
+        telling.scene.apply()
+        telling.told.fresh([Result(change=change)])
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert telling.told.due_at()
+        telling.scene.health = {}
+        telling.round()
+        telling.round(after_s=2 * SETTLING_S)
+        assert not telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert not telling.told.due_at()
+
+
+def test_what_does_not_come_up_again_after_a_hand_edit_is_told(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.round()
+        telling.scene.edit("m1", "app", "by hand")
+        (change,) = telling.scene.facts().changes[COPY]
+        telling.scene.apply()
+        telling.scene.health = {COPY: PULL}
+        for _ in range(4):
+            # Somebody edits it again and again.
+            telling.told.fresh([Result(change=change)])
+            telling.round(after_s=SETTLING_S / 2)
+        telling.told.fresh([Result(change=change)])
+        telling.round(after_s=SETTLING_S / 2)
+        (event,) = telling.events(EventKind.DEGRADED)
+        assert event.data == {"why": PULL.why}
 
 
 def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reached(tmp_path: Path) -> None:
