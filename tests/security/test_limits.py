@@ -104,8 +104,10 @@ class _Tree:
 
 
 def _read(tree: _Tree) -> tuple[int, list[str]]:
+    """How many files were read, and what is said of the others and of the store."""
     files, problems = read_tree(tree, MAX_BYTES + 1)
-    return len(files), [problem.code for problem in problems]
+    faults = [fault for file in files for fault in file.faults]
+    return sum(not file.faults for file in files), [problem.code for problem in (*faults, *problems)]
 
 
 LARGE: Final = bytes(4 * 2**20)
@@ -194,7 +196,7 @@ def test_a_tree_of_many_levels_is_read_down_to_the_limit(tmp_path: Path) -> None
     assert len(at_limit.files) == 1
     assert not at_limit.problems
     beyond = store.snapshot(_commit(repository, _nested(repository, walk.MAX_FOLDER_DEPTH + 2, 1)))
-    assert [problem.code for problem in beyond.problems] == ["folder-unreadable"]
+    assert [fault.code for file in beyond.files for fault in file.faults] == ["folder-unreadable"]
     deep = _commit(repository, _nested(repository, 3_000, 1))
     store.snapshot(deep)
     assert len(store.changed_paths(_commit(repository, _nested(repository, 1, 1)), deep)) == 2
@@ -230,8 +232,14 @@ def test_a_blob_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> No
     snapshot = GitStore(tmp_path).snapshot(commit)
     assert _peak_kb() - before_kb < 60_000
     codes = {file.path: [p.code for p in parse_file(file).problems] for file in snapshot.files}
-    assert codes == {"a.yaml": ["file-too-large"], "at.yaml": [], "b.yaml": ["file-too-large"]}
-    assert sorted(problem.code for problem in snapshot.problems) == ["ignore-file-unreadable", "link-refused"]
+    assert codes == {
+        ".reconcilerignore": ["ignore-file-unreadable"],
+        "a.yaml": ["file-too-large"],
+        "at.yaml": [],
+        "b.yaml": ["file-too-large"],
+        "link.yaml": ["link-refused"],
+    }
+    assert not snapshot.problems
 
 
 def test_a_tree_or_commit_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
