@@ -217,7 +217,7 @@ async def _done(work: Callable[[], None]) -> None:
     work()
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_at_most_one_process_may_write(seed: int) -> None:
     run_virtual(_world(seed))
