@@ -159,7 +159,9 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         if finding.pod_account:
             remark(f"{finding.cluster}: reached as the account of this pod, with what is in {finding.pod_account}")
     if not fleet.settings.name:
-        remark("the store has no document of kind Fleet with a name; apply and run need one ('reconciler init')")
+        from reconciler.stages.fleet import why_nameless
+
+        remark(f"{why_nameless(fleet)}; apply and run need one")
 
 
 def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Iterator[str]:

@@ -30,10 +30,11 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     """
     from reconciler.report.json_parts import json_text
     from reconciler.report.role import role_documents, role_yaml
+    from reconciler.stages.fleet import why_nameless
     from reconciler.stages.rights import Level, resource_names
 
     if not fleet.settings.name:
-        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+        raise ConfigurationError(why_nameless(fleet))
     named = parse_subject(subject)
     decision, recorded, wanted = decided(fleet, access), recorded_kinds(access), Level(level)
     known = resource_names(fleet)

@@ -134,13 +134,14 @@ def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
     from reconciler.adapters.journal.place import service_journal
     from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.reading import full_name, read_fleet
+    from reconciler.stages.fleet import why_nameless
 
     if service := service_journal(os.environ):
         return service
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     found = journal_for(fleet, os.environ, writes=full_name(store))
     if found is None:
-        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+        raise ConfigurationError(why_nameless(fleet))
     return found
 
 

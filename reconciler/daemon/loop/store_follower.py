@@ -18,6 +18,7 @@ from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
+from reconciler.stages.fleet import why_nameless
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.rollouts import refused_without_revisions
 
@@ -200,7 +201,7 @@ class StoreFollower:
             refused = refused_without_revisions(fleet.rollouts) if fleet.revision.startswith("dir:") else ()
             return f"{revision}: {'; '.join(map(str, refused))}" if refused else ""
         if not settings.name:
-            return f"{revision}: it has no document of kind Fleet with a name"
+            return f"{revision}: {why_nameless(fleet)}"
         return (
             f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
             f"{rename_advice(bound, settings.name)}"

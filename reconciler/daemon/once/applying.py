@@ -29,6 +29,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import Read
 from reconciler.report.status.state_document import Picture
+from reconciler.stages.fleet import why_nameless
 from reconciler.stages.plan import kept_waves
 from reconciler.stages.state import StateTables, waits_for_person
 
@@ -73,7 +74,7 @@ async def apply_once(
         FleetHeld: another journal holds the fleet.
     """
     if not fleet.settings.name:
-        raise ConfigurationError("the store has no document of kind Fleet with a name; 'reconciler init' writes one")
+        raise ConfigurationError(why_nameless(fleet))
     assert access.journal is not None, "a fleet with a name has a journal"
     with Journal.open(access.journal) as journal:
         check_fleet(journal, fleet)

@@ -30,6 +30,7 @@ from reconciler.model.ledger import AppliedRow, Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.decision import RUNS_ONCE
+from reconciler.stages.fleet import why_nameless
 from reconciler.stages.ownership import FLEET_LABEL, ownership_of
 
 
@@ -60,7 +61,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         JournalLocked: a daemon or another command writes the journal.
     """
     if not fleet.settings.name:
-        raise ConfigurationError("the store has no document of kind Fleet with a name; its marks cannot be told apart")
+        raise ConfigurationError(why_nameless(fleet))
     assert access.journal is not None, "a fleet with a name has a journal"
     if not access.journal.exists():
         Journal.open(access.journal).close()

@@ -13,6 +13,7 @@ from reconciler.stages.fleet.last_good import (
     with_last_good,
     without_later_twins,
 )
+from reconciler.stages.fleet.nameless import why_nameless
 from reconciler.stages.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.stages.fleet.tables import FleetTables
 from reconciler.stages.fleet.withheld import withheld_blob, without_secrets
@@ -33,6 +34,7 @@ __all__ = [
     "parse_file",
     "says",
     "says_nothing",
+    "why_nameless",
     "with_last_good",
     "withheld_blob",
     "without_later_twins",

@@ -18,7 +18,7 @@ from reconciler.cli.main import ALIASES, COMMANDS, all_commands, cli
 from reconciler.cli.options import option_keys
 from reconciler.errors import FleetHeld, JournalError
 from tests.fakes.store_trees import commit_all
-from tests.unit.cli.command_line import CLUSTERS, run, write_store
+from tests.unit.cli.command_line import CLUSTERS, FLEET, run, write_store
 
 HEAVY = ("kubernetes", "pygit2", "watchfiles", "yaml", "aiohttp", "orjson", "sqlite3", "rich", "asyncio")
 
@@ -69,6 +69,16 @@ def test_options_of_shards_are_refused_with_what_to_use(tmp_path: Path, environm
     assert done.code == 2
     assert f"--{'role' if environment else 'shard'} was taken out with the shards" in done.err
     assert "--cluster NAME" in done.err
+
+
+def test_a_fleet_document_that_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """As one of an earlier version, which names shards. Source: design#refused-fields; ADR 22."""
+    write_store(tmp_path, fleet=FLEET + "spec:\n  ha: {cluster: m1, shards: [blue]}\n")
+    for done in (run("run", str(tmp_path), "--dir"), run("doctor", str(tmp_path), "--dir", "--rbac", "full")):
+        assert done.code == 1
+        assert "the store names no fleet, since its document cannot be read" in done.err
+        assert "fleet.yaml:5 spec.ha.shards: " in done.err
+        assert "'run --cluster NAME' applies to named clusters alone" in done.err
 
 
 def test_every_command_is_there_with_its_own_words() -> None:
