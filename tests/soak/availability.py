@@ -6,13 +6,17 @@ else falls has failed by itself. Source: docs/concepts/moves.md.
 
 from __future__ import annotations
 
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from functools import partial
 from typing import Any
 
 from reconciler.sim import FleetInABox
 from reconciler.sim.state.store import Event
 from tests.fakes.floor import Floor
+
+STEADY_S = 1.0
+"""So long replicas have to serve before they count: a copy that served nothing when it was read may shrink at once."""
 
 
 class AvailabilityJudge:
@@ -25,6 +29,7 @@ class AvailabilityJudge:
         """How often replicas were taken away."""
         self._floors: dict[str, Floor] = {}
         self._left: Counter[tuple[str, str]] = Counter()
+        self._rises: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
         for cluster in box.names:
             box[cluster].state.store.listeners.append(partial(self._note, cluster))
 
@@ -42,10 +47,22 @@ class AvailabilityJudge:
         before, after = self._left[key], 0 if is_gone else _left(body)
         self._left[key] = after
         if not is_gone and (previous is None or _wanted(previous) <= _wanted(body)):
-            floor.count(after - before)
+            self._rises[name].append((time.monotonic(), after - before))
         elif after < before:
+            self._count_steady(floor, name)
             self.falls += 1
             self._judge(floor, name, f"{cluster} has {after} after {before}, others {self._of(name)}")
+
+    def _count_steady(self, floor: Floor, name: str) -> None:
+        """Count what has failed, and what has risen long enough ago."""
+        now = time.monotonic()
+        left = []
+        for when, more in self._rises[name]:
+            if more < 0 or now - when >= STEADY_S:
+                floor.count(more)
+            else:
+                left.append((when, more))
+        self._rises[name] = left
 
     def _judge(self, floor: Floor, name: str, what: str) -> None:
         try:
