@@ -34,7 +34,6 @@ from reconciler.daemon.loop.store_follower import (
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.observing.observation_news import causes
 from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
 from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
@@ -291,10 +290,9 @@ class ControlLoop:
             self._keeper.drop(name)
         before, rollouts = self._state.observations.clusters, self._state.rollouts
         self._state, differing = await self._reader.read(self._state, fleet, agenda, now)
-        for name, seen in self._state.observations.clusters.items():
-            if name in before and causes(seen) != causes(before[name]):
-                # A kind can be listed again, or no longer: what is told of the cluster is another thing now.
-                agenda.clusters.add(name)
+        agenda.clusters |= self._state.listed_otherwise(before)
+        for name in self._state.fell_silent:
+            self._agenda.mark_cluster(name)
         if agenda.clusters and not self._state.known.has_history and not self._state.is_anybody_away:
             # Deletions wait for one round over everything, in which nobody is away: this can be it.
             agenda.everything = True

@@ -14,13 +14,14 @@ from reconciler.adapters.kube.members import Members
 from reconciler.containment import INTERNAL_ERROR, contained
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.observing.observation_news import causes
 from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.watches.watch_keeper import our_label
 from reconciler.engine import Decision, Round
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
+from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.schemas import Schema
@@ -67,6 +68,20 @@ class State(Struct, frozen=True, kw_only=True):
     def selector(self) -> str:
         """The label selector of what is ours; empty before the store was read."""
         return our_label(self.fleet.settings) if self.fleet is not None else ""
+
+    def listed_otherwise(self, before: Mapping[str, ClusterObservation]) -> set[str]:
+        """Where a kind can be listed again, or no longer, since `before`: another thing is told of the cluster."""
+        seen = self.observations.clusters
+        return {name for name, found in seen.items() if name in before and causes(found) != causes(before[name])}
+
+    @property
+    def fell_silent(self) -> list[str]:
+        """Clusters that could not be observed since they were met: each is asked by itself next who it is."""
+        seen = self.observations.clusters.values()
+        return [found.name for found in seen if not found.reachable and not self._is_away(found.name)]
+
+    def _is_away(self, name: str) -> bool:
+        return not isinstance(self.reachable.get(name), MemberCluster)
 
     @property
     def is_anybody_away(self) -> bool:

@@ -28,6 +28,7 @@ from reconciler.daemon.observing.interest import interest_in, with_unasked
 from reconciler.daemon.observing.members import PROMPT_S, Interest, Reachable, read_members, told_fault
 from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
 from reconciler.daemon.observing.scope import Scope
+from reconciler.daemon.observing.silence import unless_silent
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.engine import Decision, World, copies_in, decide, schemas_of
 from reconciler.errors import ClusterReplaced, MemberClusterError
@@ -269,8 +270,9 @@ async def described_kinds(
             if isinstance(member, str):
                 continue
             try:
-                schema = schema_of_openapi(await member.openapi(gvk.api_version), gvk)
-            except MemberClusterError:
+                document = await unless_silent(member, member.openapi(gvk.api_version), PROMPT_S)
+                schema = schema_of_openapi(document, gvk)
+            except (MemberClusterError, TimeoutError):
                 continue
             except Exception as error:
                 told_fault(member.name, error, gvk)
@@ -358,9 +360,11 @@ async def observe_members(
                     for identity, row in known.ledger.get(name, {}).items()
                     if is_wanted(identity)
                 }
-                return await observe(member, {**written, **applied}.values(), interpreters, now=now)
-            discovery = await member.discover(refresh=True)
-        except MemberClusterError:
+                observing = observe(member, {**written, **applied}.values(), interpreters, now=now)
+                # All others wait: one that tells nothing any more must not keep them up to its deadlines.
+                return await unless_silent(member, observing, PROMPT_S)
+            discovery = await unless_silent(member, member.discover(refresh=True), PROMPT_S)
+        except (MemberClusterError, TimeoutError):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         except Exception as error:
             told_fault(name, error)

@@ -16,6 +16,7 @@ _TONES: Final = {
     EventKind.STORE_BROKEN: "bad",
     EventKind.CLUSTER_AWAY: "bad",
     EventKind.KIND_UNREAD: "bad",
+    EventKind.CLUSTER_WENT_BACK: "warn",
     EventKind.OBJECT_REFUSED: "bad",
     EventKind.ROLLOUT_PAUSED: "bad",
     EventKind.APPROVAL_AWAITED: "warn",

@@ -12,10 +12,12 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.reading import Known, answering, second_names
+from reconciler.daemon.observing import reading
+from reconciler.daemon.observing.reading import Known, answering, observe_members, second_names
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
-from tests.fakes.worlds import config_map, fleet_of, policy
+from tests.fakes.worlds import NOW, config_map, fleet_of, policy
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,21 @@ from tests.fakes.worlds import config_map, fleet_of, policy
 )
 def test_one_cluster_has_one_name(uids: dict[str, str], recorded: dict[str, str], expected: dict[str, str]) -> None:
     assert second_names(uids, recorded) == expected
+
+
+async def test_one_that_falls_silent_is_not_observed_and_keeps_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Source: design#promise-7."""
+    monkeypatch.setattr(reading, "PROMPT_S", 0.2)
+    fleet = fleet_of(clusters=("m1", "m2"))
+    async with opened(tmp_path) as scene:
+        reachable, _ = await answering(fleet, scene.members, {})
+        scene.box.servers["m2"].pause()
+        for deep in (False, True):
+            seen = await observe_members(fleet, reachable, Known(), BUILT_IN_KINDS, NOW, deep=deep)
+            assert {name: found.reachable for name, found in seen.clusters.items()} == {"m1": True, "m2": False}
+        scene.box.servers["m2"].resume()
 
 
 async def test_nothing_is_written_or_deleted_under_a_second_name(tmp_path: Path) -> None:
