@@ -365,7 +365,8 @@ class ControlLoop:
         asking = partial(parts.beat, "asking for dry runs")
         met = {name: member for name, member in state.reachable.items() if isinstance(member, MemberCluster)}
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
-        planned = await dry_run(planned, free, world, self._unfinished.was_refused, progress=asking, within_s=PROMPT_S)
+        is_asked_first = partial(self._unfinished.is_asked_first, now_s=parts.clock.monotonic_s())
+        planned = await dry_run(planned, free, world, is_asked_first, progress=asking, within_s=PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
         planned = with_holders(self._writer.restrained(planned, world, now), state.held_elsewhere)
         if self._stop.is_set():

@@ -68,12 +68,14 @@ class Unfinished:
         """Whether a change waits for something in the clusters, or is tried again in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
 
-    def was_refused(self, cluster: str, identity: Identity) -> bool:
-        """Whether the last write of a copy failed, or an API server said that it has to be replaced: it is asked first.
+    def is_asked_first(self, change: Change, now_s: float) -> bool:
+        """Tell whether a dry run comes before the change: its last write failed, or it has to be a replacement.
 
-        Else an update that no table knows to be impossible would fail in every round.
+        Else an update that no table knows to be impossible would fail in every round. While its pause lasts, nothing is
+        sent, and nothing asked: behind a webhook that hangs each question would hold up the round.
         """
-        return (cluster, identity) in self._retries or (cluster, identity) in self._replacing
+        copy = (change.cluster, change.identity)
+        return copy in self._replacing or (copy in self._retries and not self.is_too_early(change, now_s))
 
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""

@@ -17,7 +17,7 @@ from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.problem import Problem, with_problems
-from reconciler.model.refs import GVK, Identity
+from reconciler.model.refs import GVK
 from reconciler.stages.comparison import as_replacement, overall_cause
 from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside, refused_in_place
 from reconciler.stages.ownership import field_manager, replicas_path
@@ -30,7 +30,7 @@ async def dry_run(
     planned: Round,
     members: Mapping[str, MemberCluster],
     world: World,
-    was_refused: Callable[[str, Identity], bool] = lambda cluster, identity: False,
+    is_asked_first: Callable[[Change], bool] = lambda change: False,
     *,
     every: bool = False,
     within_s: float | None = None,
@@ -38,8 +38,8 @@ async def dry_run(
 ) -> Round:
     """The round with its doubtful updates settled by the API servers; with `every`, all updates.
 
-    `was_refused`: whether a copy could not be written last. Such an update is asked for once more, since it may be one
-    that is not made in place, and is left as it was told otherwise.
+    `is_asked_first`: of which other updates the API server is asked, since the last write failed: such a one may not be
+    made in place. It is left as it was told otherwise.
     What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
     allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a kind of a
     cluster that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that
@@ -52,7 +52,7 @@ async def dry_run(
         if change.action is not Action.UPDATE or change.held:
             return change, None
         is_doubtful = every or change.engine is Engine.SERVER_SIDE
-        if not is_doubtful and not was_refused(change.cluster, change.identity):
+        if not is_doubtful and not is_asked_first(change):
             return change, None
         async with slots:
             if change.cluster not in members or (change.cluster, change.gvk) in silent:

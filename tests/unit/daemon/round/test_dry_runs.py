@@ -111,19 +111,29 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         planned = replace(planned, plan=replace(planned.plan, changes=(unknown,)))
         before = await dry_run(planned, scene.members, reading.world)
         assert the_change(before).action is Action.UPDATE
-        after = await dry_run(planned, scene.members, reading.world, was_refused=lambda cluster, identity: True)
+        after = await dry_run(planned, scene.members, reading.world, is_asked_first=lambda change: True)
         assert the_change(after).action is Action.REPLACE
         assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
         memory = Unfinished()
         memory.follow([WEB], after.plan.changes, (), lambda cluster, identity: True)
-        assert memory.was_refused("m1", WEB), "it is asked in each round, and never sent"
+        assert memory.is_asked_first(unknown, 0.0), "it is asked in each round, and never sent"
         memory.follow([WEB], (), (), lambda cluster, identity: True)
-        assert not memory.was_refused("m1", WEB)
+        assert not memory.is_asked_first(unknown, 0.0)
+
+
+async def test_nothing_is_asked_of_an_update_that_failed_while_its_pause_lasts(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        before, _ = await judged(scene, "T")
+    change, memory = the_change(before), Unfinished()
+    memory.retry(change, 100.0, is_paced=True)
+    assert not memory.is_asked_first(change, 100.5)
+    assert memory.is_asked_first(change, 200.0)
+    assert memory.is_asked_first(replace(change, manifest_digest="another"), 100.5), "a commit waits for no pause"
 
 
 async def test_an_update_that_failed_for_another_reason_is_tried_again_as_it_is(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         before, _ = await judged(scene, "T")
         reading, _ = await scene.plan(fleet_of(config_map(a="2"), policy("ConfigMap", "m1"), clusters=("m1", "m2")))
-        after = await dry_run(before, scene.members, reading.world, was_refused=lambda cluster, identity: True)
+        after = await dry_run(before, scene.members, reading.world, is_asked_first=lambda change: True)
         assert the_change(after) == the_change(before)
