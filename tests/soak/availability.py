@@ -35,7 +35,11 @@ class AvailabilityJudge:
 
     def asked(self, name: str, replicas: int) -> None:
         """A commit asks for so many replicas of a Deployment, over all clusters."""
-        self._floors.setdefault(name, Floor()).ask_for(replicas)
+        floor = self._floors.setdefault(name, Floor())
+        self._count_steady(floor, name)
+        # What a person takes is taken of what serves now: what came a moment ago does not count afterwards.
+        self._rises[name].clear()
+        floor.ask_for(replicas)
 
     def _note(self, cluster: str, event: Event) -> None:
         body, previous = event.body, event.previous
