@@ -225,3 +225,16 @@ def test_a_definition_says_what_its_objects_are_called_in_rules() -> None:
     definition = {**DEFINITION, "spec": {**DEFINITION["spec"], "names": names}}
     objects = {identity(body): body for body in (definition, role("widgeten"), binding(), ACCOUNT, operator())}
     assert identity(operator()) in operator_parts(WIDGETS, objects, BUILT_IN_KINDS)
+
+
+def test_the_definition_leaves_before_its_operator_and_the_namespace_last() -> None:
+    space = named("v1", "Namespace", "demo")
+    rules = policies(("v1", "Namespace"), ("example.com/v1", "Widget"))
+    bed = bed_with(space, DEFINITION, WIDGET, *PARTS, widgets=rules)
+    confirm = bed.plan(store(widgets=rules)).plan.held_digest
+    fleet = {**FLEET, "spec": {"guards": {**GUARDS, "confirm": confirm}}}
+    plan = bed.plan(fleet_of(fleet, *RULES, *rules, clusters=("m1",))).plan
+    order = [plan.changes[index].identity.kind for wave in plan.waves for index in wave]
+    assert {change.held for change in plan.changes} == {None}
+    assert order.index("Widget") < order.index("CustomResourceDefinition") < order.index("Deployment")
+    assert order.index("Deployment") < order.index("ConfigMap") < order.index("Namespace")

@@ -47,8 +47,9 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
     `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
     opened. A deletion comes after all that is named in its `after`, whatever the ranks of their kinds.
     """
-    depth = _depths({change.identity for change in changes}, needs)
+    depth = _depths({change.identity for change in changes}, _with_after(needs, changes))
     phase = _phases(changes)
+    last = max(phase.values(), default=0)
     grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for index, change in enumerate(changes):
         if change.held is not None:
@@ -58,28 +59,49 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
             # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
             grouped[0, _LAST_RANK, 0].append(index)
         elif change.action in (Action.DELETE, Action.RELEASE):
-            grouped[1 + phase(change), -rank, -below].append(index)
+            is_space = change.identity[:2] == ("", "Namespace")
+            turn = last if is_space else phase.get((change.cluster, change.identity), 0)
+            grouped[1 + turn, -rank, -below].append(index)
         else:
             grouped[0, rank, below].append(index)
     return tuple(tuple(grouped[key]) for key in sorted(grouped))
 
 
-def _phases(changes: Iterable[Change]) -> Callable[[Change], int]:
-    """Return by change the longest chain of others in its cluster that have to leave before it."""
+def _with_after(
+    needs: Mapping[Identity, frozenset[Identity]], changes: Iterable[Change]
+) -> Mapping[Identity, frozenset[Identity]]:
+    """Return the needs with what each object has to leave before: it leaves as if it needed that."""
+    more: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    for change in changes:
+        for other in change.after:
+            more[other].add(change.identity)
+    return (
+        {**needs, **{other: needs.get(other, frozenset()) | found for other, found in more.items()}} if more else needs
+    )
+
+
+def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
+    """Return by copy how often the order of kinds begins anew before its turn; 0 for what is not named.
+
+    An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
+    """
     waiting = {(change.cluster, change.identity): change for change in changes if change.after}
     found: dict[tuple[str, Identity], int] = {}
 
-    def phase(change: Change) -> int:
-        copy = change.cluster, change.identity
+    def phase(copy: tuple[str, Identity]) -> int:
         if copy not in waiting:
             return 0
         if copy not in found:
-            found[copy] = 1  # A circle is opened where it was entered.
-            others = (waiting[change.cluster, one] for one in change.after if (change.cluster, one) in waiting)
-            found[copy] = 1 + max(map(phase, others), default=0)
+            found[copy] = 0  # A circle is opened where it was entered.
+            cluster, identity = copy
+            rank = kind_rank(identity.kind)
+            others = [(phase((cluster, one)), kind_rank(one.kind)) for one in waiting[copy].after]
+            found[copy] = max((turn + (other < rank) for turn, other in others), default=0)
         return found[copy]
 
-    return phase
+    for copy in waiting:
+        phase(copy)
+    return found
 
 
 def is_follower(change: Change) -> bool:
