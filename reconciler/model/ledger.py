@@ -130,7 +130,8 @@ class EventKind(StrEnum):
     """The store cannot be read or followed."""
     SOURCE_RECOVERED = "source-recovered"
     STORE_BROKEN = "store-broken"
-    """Documents of the revision in force have errors; what they concern stays as it is."""
+    """Documents of the revision in force have errors. The last good content of its files stays in force; else what
+    they concern stays as it is."""
     STORE_MENDED = "store-mended"
     PLACED = "placed"
     """A placement is another one than before."""

@@ -18,7 +18,7 @@ from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
 from reconciler.model.ledger import EventKind
 from reconciler.model.problem import Problem, Severity
-from reconciler.stages.fleet import why_nameless
+from reconciler.stages.fleet import LAST_GOOD, why_nameless
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.rollouts import refused_without_revisions
 
@@ -179,7 +179,7 @@ class StoreFollower:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
         errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
         if errors and errors != self._errors:
-            log.warning(f"errors in the store: {len(errors)}; what they concern stays as it is",
+            log.warning(f"errors in the store: {len(errors)}; {_effect(fleet)}",
                         extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,
                                "error": str(errors[0])})  # fmt: skip
         elif self._errors and not errors:
@@ -206,6 +206,13 @@ class StoreFollower:
             f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
             f"{rename_advice(bound, settings.name)}"
         )
+
+
+def _effect(fleet: Fleet) -> str:
+    """What errors do. What a file said before stays in force, and is kept up in the clusters."""
+    if any(found.code == LAST_GOOD for found in fleet.problems):
+        return "the last good content of files stays in force, and what else they concern stays as it is"
+    return "what they concern stays as it is"
 
 
 def concerns_everything(before: Fleet | None, after: Fleet) -> bool:

@@ -24,8 +24,7 @@ def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[st
         vital.is_left = found.is_left
         if name in heard or found.why_away is not None or found.is_left:
             _show_answer(vital, found)
-        unlisted = state.facts.unlisted.get(name, ()) if state.facts is not None else ()
-        vital.kinds_unread = len({one.what.gvk for one in unlisted})
+        vital.kinds_unread = len(state.unread_kinds(name))
         vital.last_success = found.last_contact
         vital.objects = {str(lag): count for lag, count in found.syncs.items()}
         vital.health = {str(word): count for word, count in found.healths.items()}

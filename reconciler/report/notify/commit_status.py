@@ -36,8 +36,8 @@ def commit_status(step: Step, source_error: str = "", rollouts: Iterable[Progres
     stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
     paused = [f"{name} paused in {stage.name}" for name, stage in stages if isinstance(stage.state, Paused)]
     troubles = [*paused, *_troubles(step)]
-    if step.errors:
-        verdict, words = Verdict.ERROR, [_counted(step.errors, "error", "errors") + " in the store"]
+    if step.errors or step.broken:
+        verdict, words = Verdict.ERROR, [_store_words(step)]
     elif source_error:
         verdict, words = Verdict.ERROR, ["the store cannot be followed"]
     elif troubles:
@@ -47,6 +47,13 @@ def commit_status(step: Step, source_error: str = "", rollouts: Iterable[Progres
         is_done = step.is_complete and not words
         verdict = Verdict.SUCCESS if is_done else Verdict.PENDING
     return verdict, _fitted("; ".join([said, *([", ".join(words)] if words else [])]))
+
+
+def _store_words(step: Step) -> str:
+    """`2 errors in the store`; of a file that breaks without an error of its own, that it cannot be read."""
+    if step.errors:
+        return _counted(step.errors, "error", "errors") + " in the store"
+    return _counted(step.broken, "file", "files") + " of the store cannot be read"
 
 
 def _troubles(step: Step) -> Iterator[str]:
@@ -73,6 +80,8 @@ def _waits(step: Step) -> Iterator[str]:
     if step.away:
         more = ", …" if len(step.away) > _NAMED_MAX else ""
         yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
+    if step.unread:
+        yield _counted(step.unread, "kind", "kinds") + " not read"
     if count := step.syncs.get(Lag.FROZEN, 0):
         yield f"{count} frozen"
     if count := step.healths.get(HealthWord.PROGRESSING, 0):

@@ -20,7 +20,8 @@ class Step(Struct, frozen=True, kw_only=True):
     """How far `revision` has come. `clusters`: how many the store has, `in_step`: in how many all is Synced.
 
     `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: how
-    many errors the documents of the revision have.
+    many errors the documents of the revision have. `broken`: how many of its files cannot be read. `unread`: how many
+    kinds cannot be read in a cluster that answers, each counted in each cluster.
     """
 
     revision: str
@@ -32,11 +33,16 @@ class Step(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     """Objects of which a change is held until a person does something."""
     errors: int = 0
+    broken: int = 0
+    unread: int = 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything is in step. Without a cluster, nothing is."""
-        return 0 < self.clusters == self.in_step
+        """Whether everything was evaluated and is in step. Without a cluster, nothing is.
+
+        Of a revision with errors, or with files that cannot be read, nobody knows all that it says.
+        """
+        return 0 < self.clusters == self.in_step and not (self.errors or self.broken or self.unread)
 
 
 def step_of(state: FleetState) -> Step:
@@ -49,18 +55,21 @@ def step_of(state: FleetState) -> Step:
     syncs: Counter[Lag] = Counter()
     healths: Counter[HealthWord] = Counter()
     counted = [found for found in state.clusters.values() if not found.is_left]
+    unread = {found.name: kinds for found in counted if (kinds := state.unread_kinds(found.name))}
     for found in counted:
         syncs.update(found.syncs)
         healths.update(found.healths)
     return Step(
         revision=fleet.revision,
         clusters=len(counted),
-        in_step=sum(map(_is_in_step, counted)),
+        in_step=sum(_is_in_step(found) and found.name not in unread for found in counted),
         away=tuple(sorted(found.name for found in counted if found.why_away is not None)),
         syncs=dict(syncs),
         healths=dict(healths),
         waiting=sum(map(_waiting, counted)),
         errors=sum(found.severity is Severity.ERROR for found in fleet.problems),
+        broken=len({reach.source.path for reach in fleet.frozen}),
+        unread=sum(map(len, unread.values())),
     )
 
 

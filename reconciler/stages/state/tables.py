@@ -65,6 +65,11 @@ class FleetState(Struct, frozen=True, kw_only=True):
             return kept
         return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
 
+    def unread_kinds(self, cluster: str) -> frozenset[GVK]:
+        """The kinds that cannot be read in a cluster that answers."""
+        unlisted = self.facts.unlisted.get(cluster, ()) if self.facts is not None else ()
+        return frozenset(found.what.gvk for found in unlisted)
+
     def gvk(self, cluster: str, identity: Identity) -> GVK | None:
         """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
         if self.facts is None:

@@ -399,6 +399,20 @@ async def test_a_broken_file_is_told_of_once_and_so_is_its_mending(
         await scene.until(lambda: "StoreMended" in events_of(caplog))
         (told,) = (record for record in caplog.records if record.__dict__.get("event") == "StoreBroken")
         assert "other.yaml" in told.__dict__["error"]
+        assert told.getMessage().endswith("; what they concern stays as it is")
+
+
+async def test_what_a_file_said_before_is_told_to_stay_in_force(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as scene:
+        scene.app("1", "m1", name="other")
+        await scene.until(lambda: scene.value("m1", "other") == "1")
+        await scene.quiet()
+        scene.put(other=BROKEN)
+        await scene.until(lambda: "StoreBroken" in events_of(caplog))
+        (told,) = (record for record in caplog.records if record.__dict__.get("event") == "StoreBroken")
+        assert "; the last good content of files stays in force, and what else they" in told.getMessage()
 
 
 async def test_the_store_is_recorded_as_another_command_finds_it(tmp_path: Path) -> None:

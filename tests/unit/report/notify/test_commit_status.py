@@ -28,6 +28,9 @@ CASES: tuple[tuple[str, dict[str, Any], str, str, str], ...] = (
     ("degraded", {"in_step": 42, "healths": {HealthWord.DEGRADED: 1}}, "", "failure",
      "42 of 42 clusters in step; 1 degraded"),
     ("broken", {"in_step": 42, "errors": 1}, "", "error", "42 of 42 clusters in step; 1 error in the store"),
+    ("not readable", {"in_step": 42, "broken": 2}, "", "error",
+     "42 of 42 clusters in step; 2 files of the store cannot be read"),
+    ("a kind", {"in_step": 41, "unread": 1}, "", "pending", "41 of 42 clusters in step; 1 kind not read"),
     ("not followed", {"in_step": 42}, "boom", "error", "42 of 42 clusters in step; the store cannot be followed"),
     ("no cluster", {"clusters": 0, "in_step": 0}, "", "pending", "0 of 0 clusters in step"),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.adapters.clock import epoch_s, rfc3339
 from reconciler.adapters.journal.books.events import EventFilter
@@ -16,7 +17,11 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S, SETTLING_S
 from reconciler.daemon.round.history.told import Told
+from reconciler.model.fleet import Reach
 from reconciler.model.ledger import Event, EventKind
+from reconciler.model.observation import Listed, Unlisted, UnlistedCause
+from reconciler.model.problem import Problem, Source
+from reconciler.model.refs import GVK
 from reconciler.stages.state import Degraded, Fought, Progressing, StateTables, step_of
 from tests.fakes.worlds import NOW
 from tests.unit.daemon.loop.test_loop import BROKEN
@@ -301,3 +306,30 @@ def test_no_cluster_is_in_step_that_was_not_read(tmp_path: Path) -> None:
     scene.away = {"m2": "no answer"}
     step = step_of(StateTables().update(scene.facts()))
     assert (step.clusters, step.in_step, step.away, step.is_complete) == (2, 1, ("m2",), False)
+
+
+def test_nothing_is_in_step_with_a_revision_that_cannot_be_read_whole(tmp_path: Path) -> None:
+    """Every object is as the last good content says, and nobody knows what the file says now."""
+    facts, source = applied().facts(), Source("app.yaml")
+    fleet = facts.decision.fleet
+    for read in (
+        replace(fleet, frozen=(Reach(source=source),)),
+        replace(fleet, problems=(Problem(source=source, code="invalid-yaml", message="broken"),)),
+    ):
+        step = step_of(StateTables().update(replace(facts, decision=replace(facts.decision, fleet=read))))
+        assert (step.in_step, step.clusters, step.is_complete) == (2, 2, False)
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.broken = BROKEN
+        telling.round()
+        assert not telling.events(EventKind.IN_STEP)
+        telling.scene.broken = ""
+        telling.round()
+        assert telling.events(EventKind.IN_STEP)
+
+
+def test_no_cluster_is_in_step_with_a_kind_that_cannot_be_read_there() -> None:
+    widgets = Unlisted(Listed(GVK("shop.example", "v1", "Widget")), UnlistedCause.NOT_READ, "HTTP 503")
+    facts = replace(applied().facts(), unlisted={"m1": (widgets, widgets)})
+    step = step_of(StateTables().update(facts))
+    assert (step.in_step, step.unread, step.is_complete) == (1, 1, False)
