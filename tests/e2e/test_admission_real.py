@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.e2e.admission_webhook import NAME, AdmissionWebhook, admitting
+from tests.e2e.test_kinds import cluster_policy
 from tests.fakes.worlds import deployment, policy
 from tests.real_clusters import RealCluster, wait_until
 from tests.unit.cli.command_line import Ran, run
@@ -37,6 +38,19 @@ class Scene(NamedTuple):
         rules = [policy(body["kind"], "m1", name=f"p-{body['kind'].lower()}") for body in bodies]
         for document in (*bodies, *rules):
             document["metadata"]["namespace"] = self.namespace
+        (self.folder / "store" / "app.yaml").write_text(yaml.safe_dump_all([*bodies, *rules]))
+
+    def put_widget(self, definition: dict[str, Any] | None, **spec: Any) -> None:
+        """A Widget is wanted, and its definition where that is in the store."""
+        bodies = [{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}]
+        rules = [policy("Widget", "m1", name="p-widget")]
+        rules[0]["spec"]["resourceSelectors"][0]["apiVersion"] = "example.com/v1"
+        for document in (*bodies, *rules):
+            document["metadata"]["namespace"] = self.namespace
+        if definition is not None:
+            bodies.append(definition)
+            name = definition["metadata"]["name"]
+            rules.append(cluster_policy("definitions", ("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)))
         (self.folder / "store" / "app.yaml").write_text(yaml.safe_dump_all([*bodies, *rules]))
 
     def run(self, *args: str) -> Ran:
@@ -158,3 +172,75 @@ def test_what_a_policy_of_the_cluster_changes_is_told_as_well(scene: Scene) -> N
     finally:
         for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
             scene.cluster.kubectl("delete", kind, name, "--ignore-not-found")
+
+
+DEFINITION: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {"group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+                 "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                     "mode": {"type": "string", "default": "calm"},
+                     "size": {"type": "integer",
+                              "x-kubernetes-validations": [{"rule": "self >= oldSelf || self > 0"}]},
+                     "parts": {"type": "array", "items": {"type": "object", "properties": {
+                         "name": {"type": "string"}, "weight": {"type": "integer", "default": 1}}}},
+                 }}}}}}]},
+}  # fmt: skip
+
+
+@pytest.fixture(params=["in the store", "in the cluster"])
+def definition(request: pytest.FixtureRequest, scene: Scene) -> Iterator[dict[str, Any] | None]:
+    """What the store has of the definition of Widgets. `in the cluster`: nothing, and it is there."""
+    if request.param == "in the cluster":
+        scene.cluster.apply(DEFINITION)
+        scene.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION['metadata']['name']}")
+    yield DEFINITION if request.param == "in the store" else None
+    scene.cluster.kubectl("delete", "crd", DEFINITION["metadata"]["name"], "--ignore-not-found")
+
+
+def test_a_field_that_the_schema_of_a_custom_resource_lacks_is_told_and_never_written(
+    scene: Scene, definition: dict[str, Any] | None
+) -> None:
+    """No API server prunes it in silence: it is refused, or not even sent. What is only a default is nothing."""
+    scene.put_widget(definition, size=1, parts=[{"name": "a"}])
+    made = scene.apply()
+    assert (made.code, "0 failed" in made.err) == (0, True), made
+    assert scene.apply().out.startswith("no changes")
+
+    def version() -> str:
+        return scene.cluster.kubectl("get", "widget", "w", "-n", scene.namespace, "-o",
+                                     "jsonpath={.metadata.resourceVersion}")  # fmt: skip
+
+    before = version()
+    scene.put_widget(definition, size=1, ghost="x", parts=[{"name": "a"}])
+    for _ in range(2):
+        ran = scene.apply()
+        assert ran.code == 1, ran
+        assert "ghost" in ran.out
+        assert "made" not in ran.err, ran
+    status = scene.run("status").out
+    assert "ghost" in status, status
+    assert version() == before
+    scene.cluster.kubectl("delete", "widget", "w", "-n", scene.namespace)
+    ran = scene.apply()
+    assert (ran.code, "ghost" in ran.out + ran.err) == (1, True), ran
+
+
+def test_what_the_cluster_changes_is_not_synced_where_the_api_server_is_asked_first(
+    scene: Scene, definition: dict[str, Any] | None
+) -> None:
+    """A rule of the kind judges changes of the size, so that a dry run decides: the webhook answers that as well."""
+    until_asked(scene, "configmap")
+    scene.put_widget(definition, size=1)
+    assert scene.apply().code == 0
+    scene.webhook.reviews = {"Widget": lambda body: [{"op": "replace", "path": "/spec/size", "value": 9}]}
+    scene.put_widget(definition, size=2)
+    for _ in range(2):
+        ran = scene.apply()
+        assert (ran.code, f"{CHANGED}spec.size is 9, not 2" in ran.err) == (1, True), ran
+        assert "spec.size is 9, not 2" in scene.run("status").out
+    scene.webhook.reviews = {}
+    ran = scene.apply()
+    assert (ran.code, "1 changes made, 0 failed" in ran.err) == (0, True), ran
+    assert scene.apply().out.startswith("no changes")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import told_fault
-from reconciler.engine import Round, World, schemas_of
+from reconciler.engine import Round, World, altered_in, schemas_of
 from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
@@ -40,10 +40,11 @@ async def dry_run(
 
     `is_asked_first`: of which other updates the API server is asked, since the last write failed: such a one may not be
     made in place. It is left as it was told otherwise.
-    What would change nothing leaves the plan; what is refused is held, with the reason. Where a dry run is not
-    allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a kind of a
-    cluster that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that
-    may be asked.
+    What would change nothing leaves the plan, unless the cluster would make something else of what is sent: such an
+    update is due, and tried as any other (design#altered-writes). What is refused is held, with the reason. Where a dry
+    run is not allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a
+    kind of a cluster that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`:
+    those that may be asked.
     """
     slots = asyncio.Semaphore(_IN_FLIGHT)
     silent: set[tuple[str, GVK]] = set()
@@ -123,7 +124,7 @@ async def _ask(
         return change, None
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
     if not is_write_needed(fields) and not change.removed_paths:
-        return None, None
+        return (change if altered_in(world, planned.decision)(change, result) else None), None
     fields = _with_what_was_told(fields, change)
     return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from reconciler.engine import Round
 from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
+from tests.fakes.admitting_server import let_admit
 from tests.fakes.members import Open, opened
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
@@ -85,6 +87,24 @@ async def test_where_it_may_not_be_asked_the_answer_of_the_comparison_stands(tmp
         before, after = await judged(scene, "S")
         assert the_change(after) == the_change(before)
         assert after.plan.waves == before.plan.waves
+
+
+async def test_what_the_cluster_would_change_again_stays_due(tmp_path: Path) -> None:
+    """Its webhook makes of the dry run what is there already: nothing would change, and it is not as wanted."""
+
+    def theirs(body: dict[str, Any]) -> None:
+        body["data"]["a"] = "theirs"
+
+    async with opened(tmp_path) as scene:
+        fleet = fleet_of(config_map(a="1"), policy("ConfigMap", "m1"), clusters=("m1", "m2"))
+        await scene.apply(fleet)
+        server = await let_admit(scene.box, "m1")
+        scene.by_hand("m1", "PATCH", {"data": {"a": "theirs"}})
+        for webhook in (theirs, None):
+            server.webhook = webhook
+            reading, planned = await scene.plan(fleet)
+            planned = await dry_run(planned, scene.members, reading.world, every=True)
+            assert [field.path for field in the_change(planned).fields] == ["data.a"]
 
 
 async def test_what_the_comparison_called_drift_is_drift_when_the_api_server_was_asked(tmp_path: Path) -> None:
