@@ -192,6 +192,7 @@ def _workload(which: Identity, given: Case, placed: Any, now_ago_s: float) -> Wo
         health=Health(given.get("health", health)),
         unhealthy_since="" if sick_s is None else moment(now_ago_s + sick_s),
         ended_by_itself=given.get("by_itself", False),
+        without_node=given.get("without_node", waiting),
         held=None if held is None else {node: _room(cpus) for node, cpus in held.items()},
     )
 

@@ -75,6 +75,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     """The fleet whose label it has, empty: none; None: not known."""
     missing: int = 0
     """Pods that it wants and that were not there yet, or no longer."""
+    without_node: int | None = None
+    """Pods of it that no scheduler has given a node to, looked at or not; None: not known."""
     established: int | None = None
     """With how many replicas it was recorded to have served; None: it never did, or that is not known."""
     manifest_digest: str = ""

@@ -22,7 +22,15 @@ from reconciler.adapters.kube.shapes.pods import (
     PodSpec,
     Requirements,
 )
-from reconciler.adapters.observe.pod_signs import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
+from reconciler.adapters.observe.pod_signs import (
+    FINISHED,
+    PodSigns,
+    condition_of,
+    controller,
+    is_waiting,
+    owners,
+    waiting_pods,
+)
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.shape import pod_requests
 from reconciler.interpreters.reading import condition, count, mapping, mappings, text
@@ -129,11 +137,6 @@ def pending_requests(pods: Iterable[Pod], requests: PodRequests) -> Resources:
         if is_waiting(pod) and not pod.spec.scheduling_gates:
             total.update(requests.of(pod))
     return dict(sorted(total.items()))
-
-
-def is_waiting(pod: Pod) -> bool:
-    """Whether the pod has no node and is not on its way out."""
-    return not pod.spec.node_name and pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
 
 
 def quota(live: LiveObject) -> Quota:

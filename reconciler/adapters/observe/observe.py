@@ -92,7 +92,7 @@ async def observe(
             held=held.get(identity),
             signs=signs.get(identity),
         )
-        return replace(found, missing=counts.missing(live, interpreter)) if counts is not None else found
+        return counts.told_of(live, interpreter, found) if counts is not None else found
 
     return ClusterObservation(
         name=member.name,

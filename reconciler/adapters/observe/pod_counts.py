@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.adapters.kube.shapes.pods import OwnerReference, Pod
-from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf
+from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf, is_waiting
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count
-from reconciler.model.observation import LiveObject, Outcome
+from reconciler.model.observation import LiveObject, Outcome, Workload
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject, dig
 
@@ -26,6 +27,8 @@ class PodCounts(Struct, frozen=True, kw_only=True):
     running: Mapping[Identity, int] = field(default_factory=dict)
     """Those that have not ended."""
     finished: Mapping[Identity, int] = field(default_factory=dict)
+    without_node: Mapping[Identity, int] = field(default_factory=dict)
+    """Those of the running that have no node: refused by the scheduler, gated, or not looked at by it."""
 
     def made(self) -> Mapping[Identity, int]:
         """Those that stand for a wanted one: also one that has ended, where no other is made for it."""
@@ -39,11 +42,21 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         has = self.running if live.identity[:2] == ("batch", "Job") else self.made()
         return max(0, _wanted(live.body, interpreter) - has.get(live.identity, 0))
 
+    def told_of(self, live: LiveObject, interpreter: Interpreter, found: Workload) -> Workload:
+        """The workload as it runs, with what the pods of the cluster tell of it.
+
+        Of a kind that does not tell how many pods it wants, as a DaemonSet, nothing follows from there being none.
+        """
+        is_silent = live.identity not in self.without_node and interpreter.demand(live.body).replicas is None
+        without_node = None if is_silent else self.without_node.get(live.identity, 0)
+        return replace(found, missing=self.missing(live, interpreter), without_node=without_node)
+
 
 def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
     """The pods of every workload of a cluster. `owner_of`: what controls a pod in the end."""
     running: Counter[Identity] = Counter()
     finished: Counter[Identity] = Counter()
+    without_node: Counter[Identity] = Counter()
     known: dict[str, Identity] = {}
     for pod in pods:
         owner = owner_of(pod)
@@ -52,7 +65,8 @@ def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
         if identity is None:
             identity = known[uid] = workload_of(pod, owner)
         (finished if pod.status.phase in FINISHED else running)[identity] += 1
-    return PodCounts(running=running, finished=finished)
+        without_node[identity] += is_waiting(pod)
+    return PodCounts(running=running, finished=finished, without_node=without_node)
 
 
 def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:

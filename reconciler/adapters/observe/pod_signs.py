@@ -92,6 +92,11 @@ def condition_of(conditions: list[Condition] | None, kind: str) -> Condition | N
     return next((condition for condition in conditions or () if condition.type == kind), None)
 
 
+def is_waiting(pod: Pod) -> bool:
+    """Whether the pod has no node and is not on its way out."""
+    return not pod.spec.node_name and pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
+
+
 def refused_since(pod: Pod) -> str | None:
     """Since when the scheduler has found no node for it, empty when not told; None: it has one, or is not looked at."""
     condition = condition_of(pod.status.conditions, "PodScheduled")

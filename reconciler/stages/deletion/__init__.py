@@ -12,11 +12,12 @@ from reconciler.stages.deletion.guard import (
 from reconciler.stages.deletion.leaving import lose
 from reconciler.stages.deletion.losses import INCOMPLETE, Decided, lost_copies
 from reconciler.stages.deletion.purge import (
+    Scheduled,
     effective_after_failure,
     failures_of,
-    has_nodes,
     is_grace_over,
     run_kept_by_policy,
+    scheduled,
 )
 
 __all__ = [
@@ -24,10 +25,10 @@ __all__ = [
     "INCOMPLETE",
     "Decided",
     "Fate",
+    "Scheduled",
     "effective_after_failure",
     "failures_of",
     "guard",
-    "has_nodes",
     "is_grace_over",
     "is_held_by_guard",
     "is_held_by_number",
@@ -36,4 +37,5 @@ __all__ = [
     "losses_of",
     "lost_copies",
     "run_kept_by_policy",
+    "scheduled",
 ]

@@ -8,6 +8,7 @@ have found nodes, Never when a person evicts it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import StrEnum
 
 from msgspec.structs import replace
 
@@ -28,12 +29,12 @@ def effective_after_failure(
     failed: Mapping[str, Constraint],
     terms: ApplicationFailover,
     serving: Callable[[str], Serving],
-    is_running: Callable[[str], bool],
+    scheduled: Callable[[str], Scheduled],
     now: str,
 ) -> Effective:
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
-    `serving(cluster)`: what the copy there serves. `is_running(cluster)`: the scheduler has found nodes for its pods.
+    `serving(cluster)`: what the copy there serves. `scheduled(cluster)`: whether its pods have nodes.
     Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over. What
     else leaves or shrinks meanwhile serves, and waits for those that take over to be available.
     """
@@ -44,7 +45,8 @@ def effective_after_failure(
 
         def taken(cluster: str) -> Serving:
             copy = serving(cluster)
-            return replace(copy, availability=Available()) if copy.is_written and is_running(cluster) else copy
+            has_nodes = copy.is_written and scheduled(cluster) is Scheduled.YES
+            return replace(copy, availability=Available()) if has_nodes else copy
 
         return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
@@ -87,15 +89,29 @@ def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -
     return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
 
 
-def has_nodes(observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas) -> bool:
-    """Whether the scheduler has found nodes for all pods of the copy in a cluster that is to have so many replicas.
+class Scheduled(StrEnum):
+    """Whether all pods of a copy have nodes. Only a known yes lets another copy go: unknown never permits a loss."""
 
-    Pods that were not made yet have none, nor have those of replicas that were assigned since it was observed.
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def scheduled(
+    observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas
+) -> Scheduled:
+    """Whether all pods of the copy have nodes in a cluster that is to have so many replicas.
+
+    Pods that were not made yet have none, nor have those that the scheduler has not looked at, nor those of replicas
+    that were assigned since it was observed. Where pods could not be listed it is unknown.
     """
     workload = workload_in(observed, identity, cluster)
-    if workload is None or workload.unschedulable or workload.missing:
-        return False
-    return None in (workload.assigned, replicas) or workload.assigned == replicas
+    if workload is None:
+        return Scheduled.UNKNOWN
+    is_assigned = None in (workload.assigned, replicas) or workload.assigned == replicas
+    if workload.unschedulable or workload.missing or workload.without_node or not is_assigned:
+        return Scheduled.NO
+    return Scheduled.UNKNOWN if workload.without_node is None else Scheduled.YES
 
 
 def failures_of(

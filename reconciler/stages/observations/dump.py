@@ -73,6 +73,8 @@ def _workload(workload: Workload) -> dict[str, Any]:
     rare: dict[str, Any] = {"endedByItself": True} if workload.ended_by_itself else {}
     if workload.missing:
         rare["missing"] = workload.missing
+    if workload.without_node is not None:
+        rare["withoutNode"] = workload.without_node
     if workload.established is not None:
         rare["established"] = workload.established
     if workload.manifest_digest:

@@ -51,6 +51,7 @@ WORKLOAD_SHAPE = shape(
     Field("replicas", FieldType.INTEGER, "Replicas that it has in this cluster.", default="0"),
     Field("ready", FieldType.INTEGER, "How many of them are ready.", default="0"),
     Field("missing", FieldType.INTEGER, "Pods that it wants and that are not there yet.", default="0"),
+    Field("withoutNode", FieldType.INTEGER, "Pods of it that have no node; absent: not known."),
     Field("established", FieldType.INTEGER, "With how many replicas it has served, as the journal says."),
     Field("unschedulable", FieldType.INTEGER, "Pods of its newest revision that find no node.", default="0"),
     Field("unschedulableSince", FieldType.TEXT, "Since when, as RFC 3339."),

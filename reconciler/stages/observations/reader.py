@@ -133,6 +133,7 @@ class _Reader:
             health=Health(fields.text("health", str(Health.UNKNOWN))),
             unhealthy_since=self._time(fields, "unhealthySince"),
             missing=self._count(fields, "missing"),
+            without_node=self._count(fields, "withoutNode") if fields.has("withoutNode") else None,
             ended_by_itself=fields.flag("endedByItself") is True,
             established=self._count(fields, "established") if fields.has("established") else None,
             manifest_digest=fields.text("manifest"),

@@ -35,12 +35,13 @@ from reconciler.stages.comparison import (
 from reconciler.stages.decision import RUNS_ONCE, Decision, waits_for_prerequisite
 from reconciler.stages.deletion import (
     Decided,
+    Scheduled,
     effective_after_failure,
     failures_of,
-    has_nodes,
     lose,
     lost_copies,
     run_kept_by_policy,
+    scheduled,
 )
 from reconciler.stages.diff import Bodies
 from reconciler.stages.moves import Effective, Replicas, Rest, Run, effective, pinned, run_of
@@ -250,13 +251,13 @@ def _state(
         # It follows its owners, whose move has been judged; what left the store moves nowhere.
         return Effective(targets=target), {}
 
-    def is_running(cluster: str) -> bool:
-        return has_nodes(scene.observed, identity, cluster, target[cluster])
+    def scheduled_in(cluster: str) -> Scheduled:
+        return scheduled(scene.observed, identity, cluster, target[cluster])
 
     failed = failures_of(scene.decision.ticked, identity, old) if scene.decision.ticked else {}
     if failed and policy is not None and policy.application_failover is not None:
         terms = policy.application_failover
-        state = effective_after_failure(target, old, failed, terms, copies.serving, is_running, scene.now)
+        state = effective_after_failure(target, old, failed, terms, copies.serving, scheduled_in, scene.now)
     else:
         state = effective(target, old, copies.serving)
     return state, copies.at_rest()

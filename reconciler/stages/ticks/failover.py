@@ -22,7 +22,7 @@ from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import Identity
 from reconciler.model.tree import digest_of
 from reconciler.stages.decision import Decision
-from reconciler.stages.deletion import has_nodes, is_grace_over
+from reconciler.stages.deletion import Scheduled, is_grace_over, scheduled
 from reconciler.stages.observations import age_s, in_force, is_in_force, later
 from reconciler.stages.placement import closed_by_order
 from reconciler.stages.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
@@ -161,7 +161,10 @@ def overdue(decision: Decision, observations: Observations, now: str) -> frozens
         and terms.purge_mode is PurgeMode.GRACIOUSLY
         and is_grace_over(terms, exclusion, now)
         and workload_in(observations.clusters, identity, cluster) is not None
-        and all(has_nodes(observations.clusters, identity, *target) for target in decision.bindings[identity].targets)
+        and all(
+            scheduled(observations.clusters, identity, *target) is Scheduled.YES
+            for target in decision.bindings[identity].targets
+        )
     )
 
 

@@ -10,7 +10,7 @@ from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Workload
 from reconciler.model.refs import Identity
 from tests.unit.adapters.observe.test_model import live, pod
 
@@ -50,6 +50,25 @@ def test_of_what_runs_to_an_end_a_pod_that_has_ended_is_not_made_again() -> None
         Identity("kubeflow.org", "PyTorchJob", "demo", "bert"): 2,
         Identity("sparkoperator.k8s.io", "SparkApplication", "demo", "pi"): 2,
     }
+
+
+@pytest.mark.parametrize(
+    ("found", "pods", "without_node"),
+    [
+        (live("StatefulSet", "db", spec={"replicas": 1}), [owned("a", "apps/v1", "StatefulSet", "db", "Pending")], 1),
+        (live("StatefulSet", "db", spec={"replicas": 1}), [owned("a", "apps/v1", "StatefulSet", "db", "Failed")], 0),
+        (live("StatefulSet", "db", spec={"replicas": 0}), [], 0),
+        (live("DaemonSet", "db"), [owned("a", "apps/v1", "DaemonSet", "db", "Pending")], 1),
+        (live("DaemonSet", "db"), [], None),
+        (live("Database", "db", group="example.com"), [], None),
+    ],
+)
+def test_pods_without_a_node_are_counted_where_it_is_known_which_they_are(
+    found: LiveObject, pods: list[Pod], without_node: int | None
+) -> None:
+    interpreter = BUILT_IN_KINDS.of(*found.identity[:2])
+    seen = Workload(gvk=found.gvk, identity=found.identity)
+    assert pod_counts(pods, owners(pods)).told_of(found, interpreter, seen).without_node == without_node
 
 
 def job(spec: dict[str, Any], **status: Any) -> LiveObject:

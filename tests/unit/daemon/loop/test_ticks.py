@@ -14,6 +14,7 @@ from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.binding import Constraint, TargetCluster, Tick
 from reconciler.model.ledger import SuspensionRecord
 from reconciler.model.plan import Action
+from reconciler.sim import Part
 from reconciler.stages.fleet.parse import parse
 from tests.tick_cases import template
 from tests.unit.daemon.ticking import ROUNDS, WEB, Ticking, Watcher, ticking
@@ -156,6 +157,18 @@ async def test_graciously_the_old_copy_goes_after_a_while_when_the_new_pods_have
         await scene.rounds(2)
         assert scene.replicas() == {"m1": 2, "m2": 2}
         scene.clock.jump(grace_s)
+        await scene.until(lambda: scene.replicas() == {"m2": 2})
+
+
+async def test_graciously_the_old_copy_stays_while_no_scheduler_has_looked_at_the_new_pods(tmp_path: Path) -> None:
+    async with ticking(tmp_path, BOTH) as scene:
+        scene.box["m2"].let_sleep(Part.SCHEDULER)
+        await fall_ill(scene, gracePeriodSeconds=100)
+        await scene.until(lambda: scene.replicas() == {"m1": 2, "m2": 2})
+        scene.clock.jump(1000)
+        await scene.rounds(8)
+        assert scene.replicas() == {"m1": 2, "m2": 2}
+        scene.box["m2"].let_sleep()
         await scene.until(lambda: scene.replicas() == {"m2": 2})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from reconciler.model.binding import Constraint, Tick
 from reconciler.model.observation import ClusterObservation, Workload
 from reconciler.model.policy import ApplicationFailover, PurgeMode
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.deletion.purge import KEPT_BY_POLICY, effective_after_failure, failures_of, has_nodes
+from reconciler.stages.deletion.purge import KEPT_BY_POLICY, Scheduled, effective_after_failure, failures_of, scheduled
 from reconciler.stages.moves import Available, Effective, Lacking, Replicas, Serving
 from tests.tick_cases import NOW, moment
 
@@ -37,6 +39,7 @@ def after(
     ready: str = "",
     with_nodes: str = "",
     written: str = "m2",
+    scheduling: Mapping[str, Scheduled] = MappingProxyType({}),
 ) -> Effective:
     """`ready`, `with_nodes`, `written`: names of clusters."""
     return effective_after_failure(
@@ -45,7 +48,7 @@ def after(
         {name: exclusion(name, age_s) for name in failed},
         ApplicationFailover(purge_mode=mode, grace_period_s=grace_s),
         lambda cluster: copy_of(is_available=cluster in ready.split(), is_written=cluster in written.split()),
-        lambda cluster: cluster in with_nodes.split(),
+        lambda cluster: scheduling.get(cluster, Scheduled.YES if cluster in with_nodes.split() else Scheduled.NO),
         NOW,
     )
 
@@ -78,18 +81,28 @@ def test_graciously_the_old_copy_waits_for_health_or_after_a_while_for_nodes(
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        ({}, True),
-        ({"assigned": 3}, True),
-        ({"assigned": 3, "unschedulable": 1}, False),
-        ({"assigned": 3, "missing": 3}, False),
-        ({"assigned": 2}, False),
+        ({"without_node": 0}, Scheduled.YES),
+        ({"assigned": 3, "without_node": 0}, Scheduled.YES),
+        ({"assigned": 3, "without_node": 1}, Scheduled.NO),
+        ({"assigned": 3, "without_node": 0, "unschedulable": 1}, Scheduled.NO),
+        ({"assigned": 3, "without_node": 0, "missing": 3}, Scheduled.NO),
+        ({"assigned": 2, "without_node": 0}, Scheduled.NO),
+        ({"assigned": 3}, Scheduled.UNKNOWN),
+        ({"assigned": 3, "missing": 1}, Scheduled.NO),
     ],
 )
-def test_pods_that_were_not_made_yet_have_no_nodes(seen: dict[str, Any], expected: bool) -> None:
+def test_only_pods_that_are_known_to_have_nodes_have_them(seen: dict[str, Any], expected: Scheduled) -> None:
     workload = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, **seen)
     observed = {"m2": ClusterObservation(name="m2", workloads={WEB: workload})}
-    assert has_nodes(observed, WEB, "m2", 3) is expected
-    assert not has_nodes(observed, WEB, "m3", 3)
+    assert scheduled(observed, WEB, "m2", 3) is expected
+    assert scheduled(observed, WEB, "m3", 3) is Scheduled.UNKNOWN
+
+
+@pytest.mark.parametrize("scheduling", [Scheduled.NO, Scheduled.UNKNOWN])
+def test_the_end_of_the_grace_takes_nothing_while_it_is_not_known_that_the_new_pods_have_nodes(
+    scheduling: Scheduled,
+) -> None:
+    assert after(GRACIOUSLY, MOVED, {"m1": 2}, age_s=90_000, scheduling={"m2": scheduling}) == WAITS
 
 
 def test_another_grace_period() -> None:
@@ -104,7 +117,7 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
 
     def state() -> Effective:
         return effective_after_failure(
-            MOVED, old, failed, terms, lambda _: copy_of(is_written=True), lambda _: True, NOW
+            MOVED, old, failed, terms, lambda _: copy_of(is_written=True), lambda _: Scheduled.YES, NOW
         )
 
     assert state().targets == {"m1": 1, "m2": 2, "m3": 1}

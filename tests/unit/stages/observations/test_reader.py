@@ -145,6 +145,7 @@ def workloads(draw: st.DrawFn) -> Workload:
         unschedulable_since=draw(TIMES),
         health=draw(st.sampled_from(Health)),
         unhealthy_since=draw(TIMES),
+        without_node=draw(st.one_of(st.none(), COUNTS)),
     )
 
 

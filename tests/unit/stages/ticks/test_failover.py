@@ -163,6 +163,8 @@ MOVING = {
         ("2026-11-21T10:10:00Z", {}, True),
         ("2026-11-21T10:09:59Z", {}, False),
         ("2026-11-21T10:10:00Z", {"seen": {"m2": {"waiting": 1}}}, False),
+        ("2026-11-21T10:10:00Z", {"seen": {"m2": {"without_node": 1}}}, False),
+        ("2026-11-21T10:10:00Z", {"seen": {"m2": {"without_node": None}}}, False),
         ("2026-11-21T10:10:00Z", {"down": ["m2"]}, False),
         ("2026-11-21T10:10:00Z", {"down": ["m1"]}, False),
         ("2026-11-21T10:10:00Z", {"policy": {"failover": {"purgeMode": "Never"}}}, False),
