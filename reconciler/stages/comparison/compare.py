@@ -78,6 +78,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
     in_sync: bool = False
     live: LiveObject | None = None
 
+    @property
+    def shows_no_difference(self) -> bool:
+        """Whether nothing is known to differ, also where only the API server can vouch for that."""
+        change = self.change
+        is_doubt = change is not None and (change.action, change.engine) == (Action.UPDATE, Engine.SERVER_SIDE)
+        return self.in_sync or (is_doubt and change is not None and not (change.fields or change.removed_paths))
+
 
 def compare(  # noqa: PLR0913 - what is known of one object
     manifest: Manifest,

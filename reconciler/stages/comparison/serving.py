@@ -129,8 +129,9 @@ class Copies(Struct, frozen=True, kw_only=True):
         return member.objects.get(self.identity) if isinstance(member, Read) else None
 
     def _is_written(self, cluster: str) -> bool:
+        """Whether it is there as it is wanted. A doubt is settled after the plan, so that it would be one for ever."""
         comparison = self.compared.get(cluster)
-        return comparison is not None and comparison.in_sync
+        return comparison is not None and comparison.shows_no_difference
 
     def _availability(self, cluster: str, live: LiveObject) -> Availability:
         """What serves of all that is wanted there, with more replicas or without."""
@@ -149,7 +150,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         if after is None or before is None or after >= before:
             return False
         held = self.as_held(cluster)
-        if held is None or not held.in_sync:
+        if held is None or not held.shows_no_difference:
             return False
         # An override may make another number of the assigned one.
         wanted = self.interpreter.demand(self.manifests[cluster].body).replicas

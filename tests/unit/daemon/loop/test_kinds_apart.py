@@ -15,6 +15,7 @@ import pytest
 from reconciler.adapters.kube.requests import READ_DEADLINE_S
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, Request
+from tests.fakes.definitions import definition, widget
 from tests.fakes.lying_server import let_lie
 from tests.fakes.worlds import policy
 from tests.unit.daemon.loop.test_loop import Running, running
@@ -23,25 +24,6 @@ WATCHED: Any = {"resync": "100h"}
 POLLED: Any = {"mode": "poll", "resync": "20s"}
 USUAL_S = READ_DEADLINE_S * 0.8
 """Nothing that works waits for a deadline of what does not."""
-
-
-def definition(scope: str = "Namespaced", *versions: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    served = [
-        {"name": name, "served": name in (versions or ("v1",)), "storage": name == "v1", "schema": schema}
-        for name in ("v1", "v2")
-    ]
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": scope,
-            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
-            "versions": served,
-        },
-    }
 
 
 def ask(scene: Running, cluster: str, method: str, path: str, body: Any = None) -> Any:
@@ -73,15 +55,10 @@ def undefine(scene: Running, cluster: str) -> None:
     assert ask(scene, cluster, "DELETE", DEFINITION).status == 200
 
 
-def widget(value: str, version: str = "v1") -> dict[str, Any]:
-    return {"apiVersion": f"example.com/{version}", "kind": "Widget",
-            "metadata": {"name": "gear", "namespace": "demo"}, "spec": {"value": value}}  # fmt: skip
-
-
-def put_widget(scene: Running, value: str, version: str = "v1") -> None:
-    chosen = policy("Widget", "m1", "m2", name="gear", preserveResourcesOnDeletion=False)
+def put_widget(scene: Running, value: str, version: str = "v1", *, clusters: tuple[str, ...] = ("m1", "m2")) -> None:
+    chosen = policy("Widget", *clusters, name="gear", preserveResourcesOnDeletion=False)
     chosen["spec"]["resourceSelectors"][0]["apiVersion"] = f"example.com/{version}"
-    scene.put(gear=[widget(value, version)], **{"gear-policy": [chosen]})
+    scene.put(gear=[widget("gear", value, version)], **{"gear-policy": [chosen]})
 
 
 def value_of(scene: Running, cluster: str) -> str | None:
@@ -252,7 +229,7 @@ async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing
         assert [placed.cluster for placed in scene.journal.previous_placements()[GEAR].targets] == ["m1", "m2"]
         chosen = policy("Widget", "m2", name="gear-2")
         chosen["spec"]["resourceSelectors"][0] |= {"apiVersion": "example.com/v1", "name": "gear-2"}
-        named = widget("1")
+        named = widget("gear", "1")
         named["metadata"]["name"] = "gear-2"
         scene.put(**{"gear-2": [named], "gear-2-policy": [chosen]})
         await scene.until(lambda: bool(told(scene, "no-cluster-fits")))
