@@ -19,7 +19,7 @@ from reconciler.sim.objects.defaults import defaulted
 from reconciler.sim.objects.kinds import BY_KIND
 from reconciler.sim.objects.status import Body
 from reconciler.sim.state.state import Key, State, timestamp
-from reconciler.sim.state.store import Event, name_of
+from reconciler.sim.state.store import Backup, Event, name_of
 
 _STEPS_MAX = 5_000_000
 _SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -117,6 +117,23 @@ class Cluster:
     def become_another(self, seed: int) -> None:
         """Another, empty cluster answers under this name from now on."""
         self._begin(seed, self.state.now_s)
+
+    def back_up(self) -> Backup:
+        """All that is stored now."""
+        return self.state.store.back_up()
+
+    def put_back(self, backup: Backup) -> None:
+        """Be as when the backup was made; the control plane begins anew with that, and time goes on.
+
+        Whoever serves it breaks its connections: a real API server is down meanwhile.
+        """
+        self.state.put_back(backup)
+        self._scheduler = Scheduler(self.state)
+        self._kubelets = Kubelets(self.state, self.settings)
+        self._unseen, self._gone = {}, []
+        for kept_as, body in self.state.store.everything():
+            self._follow(Event(self.state.store.version, "ADDED", kept_as, body, None))
+        self.run_controllers()
 
     @property
     def now_s(self) -> float:

@@ -45,6 +45,10 @@ class FaultKind(StrEnum):
     """403 of a revoked permission."""
     NO_ACCOUNT = "no-account"
     """403 of a pod in a namespace whose account `default` its controller has not made yet."""
+    UNKNOWN = "unknown"
+    """404 in plain text, as an API server answers paths that it does not know."""
+    NOT_ALLOWED = "not-allowed"
+    """405 of a kind that cannot be asked so."""
     UNAUTHORIZED = "unauthorized"
     """401 of an expired token."""
 

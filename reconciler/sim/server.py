@@ -246,6 +246,8 @@ _NO_ACCOUNT = (
 
 
 def _refusal(fault: Fault) -> web.Response:
+    if fault.kind == FaultKind.UNKNOWN:
+        return _plain(Answer(status=404, text="404 page not found\n"))
     code, reason, message = {
         FaultKind.THROTTLED: (429, "TooManyRequests", "the server has received too many requests"),
         FaultKind.INTERNAL: (500, "InternalError", "an error on the server has prevented the request from succeeding"),
@@ -253,6 +255,11 @@ def _refusal(fault: Fault) -> web.Response:
         FaultKind.EXPIRED: (410, "Expired", "the provided resource version is too old"),
         FaultKind.FORBIDDEN: (403, "Forbidden", "forbidden: the permission was taken away"),
         FaultKind.NO_ACCOUNT: (403, "Forbidden", _NO_ACCOUNT),
+        FaultKind.NOT_ALLOWED: (
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        ),
         FaultKind.UNAUTHORIZED: (401, "Unauthorized", "Unauthorized"),
     }[fault.kind]
     body: Body = Refused(code, reason, message).body

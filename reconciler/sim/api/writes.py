@@ -118,7 +118,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         if self.resource.kind == "Service":
             made = with_addresses(made, None, self.state.each("Service"), self.state.rng)
         validate(self.resource, made, None)
-        return made
+        return self.state.admit(made)
 
     def _need_namespace(self, name: str) -> None:
         if not self.resource.namespaced:
@@ -196,6 +196,7 @@ class Writer(Struct, frozen=True, kw_only=True):
 
     def _finished(self, live: Body, new: Body) -> Body:
         """Store what changed; an object that waits for its last finalizer goes."""
+        new = self.state.admit(new)
         if new == live:
             return live
         metadata = new["metadata"]

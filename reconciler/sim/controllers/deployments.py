@@ -21,6 +21,9 @@ from reconciler.sim.state.state import State
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
+_TRIES_AGAIN_S = 1.0
+_OVER_QUOTA: Body = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                     "message": "pods is forbidden: exceeded quota: pods, requested: pods=1"}  # fmt: skip
 
 
 def reconcile_replica_set(state: State, replica_set: Body) -> None:
@@ -29,8 +32,13 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
     spec = replica_set["spec"]
     active = [pod for pod in pods if is_active(pod)]
     missing = spec["replicas"] - len(active)
+    is_refused = False
     if "deletionTimestamp" not in replica_set["metadata"]:
         for _ in range(missing):
+            is_refused = not state.has_room_for_pod(replica_set["metadata"]["namespace"])
+            if is_refused:
+                state.wake(state.now_s + _TRIES_AGAIN_S, replica_set)
+                break
             name = f"{replica_set['metadata']['name']}-{state.suffix()}"
             active.append(state.put(new_pod(replica_set, spec["template"], name)))
         for pod in sorted(active, key=_dispensable)[: max(-missing, 0)]:
@@ -41,6 +49,9 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
               "availableReplicas": sum(is_available(state, pod, replica_set) for pod in active),
               "observedGeneration": replica_set["metadata"]["generation"]}  # fmt: skip
     status = {name: value for name, value in status.items() if value or name == "replicas"}
+    if is_refused:
+        before = (replica_set.get("status") or {}).get("conditions") or ()
+        status["conditions"] = with_condition(before, _OVER_QUOTA, state.time)
     status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
     if status != replica_set.get("status"):
         state.put({**replica_set, "status": status})
@@ -242,6 +253,10 @@ def _conditions(state: State, deployment: Body, new: Body | None, counts: Body, 
     else:
         available = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
     conditions = _set(state, conditions, "Available", available, touched=False)
+    conditions = [found for found in conditions if found["type"] != "ReplicaFailure"]
+    failure = condition(new, "ReplicaFailure") if new is not None else {}
+    if failure:
+        conditions.append(failure)
     progress, moved = _progress(state, deployment, new, counts, before)
     return _set(state, conditions, "Progressing", progress, touched=moved)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappush
 from time import gmtime, strftime
 
 from reconciler.sim.objects.kinds import BY_KIND, Served
 from reconciler.sim.objects.status import Body
-from reconciler.sim.state.store import Event, GroupPlural, Store, name_of
+from reconciler.sim.state.store import Backup, Event, GroupPlural, Store, name_of
 
 Key = tuple[str, str, str, str]
 """(group, plural, namespace, name)."""
@@ -21,6 +21,11 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 def timestamp(epoch_s: float) -> str:
     """RFC 3339 in whole seconds, as Kubernetes writes it."""
     return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(epoch_s))
+
+
+def as_it_is(body: Body) -> Body:
+    """The default admission."""
+    return body
 
 
 class State:
@@ -34,6 +39,10 @@ class State:
         self.now_s = now_s
         self.alarms: list[tuple[float, Key]] = []
         """A heap of (due, object): what a controller wants to look at again at that time."""
+        self.admit: Callable[[Body], Body] = as_it_is
+        """What admission makes of an object before it is stored for a client; it may raise Refused."""
+        self.pods_max: int | None = None
+        """A quota: so many pods at most in a namespace are made by controllers. None: any number."""
         self._dependents: dict[str, set[Key]] = {}
         self.store.listeners.append(self._index)
 
@@ -44,6 +53,18 @@ class State:
             for reference in (body or event.body)["metadata"].get("ownerReferences") or ():
                 found = self._dependents.setdefault(reference["uid"], set())
                 (found.add if is_there else found.discard)(key)
+
+    def put_back(self, backup: Backup) -> None:
+        """Be as at an earlier moment, with the kinds that were served then."""
+        self.store.put_back(backup)
+        self.served = Served()
+        self._dependents.clear()
+        for kept_as, body in self.store.everything():
+            self._index(Event(self.store.version, "ADDED", kept_as, body, None))
+
+    def has_room_for_pod(self, namespace: str) -> bool:
+        """Whether the quota lets one more be made."""
+        return self.pods_max is None or len(self.sorted("Pod", namespace)) < self.pods_max
 
     def wake(self, due_s: float, body: Body) -> None:
         """Have an object of a built-in kind looked at again."""

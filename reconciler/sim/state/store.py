@@ -24,6 +24,13 @@ class Event(NamedTuple):
     previous: Body | None
 
 
+class Backup(NamedTuple):
+    """All objects of one cluster at one moment."""
+
+    version: int
+    objects: dict[GroupPlural, dict[Name, Body]]
+
+
 def name_of(body: Body) -> Name:
     """(namespace, name) of an object."""
     metadata = body["metadata"]
@@ -95,6 +102,16 @@ class Store:
         """Forget the log, so that older watches and continue tokens meet 410."""
         self._history.clear()
         self.oldest = self.version
+
+    def back_up(self) -> Backup:
+        """What there is now."""
+        return Backup(self.version, {kept_as: dict(found) for kept_as, found in self._objects.items()})
+
+    def put_back(self, backup: Backup) -> None:
+        """Be as at an earlier moment, versions too; nobody is told, and the log is forgotten."""
+        self.version = backup.version
+        self._objects = {kept_as: dict(found) for kept_as, found in backup.objects.items()}
+        self.compact()
 
     def _log(self, type_: str, kept_as: GroupPlural, body: Body, previous: Body | None) -> None:
         event = Event(self.version, type_, kept_as, body, previous)

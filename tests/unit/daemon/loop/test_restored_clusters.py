@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,31 +9,17 @@ from typing import Any
 import pytest
 
 from reconciler.model.ledger import EventKind
-from reconciler.sim.cluster import Cluster
+from reconciler.sim.state.store import Backup
 from tests.unit.daemon.loop.test_loop import Running, events_of, running
 
 BACK = "cluster-went-back"
-
-
-class Backup:
-    """The objects and the version of a cluster, to be put back."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        store = cluster.state.store
-        self._objects, self._version = copy.deepcopy(store._objects), store.version
-
-    def put_back(self, cluster: Cluster) -> None:
-        store = cluster.state.store
-        store._objects, store.version = copy.deepcopy(self._objects), self._version
-        store._history.clear()
-        store.oldest = self._version
 
 
 async def restored(scene: Running, backup: Backup) -> None:
     """The API server is away meanwhile, as it is in earnest."""
     server = scene.box.servers["m1"]
     await server.stop()
-    backup.put_back(scene.box["m1"])
+    scene.box["m1"].put_back(backup)
     await server.start()
 
 
@@ -55,7 +40,7 @@ def codes(scene: Running) -> set[tuple[str, str]]:
 
 async def test_all_is_looked_at_anew_and_it_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running(tmp_path) as scene:
-        backup = Backup(scene.box["m1"])
+        backup = scene.box["m1"].back_up()
         for value in ("2", "3"):
             scene.app(value, "m1", "m2")
             await scene.until(lambda value=value: scene.value("m1") == value)  # type: ignore[misc]
@@ -79,7 +64,7 @@ async def test_what_had_been_deleted_and_is_back_is_shown_and_stays(tmp_path: Pa
             scene.app("1", "m1", name=name)
         await scene.until(lambda: all(scene.value("m1", name) == "1" for name in names))
         await scene.quiet()
-        backup = Backup(scene.box["m1"])
+        backup = scene.box["m1"].back_up()
         scene.put(**{key: None for name in names for key in (name, f"{name}-policy")})
         await scene.until(lambda: all(scene.value("m1", name) is None for name in names))
         scene.settings = {"drift": {"resync": "100h"}}
