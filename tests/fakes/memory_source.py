@@ -7,8 +7,12 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.problem import Problem
 from reconciler.model.rollouts.lineage import Lineage
 from reconciler.stages.fleet import Earlier
+
+Content = str | Problem
+"""A text, or why a path cannot be read."""
 
 
 class MemorySource:
@@ -20,27 +24,27 @@ class MemorySource:
 
     def __init__(self) -> None:
         self._changed = asyncio.Event()
-        self._files: dict[str, str] = {}
+        self._files: Mapping[str, Content] = {}
         self._read: str | None = None
         self._number = 0
-        self._older: dict[str, dict[str, str]] = {}
+        self._older: dict[str, Mapping[str, Content]] = {}
         self.kept: frozenset[str] = frozenset()
         """What was asked to be kept last."""
 
     @property
     def files(self) -> dict[str, str]:
         """Path to text, as it was put there last."""
-        return dict(self._files)
+        return {path: content for path, content in self._files.items() if isinstance(content, str)}
 
     def twin(self) -> MemorySource:
         """The same store, for another reader."""
         other = MemorySource()
-        other.put(self.files)
+        other.put(self._files)
         other._number = self._number
         other._older = dict(self._older)
         return other
 
-    def put(self, files: dict[str, str]) -> None:
+    def put(self, files: Mapping[str, Content]) -> None:
         self._files = files
         self._number += 1
         self._older[f"r{self._number}"] = dict(files)
@@ -89,10 +93,15 @@ class MemorySource:
         self.kept = frozenset(revisions)
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        return None
+        contents = (files[path] for files in self._older.values() if path in files)
+        found = (_file(path, content) for content in contents)
+        return next((file for file in found if file.blob == blob), None)
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        return {}
+        there = self._older.get(revision, {})
+        return {
+            path: f"{path} is a folder now" for path in paths if any(other.startswith(f"{path}/") for other in there)
+        }
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         return Earlier()
@@ -108,9 +117,12 @@ def _number(revision: str) -> int:
     return int(revision[1:])
 
 
-def _snapshot(revision: str, texts: Mapping[str, str]) -> Snapshot:
-    files = (
-        StoreFile(path=path, blob=hashlib.sha256(text.encode()).hexdigest(), data=text.encode())
-        for path, text in sorted(texts.items())
-    )
-    return Snapshot(revision=revision, files=tuple(files))
+def _snapshot(revision: str, contents: Mapping[str, Content]) -> Snapshot:
+    return Snapshot(revision=revision, files=tuple(_file(path, content) for path, content in sorted(contents.items())))
+
+
+def _file(path: str, content: Content) -> StoreFile:
+    blob = hashlib.sha256(str(content).encode()).hexdigest()
+    if isinstance(content, Problem):
+        return StoreFile(path=path, blob=blob, data=b"", faults=(content,))
+    return StoreFile(path=path, blob=blob, data=content.encode())

@@ -24,6 +24,7 @@ class AvailabilityJudge:
 
     def __init__(self, box: FleetInABox) -> None:
         """Begin to listen."""
+        self._box = box
         self.violations: list[str] = []
         self.falls = 0
         """How often replicas were taken away."""
@@ -40,6 +41,15 @@ class AvailabilityJudge:
         # What a person takes is taken of what serves now: what came a moment ago does not count afterwards.
         self._rises[name].clear()
         floor.ask_for(replicas)
+
+    def recount(self, cluster: str) -> None:
+        """Something else than a request took replicas away or brought them back, and told nobody."""
+        for name in self._floors:
+            body = self._box[cluster].state.get("Deployment", "demo", name)
+            after = 0 if body is None else _left(body)
+            if after != self._left[name, cluster]:
+                self._rises[name].append((time.monotonic(), after - self._left[name, cluster]))
+            self._left[name, cluster] = after
 
     def _note(self, cluster: str, event: Event) -> None:
         body, previous = event.body, event.previous

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,18 +21,20 @@ import yaml
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
+from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event
 from tests.fakes.clocks import SPEED
-from tests.fakes.documents import config_map, policy, secret
+from tests.fakes.definitions import DEFINITION
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.serving import START_S, others, serves
+from tests.soak import kubeconfigs
+from tests.soak.apps import CLUSTERS, KEPT_AS, KINDS, App
 from tests.soak.availability import AvailabilityJudge
-from tests.soak.services import service_on
-from tests.soak.worlds import WORLDS
+from tests.soak.services import FaultsLogged, service_on
+from tests.soak.spoiled import SpoiledPaths
+from tests.soak.worlds import define, worlds
 
-CLUSTERS = ("m1", "m2", "m3")
 RESYNC_S = 20
 REST_TIMEOUT_S = 90.0
 FAULTS = (
@@ -41,73 +44,6 @@ FAULTS = (
 )  # fmt: skip
 STORMS = (FaultKind.WATCH_ENDS, FaultKind.WATCH_SILENT, FaultKind.EXPIRED)
 """What every watch meets for a while, or every list."""
-KINDS = {"ConfigMap": "configmaps", "Secret": "secrets", "Deployment": "deployments"}
-
-
-class App:
-    """One template with a policy of its own, as the trial's model knows it."""
-
-    is_shared = False
-    """Whether the clusters share its replicas out."""
-
-    def __init__(self, kind: str, name: str, rng: random.Random) -> None:
-        self.kind, self.name = kind, name
-        self.keep = rng.random() < 0.3
-        # What was released is not ours: it becomes ours again only where the policy says so.
-        self.terms = {"conflictResolution": "Overwrite"} if self.keep else {}
-        self.clusters: frozenset[str] = frozenset()
-        self.value = 0
-        self.replicas = 0
-        self.is_present = False
-        self.change(rng)
-
-    def change(self, rng: random.Random) -> None:
-        """Another content, placement or presence."""
-        self.is_present = rng.random() < 0.8
-        self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 3)))
-        self.value = rng.randrange(1000)
-        self.replicas = rng.randint(1, 3)
-
-    def move(self, rng: random.Random) -> None:
-        """Other clusters."""
-        self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 2)))
-
-    def documents(self) -> list[dict[str, Any]]:
-        chosen = policy(self.name, self.kind, *sorted(self.clusters), keep=self.keep, **self.terms)
-        return [chosen, self.template()] if self.is_present else [chosen]
-
-    def template(self) -> dict[str, Any]:
-        if self.kind == "ConfigMap":
-            return config_map(self.name, value=str(self.value))
-        if self.kind == "Secret":
-            return secret(self.name, value=str(self.value))
-        labels = {"app": self.name}
-        container = {"name": "main", "image": f"nginx:{self.value}"}
-        return {
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name, "namespace": "demo"},
-            "spec": {"replicas": self.replicas, "selector": {"matchLabels": labels},
-                     "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}},
-        }  # fmt: skip
-
-    def is_wanted(self, cluster: str) -> bool:
-        return self.is_present and cluster in self.clusters
-
-    @property
-    def total(self) -> int:
-        """The replicas that a commit asks for: where each cluster has all, one whole set has to serve."""
-        return self.replicas if self.is_present else 0
-
-    def is_shown(self, body: dict[str, Any], cluster: str) -> bool:
-        """Whether a live object says what the template says of its cluster."""
-        if self.kind == "Deployment":
-            spec = body["spec"]
-            return bool(
-                spec["replicas"] == self.replicas
-                and spec["template"]["spec"]["containers"][0]["image"] == f"nginx:{self.value}"
-            )
-        if self.kind == "Secret":
-            return "value" in body["data"] and body["data"]["value"] != ""
-        return bool(body["data"]["value"] == str(self.value))
 
 
 class Trial:
@@ -123,17 +59,25 @@ class Trial:
         self.source = MemorySource()
         self.apps = self.make_apps()
         self.judge = AvailabilityJudge(self.box)
+        self.worlds = worlds()
+        self.struck: Counter[str] = Counter()
+        """How often each unkind world struck."""
+        self.spoiled = SpoiledPaths()
+        self.brought_back: set[tuple[str, str]] = set()
+        """Copies of ours that a restore brought back: whether they go is for a person to say."""
+        self.is_past_back = False
         self.violations: list[str] = []
         self.by_hand: set[tuple[str, str]] = set()
         self.ever_unwanted: set[tuple[str, str]] = set()
         self.ever_absent: set[str] = set()
+        self.ever_left: set[tuple[str, str]] = set()
+        """Clusters that a policy once did not name: what is kept there without its template goes with its placement."""
         self.changes = 0
         self.vitals = Vitals()
 
     def make_apps(self) -> list[App]:
         """The templates of the store."""
-        kinds = ["ConfigMap"] * 4 + ["Secret", "Deployment", "Deployment"]
-        return [App(kind, f"app-{number}", self.rng) for number, kind in enumerate(kinds)]
+        return [App(kind, f"app-{number}", self.rng) for number, kind in enumerate(KINDS)]
 
     async def run(self) -> int:
         """Go through everything; how many faults struck.
@@ -150,15 +94,17 @@ class Trial:
                     await self._trouble()
                     if phase == restarts:
                         await self._settle("after the faults")
+                    assert not self.service.task.done(), "the service ended by itself"
         return sum(len(server.faults.struck) for server in self.box.servers.values())
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
         """The clusters with a foreign object each and the first commit; at the end what must have held is checked."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        async with self.box:
+        async with self.box, FaultsLogged() as logged:
             for name in CLUSTERS:
                 self.box[name].state.store.listeners.append(partial(self._note, name))
+                define(self.box[name])
                 self._foreign(name)
             foreign = {name: self._versions_of_foreign(name) for name in CLUSTERS}
             self._publish(fresh=True)
@@ -167,7 +113,8 @@ class Trial:
                 "a foreign object was touched"
             )
             self._check_journal()
-        assert not [*self.violations, *self.judge.violations], "\n".join([*self.violations, *self.judge.violations])
+        found = [*self.violations, *self.judge.violations, *logged.lines]
+        assert not found, "\n".join(found)
 
     async def _settle(self, when: str) -> None:
         """The faults end: the fleet comes to rest, stays there, and follows one more commit."""
@@ -183,7 +130,7 @@ class Trial:
         for _ in range(self.rng.randint(3, 6)):
             name = self.rng.choice(CLUSTERS)
             server = self.box.servers[name]
-            match self.rng.randrange(12):
+            match self.rng.randrange(16):
                 case 0 | 1:
                     self._commit()
                 case 2:
@@ -206,9 +153,28 @@ class Trial:
                     server.faults.rates |= {self.rng.choice(STORMS): 1.0}
                 case 8:
                     await self._move_while_away()
+                case 9:
+                    self.struck["unreadable paths"] += 1
+                    self.spoiled.spoil(f"{self.rng.choice(self.apps).name}.yaml", self.rng)
+                    self._publish()
+                case 10:
+                    self.struck["kubeconfigs"] += 1
+                    kubeconfigs.mislead(self.box, name, self.rng)
+                    self.service.loop.reload()
                 case _:
-                    self.rng.choice(WORLDS).strike(self.box[name], self.rng)
+                    self.strike(name)
             await asyncio.sleep(self.rng.uniform(0.0, 0.3))
+
+    def strike(self, cluster: str) -> None:
+        """Let a world strike; what it took away or brought back by itself is no deed of the service."""
+        before = set(self._ours_unwanted(cluster))
+        was = self.box[cluster].state.store.version
+        world = self.rng.choice(self.worlds)
+        self.struck[type(world).__name__] += 1
+        world.strike(self.box.servers[cluster], self.rng)
+        self.is_past_back |= self.box[cluster].state.store.version < was
+        self.brought_back |= set(self._ours_unwanted(cluster)) - before
+        self.judge.recount(cluster)
 
     async def _move_while_away(self) -> None:
         """A Deployment moves, and one of the clusters that it leaves or comes to is away just then."""
@@ -248,14 +214,15 @@ class Trial:
         }  # fmt: skip
         for app in self.apps:
             files[f"{app.name}.yaml"] = _text(*app.documents())
-            if app.kind == "Deployment":
+            if app.kind == "Deployment" and f"{app.name}.yaml" not in self.spoiled.paths:
                 self.judge.asked(app.name, app.total)
         if broken:
             files[f"{self.rng.choice(self.apps).name}.yaml"] = "apiVersion: v1\nkind: ConfigMap\n  metadata: [\n"
         unwanted = {(c, app.name) for app in self.apps for c in CLUSTERS if not app.is_wanted(c)}
         self.ever_unwanted = unwanted if fresh else self.ever_unwanted | unwanted
+        self.ever_left |= {(c, app.name) for app in self.apps for c in CLUSTERS if c not in app.clusters}
         self.ever_absent |= {app.name for app in self.apps if not app.is_present}
-        self.source.put(files)
+        self.source.put(self.spoiled.over(files))
 
     def _edit_by_hand(self, cluster: str) -> None:
         held = [app for app in self.apps if app.kind == "ConfigMap" and self._live(cluster, app) is not None]
@@ -275,38 +242,60 @@ class Trial:
         request = Request(method=method, path=path, query={}, body=body, content_type=content_type,
                           accept="application/json", user_agent="kubectl/v1.36")  # fmt: skip
         answer = self.box[cluster].request(request)
-        assert answer.status < 300, answer
+        # A webhook may refuse a person as well.
+        assert answer.status < 300 or answer.status == 403, answer
         self.box[cluster].run_controllers()
 
     def _clear(self) -> None:
         for server in self.box.servers.values():
             server.faults.clear()
-        for world in WORLDS:
+        for world in self.worlds:
             for name in CLUSTERS:
-                world.end(self.box[name])
+                world.end(self.box.servers[name])
+                self.judge.recount(name)
+        kubeconfigs.mend(self.box)
+        self.service.loop.reload()
+        self.spoiled.mend()
+        self._publish()
 
     # The referee
 
     def _note(self, cluster: str, event: Event) -> None:
         name, kind = event.body["metadata"]["name"], event.body["kind"]
         app = next((app for app in self.apps if (app.kind, app.name) == (kind, name)), None)
-        if event.type != "DELETED" or (cluster, name) in self.by_hand:
+        if event.type != "DELETED" or (cluster, name) in self.by_hand or self._went_with_its_kind(cluster, kind):
             return
         if app is None:
-            if kind in ("ConfigMap", "Secret", "Deployment"):
+            if kind in KEPT_AS:
                 self.violations.append(f"{kind} {name} of somebody else was deleted in {cluster}")
         elif (cluster, name) not in self.ever_unwanted:
             self.violations.append(f"{kind} {name} was deleted in {cluster} though every commit wanted it")
         elif app.is_shared:
             return  # A copy need not serve as a whole: the judge counts replicas.
-        elif kind == "Deployment" and name not in self.ever_absent and serves(event.body):
-            if not any(others(self.box, cluster, name).values()):
-                self.violations.append(f"{kind} {name} served in {cluster} and went before another copy did")
-        elif app.keep and not app.is_present and app.is_wanted(cluster):
+        elif app.keep and (cluster, name) not in self.ever_left:
             self.violations.append(f"{kind} {name} was deleted in {cluster} though it is kept")
+        elif kind == "Deployment" and self._went_too_early(cluster, event.body):
+            self.violations.append(f"{kind} {name} served in {cluster} and went before another copy did")
+
+    def _went_too_early(self, cluster: str, body: dict[str, Any]) -> bool:
+        """Whether a Deployment that serves goes before another copy does. What a restore took away nobody could see."""
+        name = body["metadata"]["name"]
+        if name in self.ever_absent or self.is_past_back or not serves(body):
+            return False
+        return not any(others(self.box, cluster, name).values())
+
+    def _went_with_its_kind(self, cluster: str, kind: str) -> bool:
+        return kind == "Widget" and self.box[cluster].state.get("CustomResourceDefinition", "", DEFINITION) is None
 
     def _live(self, cluster: str, app: App) -> dict[str, Any] | None:
-        return self.box[cluster].state.get(app.kind, "demo", app.name)
+        return self.box[cluster].state.store.get(KEPT_AS[app.kind], "demo", app.name)
+
+    def _ours_unwanted(self, cluster: str) -> Iterator[tuple[str, str]]:
+        """Copies that are ours and not wanted there."""
+        for app in self.apps:
+            live = self._live(cluster, app)
+            if live is not None and _is_ours(live) and not app.is_wanted(cluster):
+                yield cluster, app.name
 
     def _wrong(self) -> list[str]:
         """How the clusters differ from the store."""
@@ -314,12 +303,11 @@ class Trial:
         for cluster in CLUSTERS:
             for app in self.apps:
                 live = self._live(cluster, app)
-                labels = (live or {}).get("metadata", {}).get("labels") or {}
-                is_ours = "fleet.reconciler/fleet" in labels
+                is_ours = live is not None and _is_ours(live)
                 if app.is_wanted(cluster):
                     if live is None or not is_ours or not app.is_shown(live, cluster):
                         found.append(f"{cluster} {app.kind} {app.name} should say {app.value} and is {_short(live)}")
-                elif is_ours or (live is not None and not app.keep):
+                elif (cluster, app.name) not in self.brought_back and (is_ours or (live is not None and not app.keep)):
                     found.append(f"{cluster} {app.kind} {app.name} should not be there as ours: {_short(live)}")
         return found
 
@@ -338,12 +326,12 @@ class Trial:
             yield f"{cluster}: writes that faults struck {struck}"
 
     def _ours(self) -> int:
-        return sum("fleet-reconciler/" in entry.user_agent for name in CLUSTERS for entry in self.box[name].audit)
+        return len([entry for name in CLUSTERS for entry in self.box[name].audit if _is_write_of_ours(entry)])
 
     async def _rest(self, when: str) -> None:
         deadline = time.monotonic() + REST_TIMEOUT_S
         while self._wrong() or not self._has_seen_all():
-            assert not self._stopped.done(), f"{when}: the daemon ended: {self._stopped}"
+            assert not self.service.task.done(), f"{when}: the daemon ended: {self.service.task}"
             assert time.monotonic() < deadline, "\n".join([f"{when}, {REST_TIMEOUT_S:g} s later:", *self._case()])
             await asyncio.sleep(0.02)
 
@@ -370,7 +358,7 @@ class Trial:
 
     def _last_writes(self) -> Iterator[str]:
         for name in CLUSTERS:
-            ours = [entry for entry in self.box[name].audit if "fleet-reconciler/" in entry.user_agent]
+            ours = [entry for entry in self.box[name].audit if _is_write_of_ours(entry)]
             yield from (f"{name} {e.time} {e.verb} {e.plural}/{e.name} {e.code} {e.is_dry_run}" for e in ours[-5:])
 
     def _foreign(self, cluster: str) -> None:
@@ -389,7 +377,9 @@ class Trial:
     @asynccontextmanager
     async def _daemon(self) -> AsyncIterator[None]:
         self.vitals = Vitals()
-        async with service_on(self.box, self.journal_path, self.source, self.vitals) as self._stopped:
+        if kubeconfigs.is_broken(self.box):
+            kubeconfigs.mend(self.box)
+        async with service_on(self.box, self.journal_path, self.source, self.vitals) as self.service:
             yield
 
 
@@ -397,7 +387,17 @@ def _text(*documents: dict[str, Any]) -> str:
     return yaml.safe_dump_all(documents)
 
 
+def _is_write_of_ours(entry: AuditEntry) -> bool:
+    """Custom objects are compared by a dry run, which writes nothing."""
+    is_comparison = entry.is_dry_run and entry.plural == "widgets"
+    return "fleet-reconciler/" in entry.user_agent and not is_comparison
+
+
+def _is_ours(live: dict[str, Any]) -> bool:
+    return "fleet.reconciler/fleet" in (live["metadata"].get("labels") or {})
+
+
 def _short(live: dict[str, Any] | None) -> str:
     if live is None:
         return "not there"
-    return str({key: live.get(key) for key in ("data",)} | {"labels": live["metadata"].get("labels")})
+    return str({key: live.get(key) for key in ("data", "spec")} | {"labels": live["metadata"].get("labels")})

@@ -17,7 +17,8 @@ from reconciler.daemon.once.rebuild import rebuild_once
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import SPEED, QuickClock
-from tests.soak.chaos import CLUSTERS, REST_TIMEOUT_S, RESYNC_S, Trial
+from tests.soak.apps import CLUSTERS
+from tests.soak.chaos import REST_TIMEOUT_S, RESYNC_S, Trial
 from tests.soak.services import service_on
 
 HELD_ELSEWHERE = "fleet-held-elsewhere"
@@ -60,11 +61,11 @@ class CopiedJournalTrial(Trial):
         copy, vitals, source = self.folder / "copied" / "journal.db", Vitals(), self.source.twin()
         # The first service is at rest: what is written now, the second one writes.
         before = await self._silence()
-        is_alone = self._stopped.done()
+        is_alone = self.service.task.done()
         async with service_on(self.box, copy, source, vitals) as running:
             deadline = time.monotonic() + REST_TIMEOUT_S
             while {found.cluster for found in vitals.problems if found.code == HELD_ELSEWHERE} != set(CLUSTERS):
-                assert not running.done(), f"{when}: the second service ended: {running}"
+                assert not running.task.done(), f"{when}: the second service ended: {running}"
                 assert time.monotonic() < deadline, f"{when}: the copy is not told: {vitals.problems}"
                 await asyncio.sleep(0.02)
             if is_alone:

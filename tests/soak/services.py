@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple, Self
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.containment import INTERNAL_ERROR
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
@@ -22,11 +25,39 @@ from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource
 
 
+class Service(NamedTuple):
+    """A running service: its task, which is done when it ended itself, and its loop."""
+
+    task: asyncio.Task[None]
+    loop: ControlLoop
+
+
+class FaultsLogged(logging.Handler):
+    """Collects what is logged of faults of the program while its block runs."""
+
+    def __init__(self) -> None:
+        """Nothing is logged."""
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line that tells of one."""
+        if getattr(record, "err_code", "") == INTERNAL_ERROR:
+            self.lines.append(self.format(record))
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen."""
+        logging.getLogger("reconciler").addHandler(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Listen no more."""
+        logging.getLogger("reconciler").removeHandler(self)
+
+
 @asynccontextmanager
-async def service_on(
-    box: FleetInABox, path: Path, source: MemorySource, vitals: Vitals
-) -> AsyncIterator[asyncio.Task[None]]:
-    """A service with the journal at `path`, which ends with the block. Its task, which is done when it ended itself."""
+async def service_on(box: FleetInABox, path: Path, source: MemorySource, vitals: Vitals) -> AsyncIterator[Service]:
+    """A service with the journal at `path`, which ends with the block."""
     clock, stop, agent = QuickClock(), asyncio.Event(), UserAgent("chaos")
     source.forget()
     with Journal.open(path) as journal:
@@ -45,9 +76,10 @@ async def service_on(
                 vitals=vitals,
                 interpreters=BUILT_IN_KINDS,
             )
-            running = asyncio.create_task(ControlLoop(parts).run(stop))
+            loop = ControlLoop(parts)
+            running = asyncio.create_task(loop.run(stop))
             try:
-                yield running
+                yield Service(running, loop)
             finally:
                 stop.set()
                 await running

@@ -10,8 +10,8 @@ import random
 from typing import Any
 
 from tests.fakes.documents import policy
-from tests.soak.chaos import CLUSTERS, App, Trial
-from tests.soak.worlds import WORLDS
+from tests.soak.apps import CLUSTERS, App
+from tests.soak.chaos import Trial
 
 
 class SharedApp(App):
@@ -75,7 +75,7 @@ class SharesTrial(Trial):
                 case 1 | 2 | 3 | 4:
                     self._commit()
                 case _:
-                    self.rng.choice(WORLDS).strike(self.box[name], self.rng)
+                    self.strike(name)
             await asyncio.sleep(self.rng.uniform(0.0, 0.4))
 
     def make_apps(self) -> list[App]:
