@@ -104,6 +104,10 @@ class Fights:
             data = event.data
             who = tuple(str(data["who"]).split(", ")) if data.get("who") else ()
             match EventKind(event.kind):
+                case EventKind.DRIFT if data.get("outcome") == DriftOutcome.HEALED and who == (THE_SERVER,):
+                    # It was counted when the server changed it.
+                    for path in fields.keys() & data["fields"]:
+                        fields[path].is_altered = False
                 case EventKind.DRIFT if data.get("outcome") == DriftOutcome.HEALED:
                     _count(fields, dict.fromkeys(data.get("fields") or (THE_OBJECT,), who), at_s)
                 case EventKind.FAILED if data.get("altered"):

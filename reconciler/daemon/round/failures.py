@@ -8,9 +8,9 @@ from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.state import Copy
+from reconciler.stages.state import Copy, Failed
 
-Failures = Mapping[tuple[str, Identity], str]
+Failures = Mapping[tuple[str, Identity], Failed]
 """(cluster, identity) to what the API server, or the way to it, said."""
 
 Faults = Mapping[tuple[str, Identity], Problem]
@@ -24,12 +24,15 @@ def failures_after(
 
     `fought`: what is left alone since somebody undoes it, which says more than that one write came back otherwise.
     """
-    tried = {copy: "" if result.altered and copy in fought else result.error for copy, result in _by_copy(results)}
-    found = {**before, **tried}
-    if not any(found.values()):
+    found = dict(before)
+    for copy, result in _by_copy(results):
+        found.pop(copy, None)
+        if result.error and not (result.altered and copy in fought):
+            found[copy] = Failed(result.error, is_altered=bool(result.altered))
+    if not found:
         return {}
     due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
-    return {copy: error for copy, error in found.items() if error and copy in due}
+    return {copy: failed for copy, failed in found.items() if copy in due}
 
 
 def _by_copy(results: Iterable[Result]) -> Iterable[tuple[Copy, Result]]:

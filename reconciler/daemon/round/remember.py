@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.placements import Origins, placed_events
-from reconciler.daemon.round.history.writes import Behind, write_events
+from reconciler.daemon.round.history.writes import Behind, last_altered, write_events
 from reconciler.daemon.round.picture import is_bound
 from reconciler.engine import Round, World
 from reconciler.model.binding import PreviousPlacement
@@ -72,7 +73,8 @@ def remember_results(journal: Journal, revision: str, time: str, results: Sequen
         placed = journal.events(subject=str(identity), kind=EventKind.PLACED, limit=1)
         return _behind(placed[0]) if placed else {}
 
-    journal.record_events(write_events(journal.complete_rounds(), revision, time, results, moved_by))
+    altered_before = partial(last_altered, journal)
+    journal.record_events(write_events(journal.complete_rounds(), revision, time, results, moved_by, altered_before))
 
 
 def _origins(journal: Journal, planned: Round, now: str) -> Origins:

@@ -141,7 +141,7 @@ def _failures(picture: Picture) -> list[Json]:
             "action": str(change.action),
             "cluster": change.cluster,
             "resource": resource_part(change.gvk, change.identity),
-            "error": scrubbed(failures[change.cluster, change.identity]),
+            "error": scrubbed(failures[change.cluster, change.identity].why),
         }
         for change in sorted(failed, key=_order)
         if change.held is None

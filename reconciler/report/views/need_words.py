@@ -27,6 +27,10 @@ from reconciler.stages.state import (
     SyncState,
 )
 
+_ALTERED: Final = "altered"
+"""Of a failure: it was written, and the cluster made something else of it."""
+_MEND_ADMISSION: Final = "mend the admission webhook or policy"
+_LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _NAMED: Final = 3
 """So many of many are named."""
 _SPECS: Final = {
@@ -61,7 +65,7 @@ def key_of(sight: Sight, cluster: str, identity: Identity, state: ObjectState) -
 
 def _sync_keys(sight: Sight, cluster: str, identity: Identity, sync: SyncState) -> Iterator[NeedKey]:
     if isinstance(sync, Failed):
-        yield NeedKey(What.FAILED, sync.why)
+        yield NeedKey(What.FAILED, sync.why, _ALTERED if sync.is_altered else "")
     elif isinstance(sync, Refused):
         yield NeedKey(What.REFUSED, sync.why, sync.code, identity)
     elif isinstance(sync, Fought):
@@ -126,14 +130,17 @@ def _words(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -
     """The title, and what to do."""
     these = _these(copies)
     match key.what:
+        case What.FAILED if key.by == _ALTERED:
+            verb = "is" if len(copies) == 1 else "are"
+            return f"{these} {verb} changed by the cluster when written", f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
         case What.FAILED:
             return f"{these} cannot be written", "it is tried again by itself, ever more rarely; mend what is said"
         case What.REFUSED:
             return f"{these}: an object that is not ours is in the way", remedy_of(key.by)
         case What.FOUGHT:
             who = key.why or "somebody"
-            end = "mend the admission webhook or policy" if who == THE_SERVER else f"end the writes of {who}"
-            todo = f"{end}, or leave the field to it with spec.ignore of the Fleet document"
+            end = _MEND_ADMISSION if who == THE_SERVER else f"end the writes of {who}"
+            todo = f"{end}, or {_LEAVE_FIELD}"
             return f"{these}: {who} keeps undoing our changes", todo
         case What.FROZEN:
             return (

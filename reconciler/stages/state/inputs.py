@@ -12,7 +12,7 @@ from reconciler.model.plan import Change, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import Decision
-from reconciler.stages.state.values import Fought, HealthState
+from reconciler.stages.state.values import Failed, Fought, HealthState
 
 Copy = tuple[str, Identity]
 """Cluster and identity."""
@@ -24,7 +24,7 @@ _ASKED_FIRST = "it was not asked yet"
 class Facts(Struct, frozen=True, kw_only=True):
     """What is known after a round over some of the fleet, of all of it.
 
-    `changes`: what is still due. `failures`: errors of changes that were tried. `health`: of what is not healthy, by
+    `changes`: what is still due. `failures`: of changes that were tried. `health`: of what is not healthy, by
     cluster. `fights`: copies that are left alone now. `closed`: why nothing may be written, by the scope of a person's
     order. `last_contact`: when each cluster was last read (RFC 3339).
     """
@@ -34,7 +34,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     members: Mapping[str, Member]
     changes: Changes = field(default_factory=dict)
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
-    failures: Mapping[Copy, str] = field(default_factory=dict)
+    failures: Mapping[Copy, Failed] = field(default_factory=dict)
     health: Mapping[str, Mapping[Identity, HealthState]] = field(default_factory=dict)
     fights: Mapping[Copy, Fought] = field(default_factory=dict)
     ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)

@@ -90,8 +90,8 @@ def _sync(facts: Facts, cluster: str, identity: Identity) -> LookedAt | None:
     problems = tuple(found for found in facts.problems.get(identity, ()) if found.cluster in ("", cluster))
     said = {found.code: found for found in problems if found.cluster == cluster}
     is_wanted = identity in facts.manifests.get(cluster, {})
-    if error := facts.failures.get(copy):
-        return Failed(error)
+    if failed := facts.failures.get(copy):
+        return failed
     for code in sorted(_IN_THE_WAY & said.keys()):
         message = said[code].message
         return Refused(code, message if message.startswith(str(identity)) else f"{identity} {message}")

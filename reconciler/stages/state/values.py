@@ -86,10 +86,14 @@ class Held(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """A change of it was tried and not made; or it cannot even be told what to change, and it is not evaluated."""
+    """A change of it was tried and not made; or it cannot even be told what to change, and it is not evaluated.
+
+    `is_altered`: it was made, and the cluster made something else of it.
+    """
 
     why: str
     is_evaluated: bool = True
+    is_altered: bool = False
     lag: ClassVar[Lag] = Lag.FAILED
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 

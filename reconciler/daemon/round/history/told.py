@@ -15,7 +15,7 @@ from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.episodes import STORE, Episodes
 from reconciler.daemon.round.history.lasting import SETTLING_S, Flaps, Healed, Lasting, freeze, holds_by_cluster
 from reconciler.daemon.round.history.steps import Steps
-from reconciler.daemon.round.history.writes import drift_event, failures_told, told_error
+from reconciler.daemon.round.history.writes import drift_event, failures_told, last_altered, told_error
 from reconciler.model.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.model.observation import NotRead, Read
 from reconciler.model.plan import Cause, Change
@@ -222,7 +222,8 @@ class Told:
             if known is not None and known[0] is change and known[1].data["outcome"] == outcome:
                 found[copy] = known  # Nobody has looked at it since.
                 continue
-            event = drift_event(number, revision, now, change, outcome, why)
+            altered = last_altered(self._journal, change)
+            event = drift_event(number, revision, now, change, outcome, why, altered)
             before = known[1] if known is not None else self._last_drift(event.subject)
             if before is None or _essence(before) != _essence(event):
                 self._journal.record_events([event])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.adapters.journal.books.events import EventFilter
+from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.round.act import Result
-from reconciler.model.ledger import DriftOutcome, Event, EventKind
+from reconciler.model.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, canonical_bytes
 from reconciler.report.mask import Masker, secrets_among
 from reconciler.report.plan.group import of_interest
+from reconciler.stages.state import THE_SERVER
 
 _MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
 """Causes of changes that follow a placement, whoever moved it."""
 _VALUES_MAX: Final = 20
 """So many fields of a change are told with their values; the rest by their paths."""
+_NEWEST: Final = 10
+"""So many events of an object are looked through for its last write."""
 _VALUE_CHARACTERS: Final = 200
 """Longer values are cut: history says what was changed, and the store and the cluster hold the whole."""
 
@@ -30,8 +35,12 @@ def write_events(
     time: str,
     results: Sequence[Result],
     moved_by: Callable[[Identity], Behind],
+    altered_before: Callable[[Change], Collection[str]],
 ) -> Iterator[Event]:
-    """What was written, and what came of it. `moved_by`: who is behind the placement of an object."""
+    """What was written, and what came of it.
+
+    `moved_by`: who is behind the placement of an object. `altered_before`: as `last_altered`.
+    """
     masker = Masker()
     for manifest in secrets_among(result.change for result in results):
         masker.learn(manifest)
@@ -39,7 +48,12 @@ def write_events(
         change = result.change
         is_drift = change.cause is Cause.DRIFT
         kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
-        behind = _behind_drift(change) if is_drift else moved_by(change.identity) if change.cause in _MOVED else {}
+        altered = [found.path for found in result.altered]
+        behind: Behind = {}
+        if is_drift:
+            behind = _behind_drift(change, altered or altered_before(change))
+        elif change.cause in _MOVED:
+            behind = moved_by(change.identity)
         yield Event(
             round=number,
             time=time,
@@ -52,14 +66,42 @@ def write_events(
                 **behind,
                 # What an API server says may quote what was sent to it.
                 **({"error": masker.text(result.error)} if result.error else {}),
-                **({"altered": [found.path for found in result.altered]} if result.altered else {}),
+                **({"altered": altered} if altered else {}),
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
             },
         )
 
 
-def drift_event(number: int, revision: str, time: str, change: Change, outcome: DriftOutcome, why: str) -> Event:
-    """A drift that is not set back now."""
+def last_altered(journal: Journal, change: Change) -> Collection[str]:
+    """The fields of which a cluster made something else at the last write of what a change is about.
+
+    Nothing where every field that differs has a manager's name on it.
+    """
+    if all(found.owner is not None for found in change.fields):
+        return ()
+    wanted = EventFilter(
+        subject=f"{change.identity} @ {change.cluster}", kinds=(EventKind.FAILED, EventKind.DRIFT, *MADE)
+    )
+    newest = (found.event for found in journal.newest_events(wanted, _NEWEST) if not _is_left(found.event))
+    last = next(newest, None)
+    return last.data.get("altered", ()) if last is not None else ()
+
+
+def _is_left(event: Event) -> bool:
+    """Whether it tells of a drift that nobody has set back."""
+    return event.kind == EventKind.DRIFT and event.data.get("outcome") != DriftOutcome.HEALED
+
+
+def drift_event(
+    number: int,
+    revision: str,
+    time: str,
+    change: Change,
+    outcome: DriftOutcome,
+    why: str,
+    altered: Collection[str] = (),
+) -> Event:
+    """A drift that is not set back now. `altered`: as `last_altered`."""
     masker = Masker()
     for manifest in secrets_among([change]):
         masker.learn(manifest)
@@ -71,7 +113,7 @@ def drift_event(number: int, revision: str, time: str, change: Change, outcome: 
         data={
             "revision": revision,
             **_about(change, masker),
-            **_behind_drift(change),
+            **_behind_drift(change, altered),
             "outcome": str(outcome),
             "why": masker.text(why),
         },
@@ -91,9 +133,11 @@ def told_error(result: Result) -> str:
     return masker.text(result.error)
 
 
-def _behind_drift(change: Change) -> Behind:
+def _behind_drift(change: Change, altered: Collection[str]) -> Behind:
     # A field that was taken away, or a whole object, has nobody's name on it any more.
-    return {"who": ", ".join(managers_of(change)) or "somebody"}
+    is_server = any(found.owner is None and found.path in altered for found in change.fields)
+    who = [*managers_of(change), *([THE_SERVER] if is_server else [])]
+    return {"who": ", ".join(who) or "somebody"}
 
 
 def _about(change: Change, masker: Masker) -> dict[str, Any]:

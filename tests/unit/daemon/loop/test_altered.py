@@ -68,6 +68,18 @@ async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_f
         assert QuickClock().monotonic_s() - tried < 60, "what came through is left alone no longer"
 
 
+async def test_what_is_set_right_after_a_webhook_was_taken_out_is_told_as_done_by_the_server(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        server = await let_admit(scene.box, "m1")
+        server.webhook = other_value
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: bool(failed(scene)))
+        server.webhook = None
+        await scene.until(lambda: bool(scene.journal.events(subject=APP, kind="drift")))
+        (event,) = scene.journal.events(subject=APP, kind="drift")
+        assert (event.data["outcome"], event.data["who"]) == ("healed", "the server")
+
+
 async def test_a_commit_that_changes_what_is_altered_does_not_wait_for_the_pause(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         server = await let_admit(scene.box, "m1")

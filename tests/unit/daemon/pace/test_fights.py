@@ -119,6 +119,8 @@ def healed(at: str) -> Event:
         ([healed(f"09:0{number}") for number in range(UNDONE_MAX - 2)], False),
         ([event(EventKind.DRIFT, "09:00", outcome="left", fields=["data.value"])] * 9, False),
         ([event(EventKind.FAILED, "09:00", altered=["data.value"])] * (UNDONE_MAX - 1), True),
+        ([event(EventKind.FAILED, "09:00", altered=["data.value"]),
+          event(EventKind.DRIFT, "09:01", outcome="healed", who="the server", fields=["data.value"])] * 2, False),
         ([event(EventKind.FAILED, "09:00", error="no")] * 9, False),
         ([event(EventKind.FIGHT_DETECTED, "09:59", who="kubectl", fields=["data.value"]),
           event(EventKind.FIGHT_OVER, "09:59")], False),

@@ -7,6 +7,7 @@ from reconciler.daemon.round.failures import failures_after
 from reconciler.engine import Round
 from reconciler.model.plan import Change
 from reconciler.model.refs import Identity
+from reconciler.stages.state import Failed
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -29,20 +30,21 @@ def without(planned: Round, change: Change) -> Round:
 def test_a_failure_stays_while_its_change_is_due_and_was_not_tried_again() -> None:
     planned = first_round()
     failed = failures_after({}, planned, [Result(change=app_at_m1(planned), error="no room")])
-    assert failed == {AT_M1: "no room"}
+    assert failed == {AT_M1: Failed("no room")}
     assert failures_after(failed, planned, []) == failed
 
 
 def test_the_last_error_counts() -> None:
     planned = first_round()
-    assert failures_after({AT_M1: "old"}, planned, [Result(change=app_at_m1(planned), error="new")]) == {AT_M1: "new"}
+    results = [Result(change=app_at_m1(planned), error="new")]
+    assert failures_after({AT_M1: Failed("old")}, planned, results) == {AT_M1: Failed("new")}
 
 
 def test_a_failure_ends_when_the_change_is_made_or_no_longer_due() -> None:
     planned = first_round()
     change = app_at_m1(planned)
-    assert failures_after({AT_M1: "no room"}, without(planned, change), []) == {}
-    assert failures_after({AT_M1: "no room"}, planned, [Result(change=change)]) == {}
+    assert failures_after({AT_M1: Failed("no room")}, without(planned, change), []) == {}
+    assert failures_after({AT_M1: Failed("no room")}, planned, [Result(change=change)]) == {}
 
 
 def test_a_change_that_is_held_waits_and_has_not_failed() -> None:
@@ -50,4 +52,4 @@ def test_a_change_that_is_held_waits_and_has_not_failed() -> None:
     held = replace(app_at_m1(planned), held="suspended")
     rest = without(planned, app_at_m1(planned))
     picture = replace(rest, plan=replace(rest.plan, changes=(*rest.plan.changes, held)))
-    assert failures_after({AT_M1: "no room"}, picture, []) == {}
+    assert failures_after({AT_M1: Failed("no room")}, picture, []) == {}

@@ -15,7 +15,7 @@ from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Action, Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.report.status.state_document import Picture, state_document, with_source_error
-from reconciler.stages.state import Copy, HealthWord, Lag, StateTables
+from reconciler.stages.state import Copy, Failed, HealthWord, Lag, StateTables
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -41,7 +41,7 @@ def picture(
     *,
     time: str = NOW,
     done: frozenset[Copy] = frozenset(),
-    failed: Mapping[Copy, str] = MappingProxyType({}),
+    failed: Mapping[Copy, Failed] = MappingProxyType({}),
     source: str = "",
 ) -> Picture:
     members = MEMBERS if members is None else members
@@ -53,7 +53,7 @@ def picture(
 def document(
     found: Round,
     done: frozenset[Copy] = frozenset(),
-    failed: Mapping[Copy, str] = MappingProxyType({}),
+    failed: Mapping[Copy, Failed] = MappingProxyType({}),
     source: str = "",
 ) -> dict[str, Any]:
     return state_document(picture(found, done=done, failed=failed, source=source))
@@ -84,7 +84,7 @@ def test_what_was_made_is_synced_and_in_no_summary() -> None:
 
 
 def test_what_failed_counts_as_failed_alone() -> None:
-    found = document(planned(), done=frozenset({("m1", DEMO)}), failed={("m1", APP): "no"})
+    found = document(planned(), done=frozenset({("m1", DEMO)}), failed={("m1", APP): Failed("no")})
     assert counts(found) == {"synced": 1, "failed": 1}
 
 

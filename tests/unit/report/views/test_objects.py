@@ -18,7 +18,7 @@ from reconciler.report.views.objects import object_view, value_at
 from reconciler.report.views.problems import problems_view
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.sight import Noted, Sight
-from reconciler.stages.state import Degraded, Facts
+from reconciler.stages.state import Degraded, Facts, Failed
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 from tests.unit.report.views.sights import sight_of
 from tests.unit.stages.state.scenes import APP, Scene
@@ -152,7 +152,7 @@ def test_no_view_tells_what_a_secret_holds_or_a_credential_in_words_of_strangers
         facts,
         decision=planned.decision,
         changes={("m1", secret): (changed,)},
-        failures={("m1", APP): f"admission webhook says {PASSWORD}", ("m1", secret): HOSTILE},
+        failures={("m1", APP): Failed(f"admission webhook says {PASSWORD}"), ("m1", secret): Failed(HOSTILE)},
         health={"m1": {APP: Degraded(HOSTILE)}},
         closed={"fleet": HOSTILE},
     )

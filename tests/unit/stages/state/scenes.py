@@ -14,7 +14,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
-from reconciler.stages.state import Copy, Degraded, Facts, Fought, HealthState, Missing
+from reconciler.stages.state import Copy, Degraded, Facts, Failed, Fought, HealthState, Missing
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -35,6 +35,8 @@ class Scene:
         self.value = "1"
         self.gone: set[str] = set()
         self.failures: dict[Copy, str] = {}
+        self.altered: set[Copy] = set()
+        """Of these failures, what the cluster made something else of."""
         self.fights: dict[Copy, Fought] = {}
         self.health: dict[Copy, HealthState] = {}
         self.under_way: set[Copy] = set()
@@ -89,7 +91,11 @@ class Scene:
         due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
         return replace(
             facts_of(picture, members),
-            failures={copy: error for copy, error in self.failures.items() if copy in due},
+            failures={
+                copy: Failed(error, is_altered=copy in self.altered)
+                for copy, error in self.failures.items()
+                if copy in due
+            },
             health=not_healthy(health),
             fights=dict(self.fights),
             ledger={name: dict(rows) for name, rows in self.bed.ledger.items()},
@@ -122,6 +128,7 @@ def scene_of(row: Mapping[str, Any]) -> Scene:
     if row["now"] == "foreign":
         scene.put_foreign("m1", "app")
     scene.failures = {copy: row["failure"]} if "failure" in row else {}
+    scene.altered = {copy} if "altered" in row else set()
     scene.fights = {copy: Fought(tuple(row["fight"]), UNTIL)} if "fight" in row else {}
     scene.held = {copy: row["held"]} if "held" in row else {}
     scene.away = {"m1": row["away"]} if "away" in row else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from reconciler.daemon.round.act import Result
@@ -19,11 +20,29 @@ def change(*fields: FieldChange, action: Action = Action.UPDATE, cause: Cause = 
     return Change(action=action, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP, cause=cause, fields=fields)
 
 
-def told(*results: Result) -> list[dict[str, Any]]:
+def told(*results: Result, altered_before: Collection[str] = ()) -> list[dict[str, Any]]:
     return [
         {"kind": str(event.kind), **event.data}
-        for event in write_events(1, "r", NOW, results, lambda identity: {"who": "li@host", "why": "evicted"})
+        for event in write_events(
+            1, "r", NOW, results, lambda identity: {"who": "li@host", "why": "evicted"}, lambda change: altered_before
+        )
     ]
+
+
+def test_what_the_server_changed_before_is_set_right_after_the_server_and_nobody_else() -> None:
+    field = FieldChange(path="data.a", before="theirs", after="1", cause=Cause.DRIFT)
+    by_hand = FieldChange(path="data.b", before="2", after="1", owner=FieldOwner(manager="kubectl"), cause=Cause.DRIFT)
+    for fields, altered_before, who in (
+        ((field,), (), "somebody"),
+        ((field,), ("data.a",), "the server"),
+        ((field,), ("data.b",), "somebody"),
+        ((by_hand,), ("data.b",), "kubectl"),
+        ((field, by_hand), ("data.a",), "kubectl, the server"),
+    ):
+        (event,) = told(Result(change=change(*fields, cause=Cause.DRIFT)), altered_before=altered_before)
+        assert event["who"] == who
+    (failed,) = told(Result(change=change(field, cause=Cause.DRIFT), error="changed", altered=(field,)))
+    assert (failed["who"], failed["altered"]) == ("the server", ["data.a"])
 
 
 def test_old_and_new_values_stand_beside_who_wrote_them() -> None:
