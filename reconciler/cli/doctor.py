@@ -26,9 +26,11 @@ from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
     from reconciler.adapters.kube.client import MemberCluster
+    from reconciler.adapters.kube.discovery import Discovery
     from reconciler.adapters.kube.kubeconfig import MemberConfig
     from reconciler.daemon.leadership.sight import Leading
     from reconciler.daemon.once.access import Access
+    from reconciler.engine import Decision
     from reconciler.model.cluster import Cluster
     from reconciler.stages.rights import Level, Right
 
@@ -41,6 +43,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     `denied`: rights of what the store needs that we do not have. `level`: what the rest is enough for; empty: nothing.
     `risks`: what is unwise in how it is reached. `exec_plugin`: the command that is run for credentials.
     `pod_account`: the folder with the token and the authority of the pod's account; empty: it is not reached so.
+    `unserved`: of each kind that the store has for it and that it does not serve, what helps.
     """
 
     cluster: str
@@ -53,6 +56,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     risks: tuple[str, ...] = ()
     exec_plugin: str = ""
     pod_account: str = ""
+    unserved: tuple[str, ...] = ()
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -151,8 +155,8 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
             enough = f"enough to {finding.level}; " if finding.level else ""
             lacking = "; ".join(map(str, finding.denied))
             remark(f"{name}: {enough}not allowed: {lacking}; 'reconciler doctor --rbac full' prints the role")
-        for risk in finding.risks:
-            remark(f"{name}: {risk}")
+        for told in (*finding.unserved, *finding.risks):
+            remark(f"{name}: {told}")
         if finding.exec_plugin:
             plugin = finding.exec_plugin
             remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
@@ -194,8 +198,9 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading
         denied = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
         context = fleet.clusters[member.name].context_name
         return Finding(
-            cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied)
-        )
+            cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied),
+            unserved=_unserved(decision, member.name, discovery),
+        )  # fmt: skip
 
     ha, leading, pulling = fleet.settings.ha, None, _pulling(fleet, access)
     async with open_members(fleet, access) as members:
@@ -215,6 +220,22 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading
         if name not in pulling and (not access.clusters or name in access.clusters)
     ]
     return findings, leading
+
+
+def _unserved(decision: Decision, cluster: str, discovery: Discovery) -> tuple[str, ...]:
+    """Of each kind that the store could have in a cluster, and does not define, why it cannot be had there."""
+    from reconciler.adapters.kube.kinds.faults import not_served, silent_api
+
+    wanted = {
+        decision.fleet.templates[identity].gvk
+        for identity, binding in decision.bindings.items()
+        if identity in decision.fleet.templates and any(target.cluster == cluster for target in binding.targets)
+    }
+    lacking = {gvk for gvk in wanted - discovery.kinds.keys() if gvk.group_kind not in decision.definitions}
+    return tuple(
+        silent_api(gvk) if gvk.api_version in discovery.stale else not_served(gvk, discovery.kinds)
+        for gvk in sorted(lacking)
+    )
 
 
 def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:
@@ -288,4 +309,5 @@ def _part(finding: Finding) -> dict[str, object]:
         "risks": list(finding.risks),
         "execPlugin": finding.exec_plugin or None,
         "podAccount": finding.pod_account or None,
+        **({"unserved": list(finding.unserved)} if finding.unserved else {}),
     }

@@ -109,6 +109,20 @@ def test_what_is_missing_is_told_right_by_right_with_the_next_step(desk: Desk) -
     assert desk.json()["m1"]["denied"] == ["delete configmaps", "watch namespaces"]
 
 
+def test_a_kind_that_a_cluster_does_not_serve_is_named_with_what_helps_and_is_no_failure(desk: Desk) -> None:
+    rule = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": "w", "namespace": "demo"},
+            "spec": {"resourceSelectors": [{"apiVersion": "ex.io/v1", "kind": "Widget"}],
+                     "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}}}  # fmt: skip
+    (desk.store / "widget.yaml").write_text(f"{WIDGET}---\n{yaml.safe_dump(rule)}")
+    done = desk.run()
+    told = "Widget (ex.io/v1) is not served: its CustomResourceDefinition is not there; bring it back"
+    assert (done.code, f"m1: {told}" in done.err, "m2: " in done.err) == (0, True, False), done
+    found = desk.json()
+    assert found["m1"]["unserved"][0].startswith(told)
+    assert "unserved" not in found["m2"]
+
+
 def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:
     assert list(desk.json("--cluster", "m2")) == ["m2"]
 
