@@ -6,14 +6,22 @@ What is healthy is not kept. The newest version of an object counts, whichever w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from reconciler.daemon.pace.restores import number_of
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.refs import Identity
-from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing
+from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _VERSIONS_MAX = 100_000
 """So many versions are kept at most; without the version of an object, what is told later counts."""
+
+
+class _Told(NamedTuple):
+    """How a copy is by its own status, and what its pods say."""
+
+    own: Progressing | Degraded
+    trouble: Progressing | Degraded
 
 
 class Healths:
@@ -24,8 +32,8 @@ class Healths:
         self._found: dict[str, dict[Identity, HealthState]] = {}
         self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
-        self._told: dict[Copy, HealthState] = {}
-        """How it is by its own status, where its pods say more."""
+        self._told: dict[Copy, _Told] = {}
+        """Of what has pods that say more than its own status."""
         self._written: dict[str, set[Identity]] = {}
         """By cluster what was written since the round that goes on began to read."""
         self._wake = wake
@@ -54,13 +62,13 @@ class Healths:
             shown = self._found.get(cluster, {}).get(identity)
             if not isinstance(shown, Progressing | Degraded):
                 continue  # It is well by now.
-            told = self._told.get(copy, shown)
+            told = self._told.pop(copy, None)
+            own = told.own if told is not None else shown
             if trouble is None:
-                self._told.pop(copy, None)
-                self._set(cluster, identity, told)
+                self._set(cluster, identity, own)
             else:
-                self._told[copy] = told
-                self._set(cluster, identity, _with_reason(told, trouble))
+                self._told[copy] = _Told(own, trouble)
+                self._set(cluster, identity, beside_pods(own, trouble))
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
         """An event, a round, or the answer to a write shows an object of this version."""
@@ -125,14 +133,12 @@ class Healths:
 
     def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
         copy = (cluster, identity)
-        if copy in self._told and isinstance(health, Progressing | Degraded):
+        told = self._told.pop(copy, None)
+        if told is not None and isinstance(health, Progressing | Degraded):
             # Until its pods are asked again, what they said counts.
             self.stirred.add(copy)
-            shown = self._found[cluster][identity]
-            self._told[copy] = health
-            health = _with_reason(health, shown) if isinstance(shown, Progressing | Degraded) else health
-        else:
-            self._told.pop(copy, None)
+            self._told[copy] = told._replace(own=health)
+            health = beside_pods(health, told.trouble)
         self._set(cluster, identity, health)
 
     def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
@@ -150,8 +156,3 @@ class Healths:
             known[identity] = kept
         self.has_news = True
         self._wake()
-
-
-def _with_reason(told: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
-    """The reason of the pods; it is degraded when either says so."""
-    return Degraded(trouble.why) if Degraded in (type(told), type(trouble)) else trouble

@@ -11,7 +11,7 @@ from reconciler.stages.state.conditions import (
     is_evaluated,
     refused,
 )
-from reconciler.stages.state.health import TROUBLES, health_of, says_more, why_unschedulable, why_waiting
+from reconciler.stages.state.health import TROUBLES, beside_pods, health_of, says_more, why_unschedulable, why_waiting
 from reconciler.stages.state.holds import HeldBy, held_by, waits_for_person
 from reconciler.stages.state.inputs import Copy, Facts, by_copy
 from reconciler.stages.state.judge import state_of
@@ -87,6 +87,7 @@ __all__ = [
     "Turn",
     "UnknownHealth",
     "Verdict",
+    "beside_pods",
     "by_copy",
     "copies_of",
     "degraded",

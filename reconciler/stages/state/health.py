@@ -32,9 +32,12 @@ _WAITING: Final = {
 }
 """Reasons for which a container does not start, in words. Source: Kubernetes, kubelet, waiting containers."""
 
+_UNMADE: Final = "ReplicaFailure"
+"""The condition of what cannot make its pods, as when a quota is exceeded."""
+
 _TELLING: Final = (
     ("PodScheduled", "False", "no node has room for it"),
-    ("ReplicaFailure", "True", "its pods cannot be made"),
+    (_UNMADE, "True", "its pods cannot be made"),
     ("Failed", "True", "it failed"),
     ("FailureTarget", "True", "it failed"),
     ("Stalled", "True", "its controller is stuck"),
@@ -68,8 +71,20 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
     is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
-    why = _why(live, interpreter)
-    return Degraded(why) if is_stuck or _is_past_deadline(live) else Progressing(why)
+    kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
+    return kind(_why(live, interpreter), _unmade(live))
+
+
+def beside_pods(own: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
+    """What pods say, and that more of them cannot be made, which they cannot say. Degraded when either says so."""
+    unmade = own.unmade if isinstance(own, Progressing | Degraded) else ""
+    kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
+    return kind(f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why, unmade)
+
+
+def _unmade(live: JsonObject) -> str:
+    found = condition(live, _UNMADE)
+    return _cut(_of(found, _UNMADE)) if found.get("status") == "True" and is_observed(live) else ""
 
 
 def says_more(before: str, why: str) -> bool:

@@ -196,16 +196,21 @@ class Healthy(Struct, frozen=True):
 
 
 class Progressing(Struct, frozen=True):
-    """It is on its way, or waits for something that comes by itself."""
+    """It is on its way, or waits for something that comes by itself.
+
+    `unmade`: why more pods of it cannot be made, as its controller says; empty: that is not so. No pod tells it.
+    """
 
     why: str
+    unmade: str = ""
     word: ClassVar[HealthWord] = HealthWord.PROGRESSING
 
 
 class Degraded(Struct, frozen=True):
-    """It does not do what it is for."""
+    """It does not do what it is for. `unmade`: as of Progressing."""
 
     why: str
+    unmade: str = ""
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
 

@@ -14,9 +14,9 @@ from reconciler.daemon.pace.ailments import AILS_S, Ailments
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import Forbidden
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Read
-from reconciler.model.refs import Identity
-from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing
+from reconciler.model.observation import LiveObject, Read
+from reconciler.model.refs import GVK, Identity
+from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing, health_of
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -24,6 +24,8 @@ SLOW = Progressing("0 of 2 replicas are available")
 PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "no.such/image:1"'}
 NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
            "message": "0/3 nodes are available: 3 Insufficient cpu."}  # fmt: skip
+
+QUOTA = 'pods "web-5d4-" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2'
 
 
 def pod(name: str = "web-5d4-x", **status: Any) -> Pod:
@@ -137,6 +139,43 @@ async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> Non
     assert healths.shown() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
     healths.note("m1", WEB, "3", HEALTHY)
     assert healths.shown() == {"m1": {}}
+
+
+def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
+    """A Deployment of three whose last pods a ResourceQuota refuses, as its own status tells it."""
+    conditions = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}]
+    status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": available,
+              "conditions": conditions if is_refused else []}  # fmt: skip
+    body = {"kind": "Deployment", "metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 3},
+            "status": status}  # fmt: skip
+    live = LiveObject(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, uid="u", resource_version="1", body=body)
+    found = health_of(live, BUILT_IN_KINDS.of("apps", "Deployment"))
+    assert isinstance(found, Progressing)
+    return found
+
+
+async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
+    healths, member = Healths(), Asked(pod(conditions=[NO_ROOM]))
+    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    no_node = "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)"
+    both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
+
+    def told() -> list[str]:
+        return [health.why for health in healths.shown()["m1"].values()]
+
+    healths.note("m1", WEB, "1", short_of_quota(0))
+    assert told() == [QUOTA]
+    assert [await ailments.look(members, now_s) for now_s in (0, 5)] == [0, 1]  # type: ignore[arg-type]
+    assert told() == [both]
+    healths.note("m1", WEB, "2", short_of_quota(1))
+    assert told() == [both]
+    healths.note("m1", WEB, "3", short_of_quota(1, is_refused=False))
+    assert told() == [no_node]
+    healths.note("m1", WEB, "4", short_of_quota(1))
+    assert told() == [both]
+    member.pods_ = ()
+    assert await ailments.look(members, 100) == 1  # type: ignore[arg-type]
+    assert told() == [QUOTA]
 
 
 async def test_without_the_right_the_status_has_to_do() -> None:
