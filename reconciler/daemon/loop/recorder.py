@@ -192,10 +192,12 @@ class Recorder:
         """The state once what events alone have shown is told, and how many seconds until that is due again."""
         clock = self._parts.clock
         begun_s = clock.monotonic_s()
-        due_at = self._told.due_at()
-        is_due = bool(due_at) and due_at <= clock.now()
-        if state.picture is None or not (self._healths.has_news or is_due):
-            return state, _NEWS_S if due_at else float("inf")
+        now, due_at = clock.now(), self._told.due_at()
+        shown = state.shown.facts.fights if state.shown is not None and state.shown.facts is not None else {}
+        # When the pause of a fight is over, no round may have anything to look at.
+        is_over = bool(shown) and shown.keys() != self._fights.current(begun_s, now).keys()
+        if state.picture is None or not (self._healths.has_news or is_over or (due_at and due_at <= now)):
+            return state, _NEWS_S if due_at or shown else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
         state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
