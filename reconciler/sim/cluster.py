@@ -128,7 +128,7 @@ class Cluster:
         Whoever serves it breaks its connections: a real API server is down meanwhile.
         """
         self.state.put_back(backup)
-        self._scheduler = Scheduler(self.state)
+        self._scheduler.begin_anew()
         self._kubelets = Kubelets(self.state, self.settings)
         self._unseen, self._gone = {}, []
         for kept_as, body in self.state.store.everything():

@@ -50,6 +50,13 @@ class Scheduler:
         self.is_due = False
         state.store.listeners.append(self._follow)
 
+    def begin_anew(self) -> None:
+        """Forget what was, and learn what the store has now."""
+        self._taken.clear()
+        self._waiting.clear()
+        for kept_as, body in self._state.store.everything():
+            self._follow(Event(self._state.store.version, "ADDED", kept_as, body, None))
+
     def _follow(self, event: Event) -> None:
         if event.kept_as == BY_KIND["Node"].group_plural:
             self.is_due = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.sim import Cluster
+from reconciler.sim import Cluster, Part
 from reconciler.sim.objects.status import forbidden
 from tests.fakes.definitions import definition
 from tests.unit.sim.worlds import APPS, CORE, a_cluster, apply, run, send, workload
@@ -44,6 +44,20 @@ def test_a_backup_brings_back_objects_versions_kinds_and_what_the_control_plane_
     assert version <= cluster.state.store.version < version + 20
     assert send(cluster, "GET", WIDGETS).status == 200
     assert cluster.state.store.oldest == version, "no watch goes on from later"
+    cluster.run_for(60)
+    assert cluster.get("Deployment", "default", "web")["status"]["availableReplicas"] == 2
+
+
+def test_pods_that_waited_for_a_node_when_the_backup_was_made_are_placed() -> None:
+    cluster = a_cluster()
+    cluster.let_sleep(Part.SCHEDULER)
+    path = run(cluster, workload("Deployment", replicas=2))
+    cluster.run_for(5)
+    backup = cluster.back_up()
+    send(cluster, "DELETE", path)
+    cluster.let_sleep()
+    cluster.run_for(60)
+    cluster.put_back(backup)
     cluster.run_for(60)
     assert cluster.get("Deployment", "default", "web")["status"]["availableReplicas"] == 2
 
