@@ -11,8 +11,8 @@ from tests.soak.chaos import Trial
 from tests.soak.copied_journals import CopiedJournalTrial
 from tests.soak.shares import SharesTrial
 
-SEEDS = (3, 8, 11, 19, 29, 44)
-"""Each found a mistake once."""
+SEEDS = (0, 4, 8, 19, 44)
+"""All unkind worlds strike in them, but for starved nodes, which strike in `SHARES`. 0 and 4 found a mistake."""
 SHARES = (1, 4, 5)
 
 

@@ -159,6 +159,7 @@ class Trial:
                     self._publish()
                 case 10:
                     self.struck["kubeconfigs"] += 1
+                    await self._has_begun()
                     kubeconfigs.mislead(self.box, name, self.rng)
                     self.service.loop.reload()
                 case _:
@@ -175,6 +176,14 @@ class Trial:
         self.is_past_back |= self.box[cluster].state.store.version < was
         self.brought_back |= set(self._ours_unwanted(cluster)) - before
         self.judge.recount(cluster)
+
+    async def _has_begun(self) -> None:
+        """Wait until the service has read its kubeconfig: it ends where it cannot begin with one."""
+        deadline = time.monotonic() + REST_TIMEOUT_S
+        while not self.vitals.clusters:
+            assert not self.service.task.done(), f"the service ended: {self.service.task}"
+            assert time.monotonic() < deadline, "the service looks at no cluster"
+            await asyncio.sleep(0.02)
 
     async def _move_while_away(self) -> None:
         """A Deployment moves, and one of the clusters that it leaves or comes to is away just then."""
@@ -388,9 +397,8 @@ def _text(*documents: dict[str, Any]) -> str:
 
 
 def _is_write_of_ours(entry: AuditEntry) -> bool:
-    """Custom objects are compared by a dry run, which writes nothing."""
-    is_comparison = entry.is_dry_run and entry.plural == "widgets"
-    return "fleet-reconciler/" in entry.user_agent and not is_comparison
+    """A dry run, by which doubtful objects are compared, writes nothing."""
+    return "fleet-reconciler/" in entry.user_agent and not entry.is_dry_run
 
 
 def _is_ours(live: dict[str, Any]) -> bool:
