@@ -98,8 +98,9 @@ async def _reloaded_at(
     faults.order(Fault(kind=FaultKind.INTERNAL), when=strikes)
     scene.app(str(value + 1), "m1", "m2")
     assert scene.loop is not None
-    scene.box.servers["m2"].break_connections()
-    scene.loop.reload()
+    if matches is not POINTS["get"]:  # One that is met anew is listed; a commit alone reads the object.
+        scene.box.servers["m2"].break_connections()
+        scene.loop.reload()
     await scene.until(lambda: bool(come))
     await scene.until(lambda: scene.value("m1") == str(value + 1) and not scene.vitals.is_reloading)
     return value + 1
