@@ -9,7 +9,7 @@ from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluste
 from reconciler.model.cluster import Cluster, Taint
 from reconciler.model.demand import Component, Demand, NodeTerm, PodShape, resources
 from reconciler.model.fleet import FleetSettings
-from reconciler.model.observation import ClusterObservation, Node, Observations, Quota, Workload
+from reconciler.model.observation import ClusterObservation, Node, Observations, PendingPods, Quota, Workload
 from reconciler.model.policy import (
     AffinityMode,
     AffinityTerm,
@@ -233,6 +233,12 @@ def observations(case: Case) -> dict[str, ClusterObservation]:
             reachable=given.get("reachable", True),
             apis=frozenset(GVK.parse(*text.rsplit("/", 1)) for text in given["apis"]) if "apis" in given else None,
             pending_requests=resources(given.get("pendingRequests", {})),
+            pending=tuple(
+                PendingPods(
+                    namespace=p["namespace"], pods=p["pods"], names=tuple(p["names"]), refusal=p.get("refusal", "")
+                )
+                for p in given.get("pending", [])
+            ),
             quotas=tuple(
                 Quota(namespace=q["namespace"], hard=resources(q["hard"]), used=resources(q.get("used", {})))
                 for q in given.get("quotas", [])

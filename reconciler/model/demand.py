@@ -57,6 +57,11 @@ class Demand(Struct, frozen=True, kw_only=True):
     components: tuple[Component, ...] = ()
     is_divisible: bool = True
 
+    @property
+    def shapes(self) -> tuple[PodShape, ...]:
+        """The shapes of its pods."""
+        return tuple(part.shape for part in self.components) or (self.shape,)
+
 
 class DependencyRef(Struct, frozen=True, kw_only=True):
     """A resource that another one refers to. `path` is the field that refers, for provenance and warnings.

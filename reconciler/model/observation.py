@@ -56,6 +56,18 @@ class Quota(Struct, frozen=True, kw_only=True):
     used: Resources = field(default_factory=lambda: NO_RESOURCES)
 
 
+class PendingPods(Struct, frozen=True, kw_only=True):
+    """Pods of one namespace that wait for a node, and that are refused alike.
+
+    `names`: the first of them. `refusal`: why no node ever takes them, so that they take no room; empty: one may.
+    """
+
+    namespace: str
+    pods: int
+    names: tuple[str, ...] = ()
+    refusal: str = ""
+
+
 class Workload(Struct, frozen=True, kw_only=True):
     """A workload as it runs in one cluster. Times are RFC 3339 UTC, empty when not so."""
 
@@ -93,6 +105,9 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     observed_at: str = ""
     apis: frozenset[GVK] | None = None
     pending_requests: Resources = field(default_factory=lambda: NO_RESOURCES)
+    """What pods ask for that wait for a node, less those that no node will ever take."""
+    pending: tuple[PendingPods, ...] = ()
+    """The pods that wait for a node, those included that no node will ever take."""
     quotas: tuple[Quota, ...] = ()
     nodes: tuple[Node, ...] | None = None
     """None: nodes could not be read, so free capacity is unknown."""

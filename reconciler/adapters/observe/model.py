@@ -27,7 +27,6 @@ from reconciler.adapters.observe.pod_signs import (
     PodSigns,
     condition_of,
     controller,
-    is_waiting,
     owners,
     waiting_pods,
 )
@@ -128,15 +127,6 @@ def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: 
         )
         for node in sorted(nodes, key=lambda node: node.metadata.name)
     )
-
-
-def pending_requests(pods: Iterable[Pod], requests: PodRequests) -> Resources:
-    """What pods ask for that wait for a node. Those behind a scheduling gate compete for nothing yet."""
-    total: Counter[str] = Counter()
-    for pod in pods:
-        if is_waiting(pod) and not pod.spec.scheduling_gates:
-            total.update(requests.of(pod))
-    return dict(sorted(total.items()))
 
 
 def quota(live: LiveObject) -> Quota:

@@ -19,12 +19,12 @@ from reconciler.adapters.observe.model import (
     held_room,
     newest_replica_sets,
     nodes_with_room,
-    pending_requests,
     quota,
     replica_sets_by_owner,
     unscheduled,
     workload,
 )
+from reconciler.adapters.observe.pending import pending_pods
 from reconciler.adapters.observe.pod_counts import pod_counts
 from reconciler.adapters.observe.pod_signs import owners, pod_signs
 from reconciler.containment import fault_fields
@@ -94,14 +94,17 @@ async def observe(
         )
         return counts.told_of(live, interpreter, found) if counts is not None else found
 
+    room = None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests)
+    pending, pending_requests = pending_pods(pods or (), room or (), requests)
     return ClusterObservation(
         name=member.name,
         observed_at=now,
         apis=frozenset(discovery.served()),
         silent=discovery.stale,
-        pending_requests=pending_requests(pods or (), requests),
+        pending_requests=pending_requests,
+        pending=pending,
         quotas=quotas,
-        nodes=None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests),
+        nodes=room,
         workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
         pods=counts.made() if counts is not None else None,
         unlisted=tuple(sorted(failed)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.observation import ClusterObservation, Listed, Observations, UnlistedCause, Workload
+from reconciler.model.observation import ClusterObservation, Listed, Observations, PendingPods, UnlistedCause, Workload
 from reconciler.model.refs import Identity
 
 
@@ -21,8 +21,14 @@ def is_news(seen: Observations, before: Observations) -> bool:
 def _placing(observations: Observations) -> dict[str, object]:
     """What placement rests on; when it was seen does not matter."""
     return {
-        name: replace(seen, observed_at="", workloads=_steady(seen)) for name, seen in observations.clusters.items()
+        name: replace(seen, observed_at="", workloads=_steady(seen), pending=_nameless(seen))
+        for name, seen in observations.clusters.items()
     }
+
+
+def _nameless(seen: ClusterObservation) -> tuple[PendingPods, ...]:
+    """Pods that wait for a node, whichever they are."""
+    return tuple(replace(group, names=()) for group in seen.pending)
 
 
 def _steady(seen: ClusterObservation) -> dict[Identity, Workload]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.model.binding import Constraint, PreviousPlacement
 from reconciler.model.demand import Resources
-from reconciler.model.observation import ClusterObservation, Node, Observations, Workload
+from reconciler.model.observation import ClusterObservation, Node, Observations, PendingPods, Workload
 from reconciler.model.refs import GVK, Identity
 
 _BINARY = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
@@ -39,6 +39,8 @@ def _cluster(seen: ClusterObservation) -> dict[str, Any]:
     if seen.apis is not None:
         tree["apis"] = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in seen.apis)
     tree["pendingRequests"] = _amounts(seen.pending_requests)
+    if seen.pending:
+        tree["pendingPods"] = [_pending(group) for group in seen.pending]
     tree["quotas"] = [
         {"namespace": quota.namespace, "hard": _amounts(quota.hard), "used": _amounts(quota.used)}
         for quota in seen.quotas
@@ -47,6 +49,11 @@ def _cluster(seen: ClusterObservation) -> dict[str, Any]:
         tree["nodes"] = [_node(node) for node in seen.nodes]
     tree["workloads"] = [_workload(seen.workloads[identity]) for identity in sorted(seen.workloads)]
     return tree
+
+
+def _pending(group: PendingPods) -> dict[str, Any]:
+    refusal = _filled(refusal=group.refusal)
+    return {"namespace": group.namespace, "pods": group.pods, "names": list(group.names), **refusal}
 
 
 def _node(node: Node) -> dict[str, Any]:

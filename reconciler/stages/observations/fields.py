@@ -46,6 +46,13 @@ QUOTA_SHAPE = shape(
     Field("used", FieldType.ANY, _AMOUNTS),
 )
 
+PENDING_SHAPE = shape(
+    Field("namespace", FieldType.TEXT, "Their namespace.", required=True),
+    Field("pods", FieldType.INTEGER, "How many there are.", required=True),
+    Field("names", FieldType.TEXTS, "The first of them."),
+    Field("refusal", FieldType.TEXT, "Why no node ever takes them, so that they take no room; absent: one may."),
+)
+
 WORKLOAD_SHAPE = shape(
     *RESOURCE_SHAPE.fields,
     Field("replicas", FieldType.INTEGER, "Replicas that it has in this cluster.", default="0"),
@@ -73,7 +80,8 @@ CLUSTER_SHAPE = shape(
     Field(
         "apis", FieldType.TEXTS, "Kinds that are served, like apps/v1/Deployment. Absent: built-in kinds are assumed."
     ),
-    Field("pendingRequests", FieldType.ANY, "What pods without a node request; `pods` is their number."),
+    Field("pendingRequests", FieldType.ANY, "What pods request that wait for a node; `pods` is their number."),
+    Field("pendingPods", FieldType.OBJECTS, "Pods that wait for a node.", shape=PENDING_SHAPE),
     Field("quotas", FieldType.OBJECTS, "ResourceQuotas.", shape=QUOTA_SHAPE),
     Field("nodes", FieldType.OBJECTS, "Nodes. Absent: the free capacity is not known.", shape=NODE_SHAPE),
     Field("workloads", FieldType.OBJECTS, "Workloads as they run there.", shape=WORKLOAD_SHAPE),

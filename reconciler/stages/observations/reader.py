@@ -13,7 +13,15 @@ import orjson
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Taint
 from reconciler.model.demand import Resources, units
-from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Quota, Workload
+from reconciler.model.observation import (
+    ClusterObservation,
+    Health,
+    Node,
+    Observations,
+    PendingPods,
+    Quota,
+    Workload,
+)
 from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.documents import Fields, Report
@@ -90,6 +98,15 @@ class _Reader:
             observed_at=self._time(fields, "observedAt"),
             apis=self._apis(fields),
             pending_requests=self._amounts(fields, "pendingRequests"),
+            pending=tuple(
+                PendingPods(
+                    namespace=pods.text("namespace"),
+                    pods=self._count(pods, "pods"),
+                    names=tuple(pods.texts("names")),
+                    refusal=pods.text("refusal"),
+                )
+                for pods in fields.children("pendingPods")
+            ),
             quotas=tuple(
                 Quota(
                     namespace=quota.text("namespace"),

@@ -12,10 +12,19 @@ from reconciler.stages.placement.place import (
     place,
 )
 from reconciler.stages.placement.priority_classes import priority_classes
-from reconciler.stages.placement.room import admits, fit, free_room, policy_wants_capacity, wants_capacity
+from reconciler.stages.placement.room import (
+    NAMES_MAX,
+    admits,
+    fit,
+    free_room,
+    policy_wants_capacity,
+    refusal_of_all,
+    wants_capacity,
+)
 from reconciler.stages.placement.tables import PlacementTables, concerned_by, essentials
 
 __all__ = [
+    "NAMES_MAX",
     "PlacementItem",
     "PlacementRequest",
     "PlacementResult",
@@ -33,6 +42,7 @@ __all__ = [
     "place",
     "policy_wants_capacity",
     "priority_classes",
+    "refusal_of_all",
     "suspended_by",
     "tier_of",
     "wants_capacity",

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.containment import named
 from reconciler.model.binding import Binding, Constraint, PreviousPlacement, Reason, Tick
+from reconciler.model.observation import ClusterObservation
 from reconciler.model.policy import Division
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.refs import Identity
@@ -28,7 +29,7 @@ from reconciler.stages.placement.exclusive_groups import in_order_of_trial
 from reconciler.stages.placement.gang import components_of, place_whole
 from reconciler.stages.placement.job_parts import PARTS_STAY, has_parts, place_parts
 from reconciler.stages.placement.priority_classes import BUILT_IN
-from reconciler.stages.placement.room import FleetRoom, on_its_way
+from reconciler.stages.placement.room import FleetRoom, causes, on_its_way, remedies
 from reconciler.stages.placement.tables import (
     UNDECIDED,
     Placed,
@@ -143,7 +144,7 @@ class _Round:
         placed = self._tables.placed.get(identity)
         if placed is None or not placed.decision.shortfalls:
             return None
-        return tuple(_problem(placed, shortfall) for shortfall in placed.decision.shortfalls)
+        return tuple(_problem(placed, shortfall, self._observed) for shortfall in placed.decision.shortfalls)
 
     def _binding(self, identity: Identity) -> Binding | None:
         placed = self._tables.placed.get(identity)
@@ -316,15 +317,16 @@ def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> 
     return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
 
 
-def _problem(placed: Placed, shortfall: Shortfall) -> Problem:
+def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:
     item = placed.situation.item
     placement = item.policy.placement
-    fate = _fate(placed)
+    told = (shortfall.text, *_lacks(placed, shortfall.code, observed), _fate(placed))
+    advice = _advice(placed, shortfall.code, observed)
     return Problem(
         source=placement.source if placement.source.path else item.policy.source,
         path="spec.placement",
         code=shortfall.code,
-        message=f"{item.identity}: {shortfall.text}; {fate}; {_advice(placed.situation, shortfall.code)}",
+        message=f"{item.identity}: {'; '.join(told)}; {advice}",
         severity=Severity.WARNING,
     )
 
@@ -338,14 +340,34 @@ def _fate(placed: Placed) -> str:
     return "what is there stays"
 
 
-def _advice(situation: Situation, code: str) -> str:
+def _candidates(placed: Placed) -> list[str]:
+    """The clusters that could take it, were there room."""
+    reasons = placed.decision.cluster_reasons
+    return [name for name in reasons if reasons[name].rule in ("candidate", "already-there")]
+
+
+def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:
+    """Why candidates have no room, where room is what is lacking."""
+    if code != "not-enough-capacity":
+        return ()
+    item = placed.situation.item
+    return causes(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
+
+
+def _advice(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> str:
     """What to do next. What is allowed already, or could not help a set that stays whole, is not advised.
 
     Where a cap of a tick keeps replicas out, room is not what is lacking.
     """
+    situation = placed.situation
     if code == "not-enough-capacity" and situation.cap_reasons:
         causes = "; ".join(f"{name}: {why}" for name, why in sorted(situation.cap_reasons.items()))
         return f"{', '.join(sorted(situation.cap_reasons))} takes no more while a cap is in force ({causes}); {_UNCAP}"
+    item = situation.item
+    if code == "not-enough-capacity" and (
+        found := remedies(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
+    ):
+        return "; ".join(found)
     if code == "not-enough-capacity" and (situation.partial or situation.is_whole):
         return "add capacity"
     return _ADVICE[code]

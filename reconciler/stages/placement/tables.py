@@ -226,6 +226,7 @@ def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, Clust
             and before.pods is after.pods
             and before.quotas is after.quotas
             and before.pending_requests is after.pending_requests
+            and before.pending is after.pending
             for before, after in ((one[name], other[name]) for name in one)
         )
     )

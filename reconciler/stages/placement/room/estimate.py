@@ -7,7 +7,7 @@ volumes are not considered, as there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from reconciler.model.cluster import Taint
@@ -23,6 +23,7 @@ UNLIMITED = 2**31 - 1
 """What no limit at all amounts to; the greatest replica count that Kubernetes knows."""
 
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
+_OF_STATE = "node.kubernetes.io/"
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
@@ -41,14 +42,39 @@ def admits(node: Node, shape: PodShape) -> str:
     tolerations = _of_pods(shape.tolerations)
     if node.unschedulable and not tolerates(tolerations, _CORDONED):
         return "unschedulable"
-    for taint in node.taints:
+    return _taint(node.taints, tolerations) or _not_selected(node, shape)
+
+
+def lasting_obstacle(node: Node, shape: PodShape) -> str:
+    """Why the node takes no pod of the shape even when it is empty and well; empty when it may.
+
+    Taints of Kubernetes itself come and go with the state of a node. A size that is not told keeps nobody out.
+    """
+    lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
+    return _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape) or _too_small(node, shape)
+
+
+def _taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> str:
+    for taint in taints:
         if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
             return f"taint {taint.key}:{taint.effect}"
-    if any(node.labels.get(key) != value for key, value in shape.node_selector):
-        return "node selector"
+    return ""
+
+
+def _not_selected(node: Node, shape: PodShape) -> str:
+    for key, value in shape.node_selector:
+        if node.labels.get(key) != value:
+            return f"node selector {key}={value}"
     if shape.node_terms and not any(_meets_term(node, term) for term in shape.node_terms):
         return "required node affinity"
     return ""
+
+
+def _too_small(node: Node, shape: PodShape) -> str:
+    if not node.allocatable:
+        return ""
+    lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
+    return f"too little {' and '.join(lacking)}" if lacking else ""
 
 
 def _meets_term(node: Node, term: NodeTerm) -> bool:

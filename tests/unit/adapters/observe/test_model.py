@@ -13,15 +13,15 @@ from reconciler.adapters.observe.model import (
     Unscheduled,
     newest_replica_sets,
     nodes_with_room,
-    pending_requests,
     quota,
     unscheduled,
     workload,
 )
+from reconciler.adapters.observe.pending import pending_pods
 from reconciler.interpreters.pods.shape import pod_requests
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Taint
-from reconciler.model.observation import Health, LiveObject, Workload
+from reconciler.model.observation import Health, LiveObject, PendingPods, Workload
 from reconciler.model.refs import GVK, Identity
 
 NOW = "2026-11-21T12:00:00Z"
@@ -185,7 +185,51 @@ def test_pending_is_what_competes_for_a_node() -> None:
         pod("gated", spec={"schedulingGates": [{"name": "g"}]}),
         pod("failed", status={"phase": "Failed"}),
     ]
-    assert pending_requests(pods, PodRequests()) == {"cpu": 100, "pods": 1}
+    found, asked = pending_pods(pods, (), PodRequests())
+    assert asked == {"cpu": 100, "pods": 1}
+    assert found == (PendingPods(namespace="demo", pods=1, names=("waiting",)),)
+
+
+SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
+AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [SSD]}]}}
+TAINT = {"key": "gpu", "effect": "NoSchedule"}
+NODES = [
+    node("n1", status={"allocatable": {"cpu": "2", "pods": "10"}}, metadata={"labels": {"zone": "a"}}),
+    node("n2", status={"allocatable": {"cpu": "4", "pods": "10"}}, spec={"taints": [TAINT], "unschedulable": True}),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "refusal"),
+    [
+        ({}, ""),
+        ({"nodeSelector": {"zone": "a"}}, ""),
+        ({"nodeSelector": {"zone": "b"}}, "node selector zone=b (1 node), taint gpu:NoSchedule (1 node)"),
+        (
+            {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": "gpu", "operator": "Exists"}]},
+            "node selector zone=b (2 nodes)",
+        ),
+        ({"affinity": {"nodeAffinity": AFFINITY}}, "required node affinity (1 node), taint gpu:NoSchedule (1 node)"),
+        ({"containers": [container(cpu="3")]}, "too little cpu (1 node), taint gpu:NoSchedule (1 node)"),
+        # The node is cordoned, which passes.
+        ({"containers": [container(cpu="3")], "tolerations": [{"key": "gpu", "operator": "Exists"}]}, ""),
+        (
+            {"containers": [container(cpu="5", memory="1Gi")], "tolerations": [{"operator": "Exists"}]},
+            "too little cpu and memory (2 nodes)",
+        ),
+    ],
+)
+def test_pods_that_no_node_ever_takes_take_no_room(spec: dict[str, Any], refusal: str) -> None:
+    pods = [pod(name, spec=spec) for name in ("d", "b", "c", "a")]
+    requests = PodRequests()
+    for nodes in (NODES, [node(each.metadata.name, metadata={"labels": each.metadata.labels},
+                               spec={"unschedulable": True, "taints": [TAINT] if each.spec.taints else []},
+                               status=msgspec.to_builtins(each.status)) for each in NODES]):  # fmt: skip
+        found, asked = pending_pods(pods, nodes_with_room(nodes, (), requests), requests)
+        assert found == (PendingPods(namespace="demo", pods=4, names=("a", "b", "c"), refusal=refusal),)
+        assert bool(asked) is not bool(refusal)
+    # A cluster without nodes may get some of any kind, and nodes that may not be read may be of any.
+    assert pending_pods(pods, (), requests)[1]["pods"] == 4
 
 
 def test_a_quota_is_what_is_enforced() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.model.cluster import Taint
-from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Quota, Workload
+from reconciler.model.observation import ClusterObservation, Health, Node, Observations, PendingPods, Quota, Workload
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.observations.reader import dump_observations, parse_observations
 
@@ -178,6 +178,15 @@ def observed(draw: st.DrawFn) -> Observations:
             observed_at=draw(TIMES),
             apis=draw(st.one_of(st.none(), st.frozensets(KINDS))),
             pending_requests=draw(AMOUNTS),
+            pending=tuple(
+                PendingPods(
+                    namespace="demo",
+                    pods=draw(COUNTS),
+                    names=draw(st.sampled_from([(), ("a", "b")])),
+                    refusal=draw(st.sampled_from(["", "node selector disk=ssd (1 node)"])),
+                )
+                for _ in range(draw(st.integers(0, 2)))
+            ),
             quotas=tuple(
                 Quota(namespace="demo", hard=draw(AMOUNTS), used=draw(AMOUNTS)) for _ in range(draw(st.integers(0, 2)))
             ),

@@ -70,6 +70,53 @@ def test_what_stays_is_not_placed_again_when_another_one_needs_room() -> None:
     assert result.bindings == place(request_of({**case, "workloads": both})).bindings
 
 
+NODE = {"name": "n1", "allocatable": {"cpu": 4, "pods": 110}}
+FULL = {**NODE, "requested": {"cpu": 4, "pods": 1}}
+OTHERS = {"namespace": "batch", "pods": 5, "names": ["a", "b", "c"]}
+REFUSED = {"namespace": "lost", "pods": 1, "names": ["x"], "refusal": "node selector disk=ssd (1 node)"}
+QUOTA = {"namespace": "demo", "hard": {"pods": 0}}
+OTHER_NODES = "add nodes that admit its pods, or change what its pods ask for"
+
+
+@pytest.mark.parametrize(
+    ("given", "observed", "says"),
+    [
+        ({}, {"nodes": [FULL]}, "9 of 9 replicas find no room; nothing of it is placed; add capacity"),
+        (
+            {},
+            {"nodes": [FULL], "pending": [OTHERS, REFUSED]},
+            "find no room; in m1 5 pods of batch (a, b, c, …) without a node take room, 1 pod of lost (x) takes none, "
+            "since no node admits them: node selector disk=ssd (1 node); nothing of it is placed; add capacity",
+        ),
+        (
+            {"nodeSelector": {"disk": "ssd"}},
+            {"nodes": [NODE]},
+            "find no room; in m1 no node admits its pods: node selector disk=ssd (1 node); nothing of it is placed; "
+            + OTHER_NODES,
+        ),
+        (
+            {},
+            {"nodes": [NODE], "quotas": [QUOTA]},
+            "nothing of it is placed; raise the ResourceQuota of the namespace demo",
+        ),
+        (
+            {"nodeSelector": {"disk": "ssd"}},
+            {"nodes": [NODE], "quotas": [QUOTA]},
+            "in m1 no node admits its pods: node selector disk=ssd (1 node), a ResourceQuota of the namespace demo "
+            f"lets no more in; nothing of it is placed; {OTHER_NODES}; raise the ResourceQuota of the namespace demo",
+        ),
+    ],
+)
+def test_a_shortfall_names_what_takes_the_room_or_why_nothing_helps(
+    given: dict[str, Any], observed: dict[str, Any], says: str
+) -> None:
+    case = {"clusters": ["m1"], "policy": {"division": "dynamic-weight"}, "replicas": 9, "requests": {"cpu": 1}}
+    result = place(request_of({**case, "observed": {"m1": observed}, **given}))
+    (problem,) = result.problems
+    assert problem.code == "not-enough-capacity"
+    assert says in problem.message
+
+
 @pytest.mark.parametrize(
     ("given", "is_advised"),
     [({}, True), ({"partial": True}, False), ({"components": {"Worker": {"replicas": 9}}}, False)],
@@ -103,3 +150,12 @@ def _check_reasons(binding: Binding, case: Case) -> None:
         assert text in said
     for cluster, text in case.get("cluster_reasons", {}).items():
         assert text in binding.cluster_reasons[cluster].text
+
+
+def test_a_shortfall_names_three_clusters_at_most() -> None:
+    names = [f"m{index}" for index in range(1, 6)]
+    seen = {"nodes": [FULL], "pending": [OTHERS]}
+    case = {"clusters": names, "policy": {"division": "dynamic-weight"}, "replicas": 9, "requests": {"cpu": 1}}
+    (problem,) = place(request_of({**case, "observed": dict.fromkeys(names, seen)})).problems
+    assert problem.message.count("pods of batch") == 3
+    assert "; and so on in 2 more clusters; nothing" in problem.message
