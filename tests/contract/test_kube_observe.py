@@ -85,6 +85,25 @@ async def test_old_pods_of_a_rolling_update_are_not_its_unschedulable_ones(
     assert found.workloads[Identity("apps", "Deployment", namespace, "web")].unschedulable == 1
 
 
+async def test_pods_that_no_node_ever_takes_are_told_and_take_no_room(
+    member: Connect, cluster: RealCluster, namespace: str
+) -> None:
+    cluster.add_node(f"{namespace}-n1", cpu="2", memory="4Gi", pods="10")
+    async with member() as it:
+        before = await observe(it, [], now=NOW, interpreters=BUILT_IN_KINDS)
+        body = in_namespace(deployment("lost", replicas=2, cpu="600m"), namespace)
+        body["spec"]["template"]["spec"]["nodeSelector"] = {"for": "nobody"}
+        cluster.apply(body)
+        wait_for_pods(cluster, namespace, ready=0, refused=2)
+        found = await observe(it, [], now=NOW, interpreters=BUILT_IN_KINDS)
+    (lost,) = [group for group in found.pending if group.namespace == namespace]
+    assert (lost.pods, len(lost.names)) == (2, 2)
+    assert "node selector for=nobody" in lost.refusal
+    assert before.nodes is not None
+    assert found.pending_requests.get("cpu", 0) <= before.pending_requests.get("cpu", 0)
+    cluster.remove_node(f"{namespace}-n1")
+
+
 async def test_pods_of_a_statefulset_are_found_by_its_update_revision(
     member: Connect, cluster: RealCluster, namespace: str
 ) -> None:
