@@ -53,6 +53,7 @@ lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_house.py
 
 # Not a part of lint, which runs before a commit: a commit that lacks its line could then not be mended.
 changelog: $(READY) ## Check that what commits change for users is in CHANGELOG.md.
