@@ -209,8 +209,9 @@ class _Looks:
         self._observed = observed
         self._wanted = frozenset(wanted)
         self._kinds = frozenset(identity[:2] for identity in wanted)
-        self._gvks = {
-            template.gvk
+        # The scope of a kind in a cluster is not observed: it is taken to be that of the store.
+        self._scopes = {
+            template.gvk: bool(identity.namespace)
             for identity in wanted
             for fleet in (before.fleet, after.fleet)
             if (template := template_of(fleet, identity)) is not None
@@ -226,7 +227,7 @@ class _Looks:
             objects=objects,
             absent=self._wanted - objects.keys(),
             kinds=self._kinds,
-            served={gvk: True for gvk in self._gvks if self._is_served(gvk, name)},
+            served={gvk: scope for gvk, scope in self._scopes.items() if self._is_served(gvk, name)},
             told={identity: _told(seen, live, self._before.interpreters) for identity, live in objects.items()},
         )
 
