@@ -23,6 +23,7 @@ from reconciler.model.observation import (
 )
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
+from reconciler.stages.documents import is_namespaced
 from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
 from tests.fakes.worlds import SERVED, TestBed
 
@@ -60,7 +61,7 @@ class AppliedMembers(TestBed):
             apis = seen.apis if seen is not None and seen.apis is not None else EVERY_KIND
             members[name] = Read(
                 name=name, objects=dict(objects), absent=frozenset(wanted - objects.keys()),
-                kinds=frozenset(gvk.group_kind for gvk in apis), served=dict.fromkeys(apis, True),
+                kinds=frozenset(gvk.group_kind for gvk in apis), served=_scopes(apis),
             )  # fmt: skip
         members |= {name: NotRead(name=name, why="no answer") for name in self.down}
         return World(
@@ -132,3 +133,8 @@ def _workload(live: LiveObject, row: AppliedRow | None) -> Workload:
         gvk=live.gvk, identity=live.identity, replicas=count, ready=count if health is Health.HEALTHY else count - 1,
         health=health, established=row.established if row else None, manifest_digest=row.manifest_digest if row else "",
     )  # fmt: skip
+
+
+def _scopes(apis: Collection[GVK]) -> dict[GVK, bool]:
+    """Whether each kind is served in namespaces; one that is not built in is."""
+    return {gvk: is_namespaced(*gvk.group_kind) is not False for gvk in apis}
