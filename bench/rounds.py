@@ -125,8 +125,9 @@ class MemoryMembers(Mapping[str, MemoryMember]):
     def __len__(self) -> int:
         return len(self._members)
 
-    def update(self, *_: Any) -> None:
+    def reached_by(self, *_: Any) -> MemoryMembers:
         """They stay as they are."""
+        return self
 
     def servers(self) -> dict[str, str]:
         """They have no addresses."""

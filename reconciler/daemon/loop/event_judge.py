@@ -304,7 +304,7 @@ class EventJudge:
         """What was applied and is not well, where clusters answer."""
         state = self._state()
         for cluster, identity in self._healths.ailing():
-            is_there = isinstance(state.reachable.get(cluster), MemberCluster)
+            is_there = not isinstance(state.reachable.get(cluster, ""), str)
             if is_there and identity in state.known.ledger.get(cluster, {}):
                 yield cluster, identity
 

@@ -13,7 +13,6 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.containment import awaited, fault_fields
@@ -363,7 +362,7 @@ class ControlLoop:
         parts.beat("planning", copies)
         planned, health = await asyncio.to_thread(planned_with_health, world, now, decision)
         asking = partial(parts.beat, "asking for dry runs")
-        met = {name: member for name, member in state.reachable.items() if isinstance(member, MemberCluster)}
+        met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
         is_asked_first = partial(self._unfinished.is_asked_first, now_s=parts.clock.monotonic_s())
         planned = await dry_run(planned, free, world, is_asked_first, progress=asking, within_s=PROMPT_S)
