@@ -159,7 +159,7 @@ class RealCluster:
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Mapping[str, str]] = (),
     ) -> None:
-        """Add a node of that capacity and wait until it is Ready. Pods of tests that are over do not take it."""
+        """Add a node of that capacity and wait until pods may come. Pods of tests that are over do not take it."""
         self._wait_for_leaving_pods()
         capacity = {"cpu": cpu, "memory": memory, "pods": pods}
         node = {
@@ -175,6 +175,11 @@ class RealCluster:
         }
         self.kubectl("create", "-f", "-", stdin=json.dumps(node))
         self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=90s")
+        # Admission taints every new node as not ready, and a controller takes that off some time after it is.
+        wait_until(lambda: "not-ready" not in self._taints_of(name), f"node {name} to lose the taint of its creation")
+
+    def _taints_of(self, name: str) -> str:
+        return self.kubectl("get", "node", name, "-o", "jsonpath={.spec.taints[*].key}")
 
     def remove_node(self, name: str) -> None:
         """Take a node away with the pods on it, if it is there."""
