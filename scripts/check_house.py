@@ -174,7 +174,7 @@ FIGURES: Final = (
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 80),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 128),
     Figure("names that the glossary has replaced", replaced_names, 172),
-    Figure("docstrings that begin with a question word", question_docstrings, 1_615),
+    Figure("docstrings that begin with a question word", question_docstrings, 699),
     Figure("records that carry the ledger", ledger_records, 8),
     Figure("fields that are Callables", callable_fields, 43),
     Figure("nonlocal statements", lambda: len(nodes(ast.Nonlocal)), 7),

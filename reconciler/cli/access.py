@@ -51,7 +51,7 @@ def access_to(
 
     keys = keys or Keys(KeysNamed())
     if not logging.getLogger().handlers:
-        # What a command cannot print as its result is told on stderr, scrubbed as the service's log is.
+        # Commentary goes to stderr, scrubbed like the service's log.
         set_up_logging("text")
     return Access(
         interpreters=with_plugins(),
@@ -78,7 +78,7 @@ def _live_access(profiles: ProfileOptions | None, kubeconfig: Path | None) -> Li
 
 
 def journal_path(journal: Path | None, store: str | None = None) -> Path:
-    """The journal that was named, else that of the store's fleet, else the one that the current folder tells.
+    """Return the named journal, else that of the store's fleet, else the one that the current folder implies.
 
     Raises:
         ConfigurationError: the store names no fleet, or nothing says which of several journals is meant.

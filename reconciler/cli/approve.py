@@ -86,7 +86,7 @@ def _folder(store: str) -> Path:
 
 
 def _status(server: Server | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
-    """What `status` says; nothing where there is no journal here and the revision is given."""
+    """Return the document of `status`; empty if the journal here cannot be read and the revision is given."""
     from reconciler.adapters.journal.journal import Journal
     from reconciler.daemon.answers.status import picture_in
     from reconciler.errors import JournalError
@@ -106,7 +106,7 @@ def _status(server: Server | None, journal: Path | None, store: str, *, needed: 
 
 
 def _awaited(status: Mapping[str, Any], stage: str, name: str | None) -> _Awaited | None:
-    """What waits for an approval after a stage; None where that is not known.
+    """Return the rollout that awaits an approval after a stage; None if unknown.
 
     Raises:
         ConfigurationError: nothing does, or it is not clear which Rollout is meant.

@@ -1,7 +1,7 @@
-"""What a shell completes: kinds, names, namespaces, clusters, contexts and revisions, of the store and the kubeconfig.
+"""Shell completion: kinds, names, namespaces, clusters, contexts and revisions of the store and the kubeconfig.
 
-A person waits for each key, so nothing is parsed and no package is loaded: files are looked through for the lines that
-tell, up to a bound. What is written in an unusual form is not completed, and works all the same.
+A person waits for each key, so nothing is parsed and no package is loaded: files are scanned for known lines, up to a
+bound. Unusual spellings are not completed, but work all the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFS: Final = ("heads", "tags", "remotes")
 
 
 class Told(NamedTuple):
-    """What a document of the store tells of itself."""
+    """Kind, namespace and name of a document of the store."""
 
     kind: str
     namespace: str

@@ -134,7 +134,7 @@ def command(
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
-            # Whose place the newer revision takes is what is under way now, by the older one.
+            # The newer revision replaces the state that the older one has reached by now.
             now_in_force = replace(access, revisions=older_revisions(store, before))
             plan = with_progress(plan, (_live(before, now_in_force, at, server_side=False),))
         plans = tuple(only(found, clusters) for found in (plan, *members))

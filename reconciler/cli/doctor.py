@@ -1,4 +1,4 @@
-"""`reconciler doctor`: whether every cluster can be reached, how, and what our credentials may do there."""
+"""`reconciler doctor`: check access to every cluster and the rights of our credentials there."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ VERBS = ("list", "patch", "delete")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What was found out about one cluster.
+    """Result of the checks of one cluster.
 
-    `denied`: rights of what the store needs that we do not have. `level`: what the rest is enough for; empty: nothing.
-    `risks`: what is unwise in how it is reached. `exec_plugin`: the command that is run for credentials.
-    `pod_account`: the folder with the token and the authority of the pod's account; empty: it is not reached so.
-    `unserved`: of each kind that the store has for it and that it does not serve, what helps.
+    `denied`: rights that the store needs and we do not have. `level`: the highest level for which the rights suffice;
+    empty: none. `risks`: unsafe ways of access. `exec_plugin`: the command that is run for credentials. `pod_account`:
+    the folder with token and authority of the pod's account; empty: not used. `unserved`: a remedy for each kind of the
+    store that the cluster does not serve.
     """
 
     cluster: str
@@ -239,7 +239,7 @@ def _unserved(decision: Decision, cluster: str, discovery: Discovery) -> tuple[s
 
 
 def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:
-    """The finding with what the live profile of the cluster says."""
+    """Return the finding with the remarks of the cluster's live profile."""
     told = access.profiles.remarks(cluster) if access.profiles is not None else ()
     return replace(finding, risks=(*finding.risks, *told)) if told else finding
 
@@ -266,7 +266,7 @@ def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now
 
 
 async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
-    """What of a right our credentials do not have."""
+    """Return the part of a right that our credentials do not have."""
     names = right.names or ("",)
     questions = [(verb, name) for verb in right.verbs for name in names]
     answers = await asyncio.gather(
@@ -278,7 +278,7 @@ async def _denied(member: MemberCluster, right: Right) -> tuple[Right, ...]:
 
 
 def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...]) -> str:
-    """The highest level of which nothing is denied; empty: there is none."""
+    """Return the highest level with all rights granted; empty: none."""
     refused = {pair for right in denied for pair in _single(right)}
     enough = [level for level, rights in wanted.items() if refused.isdisjoint(chain(*map(_single, rights)))]
     return str(enough[-1]) if enough else ""

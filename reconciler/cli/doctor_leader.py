@@ -1,4 +1,4 @@
-"""What `reconciler doctor` says of the Lease of a fleet with several processes."""
+"""The part of `reconciler doctor` about the Lease of a fleet with several processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def leader_words(found: Leading) -> str:
-    """Who leads, in a line."""
+    """Return a line that names the leader."""
     where = f"the Lease in {found.cluster}"
     if found.error:
         return f"{where} cannot be read, so nobody can lead from here: {found.error}"

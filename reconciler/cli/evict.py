@@ -76,7 +76,7 @@ def command(
 
 
 def _there(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
-    """What is called so and is in the cluster, or is kept away from it already.
+    """Return the resource of this name that is in the cluster, or is kept away from it already.
 
     Raises:
         ConfigurationError: there is no such resource, it is not there, or it is there for others alone.
@@ -102,7 +102,7 @@ def _there(journal: Journal, resource: str, namespace: str | None, cluster: str)
 
 
 def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: str) -> Identity:
-    """What is called so and is evicted from the cluster, also when it is placed nowhere any more."""
+    """Return the resource of this name that is evicted from the cluster, even if it is placed nowhere any more."""
     found = [order.identity for order in journal.evictions() if order.cluster == cluster]
     return _one(found, resource, namespace, f"is evicted from {cluster}")
 

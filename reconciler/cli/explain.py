@@ -77,7 +77,7 @@ def command(
 
 
 class _Here(NamedTuple):
-    """What is known here beside the store."""
+    """Sources beside the store."""
 
     kubeconfig: Path | None
     journal: Path | None
@@ -125,7 +125,7 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
 
 
 def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:
-    """Where the rollouts stand, as the journal here has it; nothing where there is none."""
+    """Return the state of the rollouts from the journal here; empty if there is none."""
     from reconciler.adapters.journal.journal import Journal
     from reconciler.errors import JournalError
 

@@ -93,7 +93,7 @@ def _only(fleet: Fleet, clusters: tuple[str, ...]) -> Fleet:
 
 
 def _show(fleet: Fleet, queries: Sequence[Query], found: Sequence[Found], output: str) -> bool:
-    """Print what was found; whether a cluster did not answer."""
+    """Print the results; return whether a cluster did not answer."""
     from reconciler.cli.tables import found_json, printed
 
     failed = {(cluster, str(error)): error for _, errors in found for cluster, error in errors.items()}
@@ -128,7 +128,7 @@ def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 Found = tuple[dict[str, "Table | list[Any]"], dict[str, "ReconcilerError"]]
-"""What each cluster gave, and what kept others from it."""
+"""The answer of each cluster, and the error of each that did not answer."""
 
 
 def _did_you_mean(discovery: Discovery, kind: str) -> str:
@@ -147,7 +147,7 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 
 
 async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
-    """Print what is there, then what differs, until somebody interrupts."""
+    """Print the table, then each row that differs, until interrupted."""
     from reconciler.cli.get_following import Following, follow
     from reconciler.daemon.once.access import open_members
 

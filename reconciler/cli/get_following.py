@@ -1,6 +1,7 @@
-"""`get -w`: after the table, a line for each object whose row differs, of all clusters, until somebody interrupts.
+"""`get -w`: after the table, a line for each object whose row differs, of all clusters, until interrupted.
 
-A watch tells what may differ; the API server is then asked for that row alone, so that the columns are its own.
+A watch reports that an object may differ; the API server is then asked for that row alone, so that the columns are its
+own.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from reconciler.model.refs import GVK
 
 GONE: Final = "deleted"
-"""What is printed of an object that is there no longer."""
+"""Printed for a deleted object."""
 _AGAIN_S: Final = 5.0
 
 Key = tuple[str, str, str]
@@ -37,7 +38,7 @@ Key = tuple[str, str, str]
 
 
 class Following(Struct, frozen=True, kw_only=True):
-    """What is followed, and how it is shown. `form`: table, wide or name. `width`: columns of the terminal."""
+    """Subject and form of `get -w`. `form`: table, wide or name. `width`: columns of the terminal."""
 
     query: Query
     aliases: Mapping[str, str]
@@ -46,10 +47,10 @@ class Following(Struct, frozen=True, kw_only=True):
 
 
 class Lines:
-    """What is printed after the table: columns are as wide as the widest cell that was printed before."""
+    """Lines after the table: columns are as wide as the widest cell that was printed before."""
 
     def __init__(self, following: Following, tables: Mapping[str, Table | list[Any]]) -> None:
-        """`tables`: what was printed already."""
+        """`tables`: already printed."""
         self._following = following
         self._layout = layout_of(tables, following.aliases, following.query, wide=following.form == "wide")
         self._widest: list[str] = self._layout.header if self._layout is not None else []
@@ -58,7 +59,7 @@ class Lines:
             self.take_in(cluster, found)
 
     def take_in(self, cluster: str, found: Table | list[Any]) -> list[str]:
-        """Lines of what differs in a cluster's answer from what was told of it; the header before the first of all."""
+        """Return the lines of rows that differ from the last printed ones; the header precedes the first of all."""
         lines: list[str] = []
         for row in getattr(found, "rows", ()):
             key = (cluster, row.namespace, row.name)
@@ -68,7 +69,7 @@ class Lines:
         return lines
 
     def gone(self, key: Key) -> list[str]:
-        """The line of an object that is deleted; none when nothing was told of it."""
+        """Return the line of a deleted object; none if it was never printed."""
         row = self.rows.pop(key, None)
         if row is None or self._layout is None:
             return []

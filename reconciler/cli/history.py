@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.report.views.questions import HistoryQuestion
 
 _LOOK_S: Final = 1.0
-"""How often who follows looks into the journal."""
+"""Interval at which `--follow` reads the journal."""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -85,7 +85,7 @@ def command(
 
 
 def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
-    """Who tells."""
+    """Return the history of the journal."""
     from reconciler.cli.commits import commits_of
     from reconciler.daemon.answers.history import JournalHistory
 
@@ -128,7 +128,7 @@ def _pause() -> None:
 
 
 def _follow(asked: History, last: int, output: str) -> None:
-    """Print what is recorded from here on, until somebody interrupts."""
+    """Print new entries until interrupted."""
     while True:
         _pause()
         document, last = asked.after(last)

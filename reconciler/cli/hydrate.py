@@ -92,7 +92,7 @@ def _chosen(fleet: Fleet, only: tuple[str, ...]) -> tuple[Render, ...]:
 
 
 def _of_documents(fleet: Fleet) -> list[Problem]:
-    """What is wrong with the store, but for outputs, which are about to be written."""
+    """Return the problems of the store but for outputs, which are about to be written."""
     from reconciler.model.problem import Severity
     from reconciler.stages.hydration import is_below, overlaps
 

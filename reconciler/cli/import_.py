@@ -1,4 +1,4 @@
-"""`reconciler import`: live objects as clean templates with a policy that adopts them, or what others were told."""
+"""`reconciler import`: live objects as clean templates with an adopting policy, or the inputs of other tools."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def command(
 
 
 def _folder_of_told(told: Told, kinds: str, folder: Path | None) -> Path:
-    """Where a store is written that another tool was told."""
+    """Return the folder for the store that is made of another tool's inputs."""
     if told.argocd and told.flux:
         raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
     if kinds:
@@ -139,7 +139,7 @@ def _is_secret(identity: Identity) -> bool:
 
 
 def _taken(found: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity, dict[str, LiveObject]]:
-    """What may be written into a store, by object and cluster; what may not is said."""
+    """Return the objects to be written into a store, by object and cluster; print the reason for each other one."""
     from reconciler.stages.importing import reason_to_skip
 
     copies: dict[Identity, dict[str, LiveObject]] = {}

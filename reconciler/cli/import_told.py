@@ -1,4 +1,4 @@
-"""`reconciler import --from-argocd` and `--from-flux`: what these tools were told, as a store. No cluster is asked."""
+"""`reconciler import --from-argocd` and `--from-flux`: the inputs of these tools as a store. No cluster is asked."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from reconciler.stages.importing import Checkouts, ImportedStore
 
 _KEPT = ("fleet.yaml", "clusters/")
-"""What a store may have already: it stays as it is."""
+"""Files that a store may already have: they stay as they are."""
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """What the command was given. `sources` and `names` are pairs with an equals sign between."""
+    """Arguments of the command. `sources` and `names` are pairs with an equals sign between."""
 
     argocd: tuple[str, ...]
     flux: tuple[str, ...]
@@ -127,7 +127,7 @@ def _read(path: str) -> tuple[list[Document], bool]:
 
 
 def _texts(path: str) -> Iterator[tuple[str, bytes]]:
-    """Each file of an input with what it is called."""
+    """Yield each file of an input with its name."""
     from reconciler.adapters.hydration.checkout import checkout_of
     from reconciler.stages.yaml import MAX_BYTES, SUFFIXES
 
@@ -175,7 +175,7 @@ def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:
 
 
 def _tell(store: ImportedStore, folder: Path) -> None:
-    """What was left out, what was not carried over, and what a person does next."""
+    """Print the omissions, the failures and the next steps of a person."""
     for line in store.left_out:
         remark(str(line))
     for why in store.failed:

@@ -1,4 +1,4 @@
-"""`reconciler init`: begin a fleet store, or add what is missing to one. Nothing that exists is changed."""
+"""`reconciler init`: begin a fleet store, or add missing files to one. Existing files stay unchanged."""
 
 from __future__ import annotations
 

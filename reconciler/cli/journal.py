@@ -1,4 +1,4 @@
-"""`reconciler journal`: verify, rebuild or export what is remembered."""
+"""`reconciler journal`: verify, rebuild or export the journal."""
 
 from __future__ import annotations
 

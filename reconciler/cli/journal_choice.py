@@ -72,7 +72,7 @@ def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _fleet_file_above(folder: Path) -> Fleet | None:
-    """What the nearest `fleet.yaml` says, from the folder upwards to the repository's root; None: there is none.
+    """Return the fleet of the nearest `fleet.yaml`, from the folder upwards to the repository's root; None: none found.
 
     The rest of the store is not read, so that `status` is quick in a store of any size.
     """

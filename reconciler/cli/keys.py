@@ -1,4 +1,4 @@
-"""The options that say with what the values of encrypted templates are opened: age here, or sops of the operator."""
+"""Options for decrypting values of encrypted templates: age here, or the operator's sops."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 PATIENT_S: Final = 120.0
-"""So long a person's command waits for sops: what is planned then is what is made."""
+"""A person's command waits this long for sops, since it makes exactly the plan that it shows."""
 SERVICE_S: Final = 2.0
-"""So long a round of the service waits: most key services answer by then, and the rest is looked at when it is told."""
+"""A round of the service waits this long: most key services answer by then; later answers start another round."""
 
 _BINARY_OPTIONS: Final = (
     options.option("--sops-binary", type=_FILE, default=None, metavar="PATH",
@@ -72,10 +72,10 @@ def _as_one(function: Callable[..., Any], wanted: Sequence[Callable[..., Any]]) 
 
 
 class Keys:
-    """What decrypts, made when there is something to decrypt: most stores need not load it."""
+    """Decryption, loaded on first use: most stores do not need it."""
 
     def __init__(self, named: KeysNamed, store: str = "") -> None:
-        """Check what was named. `store`: the folder that no program may be in, or a URL.
+        """Check the named files. `store`: the folder that no program may be in, or a URL.
 
         Raises:
             ConfigurationError: the file of identities, or the program, is unusable.
@@ -97,7 +97,7 @@ class Keys:
             self._made.listen(told)
 
     def again(self) -> None:
-        """Ask anew about what could not be opened."""
+        """Try again to decrypt values that failed."""
         if self._made is not None:
             self._made.again()
 

@@ -1,4 +1,4 @@
-"""What is in force for one command: the last good content of what cannot be read, as the service has it."""
+"""The active content for one command: the last good content of unreadable files, as in the service."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class LastGood:
     def in_force(
         self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
     ) -> Fleet:
-        """The fleet with what was good of files that are broken, or gone though nobody took them out.
+        """Return the fleet with the last good content of files that are broken, or gone though nobody deleted them.
 
-        `fleet`: what all files say as they are. `files`: what each says, by `memo_key`.
+        `fleet`: from all files as they are. `files`: content of each, by `memo_key`.
         """
         from reconciler.adapters.git.url import is_git_url
         from reconciler.adapters.sources.location import locate_store
@@ -56,7 +56,7 @@ class LastGood:
         return found
 
     def save(self, *, is_applied: bool) -> None:
-        """Keep what was applied of a directory, for the next time. One that cannot be kept is told on stderr."""
+        """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""
         if self._kept is None or not is_applied:
             return
         from reconciler.cli.printing import remark
@@ -84,7 +84,7 @@ class LastGood:
 
 
 class _Parsed:
-    """What a command has parsed, in place of a cache."""
+    """The files that a command has parsed, in place of a cache."""
 
     def __init__(self, files: Mapping[str, ParsedFile]) -> None:
         self._files = files

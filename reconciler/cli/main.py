@@ -22,7 +22,7 @@ from reconciler.cli.options import defaults_for, option_keys
 from reconciler.errors import ReconcilerError
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Faults of a write that name no file: where stdout leads, or what an option named."""
+"""Errors of a write that name no file: to stdout, or to the file of an option."""
 
 COMMANDS = {
     "init": "Write a new fleet store, or the missing parts of one.",
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; of an unknown one, what is like it, or what does that here."""
+        """Return the named command; for an unknown one, raise a usage error with similar commands."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from reconciler.cli.unknown_commands import unknown_command
@@ -146,7 +146,7 @@ def main(argv: list[str] | None = None) -> Any:
     except ReconcilerError as error:
         _fail(str(error))
     except BrokenPipeError:
-        # The reader went away (`| head`); what it wanted it has got.
+        # The reader went away (`| head`), so it needs no more.
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:

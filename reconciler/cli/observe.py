@@ -1,4 +1,4 @@
-"""`reconciler observe`: write down what is known of the clusters, for `--observations` elsewhere."""
+"""`reconciler observe`: write the observations of the clusters, for `--observations` elsewhere."""
 
 from __future__ import annotations
 

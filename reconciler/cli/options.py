@@ -31,11 +31,11 @@ _COMPLETED: Final[Mapping[str, str]] = {
     "--context": "contexts",
     **dict.fromkeys(("--rev", "--base", "--head"), "revisions"),
 }
-"""Options to the function of `completing` that tells what may stand there."""
+"""Function of `completing` for the values of each option."""
 
 
 def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """What completes a word: the function of `completing` with this name, imported when it is asked."""
+    """Return a completion callback: the function of `completing` with this name, imported when called."""
 
     def complete(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         completing = importlib.import_module("reconciler.cli.completing")
@@ -61,7 +61,7 @@ def named_store(function: Command) -> Command:
 
 
 def resource_words(metavar: str) -> Callable[[Command], Command]:
-    """`KIND/NAME`, or `KIND NAME` as kubectl takes it, and what may come after it."""
+    """Add the argument `KIND/NAME`, or `KIND NAME` as kubectl takes it, and the words after it."""
     return click.argument("words", nargs=-1, metavar=metavar, shell_complete=completer("resources"))
 
 
@@ -109,7 +109,7 @@ kubeconfig = option(
 
 
 class ProfileOptions(NamedTuple):
-    """Where live ClusterProfiles are, and the file that says how credentials are got."""
+    """The place of live ClusterProfiles, and the file of credential providers."""
 
     place: str
     provider_file: Path
@@ -170,7 +170,7 @@ show_secrets = option("--show-secrets", is_flag=True, help="Print values of Secr
 
 
 def output(*choices: str, default: str) -> Callable[[Command], Command]:
-    """`-o`: the form of what goes to stdout."""
+    """Add `-o`: the output format of stdout."""
     return option(
         "-o", "--output", type=click.Choice(choices), default=default, show_default=True, help="Output format."
     )

@@ -1,4 +1,4 @@
-"""Orders are given to the process that leads: what one that stands by is told goes to nobody."""
+"""Orders go to the leading process: a standby's are read by nobody."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def orders_of(path: Path) -> Iterator[OrderBook]:
-    """The orders of a journal, to be added to.
+    """Open the orders of a journal, to be added to.
 
     Raises:
         ConfigurationError: its process stands by; another one has to be told.

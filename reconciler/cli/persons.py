@@ -1,4 +1,4 @@
-"""Who runs a command."""
+"""The person who runs a command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 
 def person(environ: Mapping[str, str] = os.environ) -> str:
-    """Who asks: user and host, and through sudo also as whom: `li@host as root`."""
+    """Return user and host of the person, and the user that sudo runs as: `li@host as root`."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name

@@ -1,4 +1,4 @@
-"""Where output goes: answers to stdout, commentary to stderr, colour only on a terminal that wants it."""
+"""Output: answers to stdout, commentary to stderr, colour only on a terminal that wants it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def terminal_width() -> int | None:
 
 
 def _is_forced() -> bool:
-    """Whether a pipe is to be written to as a terminal is; COLUMNS then says how wide that one is."""
+    """Return whether to write to a pipe as to a terminal; COLUMNS is then its width."""
     return os.environ.get("CLICOLOR_FORCE", "0") != "0"
 
 
@@ -67,9 +67,9 @@ def _folded(text: str, stream: object) -> str:
 
 
 def is_heard(say: Callable[[], None]) -> bool:
-    """Whether what `say` prints has a reader; without one, this and what follows goes nowhere.
+    """Run `say` and return whether its output has a reader; if not, discard all further output.
 
-    For commands that write: `| head` must not stop in the middle what was agreed to.
+    For commands that write: `| head` must not stop an agreed change in the middle.
     """
     try:
         say()
@@ -135,7 +135,7 @@ def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
 
 
 def has_errors(problems: Iterable[Problem]) -> bool:
-    """Whether any problem is an error: then the exit code is 1."""
+    """Return whether any problem is an error: then the exit code is 1."""
     from reconciler.model.problem import Severity
 
     return any(problem.severity is Severity.ERROR for problem in problems)

@@ -27,7 +27,7 @@ def run_process() -> NoReturn:
 
 
 def _is_all_said() -> bool:
-    """Whether what waits for the end of the process was done, and the last words were written."""
+    """Run the exit handlers, flush the outputs, and return whether that worked."""
     atexit._run_exitfuncs()
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):

@@ -46,7 +46,7 @@ def read_fleet(
     parsed: dict[str, ParsedFile] | None = None,
     last_good: LastGood | None = None,
 ) -> Fleet:
-    """The parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
+    """Return the parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
     `may_be_empty`: say nothing when there is no document in it.
@@ -91,7 +91,7 @@ def read_fleet(
 
 
 def _is_directory(store: str, as_directory: bool) -> bool:
-    """Whether a store has no revisions. Files of a work tree that lie there before they are committed will have one."""
+    """Return whether a store has no revisions. Files of a work tree count as having one before they are committed."""
     from reconciler.adapters.git.url import is_git_url
     from reconciler.adapters.sources.location import locate_store
 
@@ -122,7 +122,7 @@ def check_revisions(fleet: Fleet) -> None:
 
 
 def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Fleet:
-    """The fleet with what is to be said of the outputs of its renders. A clone that is not kept cannot be asked."""
+    """Return the fleet with the problems of its renders' outputs. A temporary clone cannot be checked."""
     from msgspec.structs import replace
 
     from reconciler.adapters.git.url import is_git_url, parse_git_url
@@ -191,7 +191,7 @@ def _fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *
 
 
 class _Telling:
-    """Says what a fetch that takes a while does: what it waits for at once, what has come now and then."""
+    """Prints the progress of a slow fetch: the wait at once, received data now and then."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -225,7 +225,7 @@ def cache_folder() -> Path | None:
 
 
 def _parse_cache(store: str) -> ParseCache | None:
-    """What was parsed of this store before. None: there is no folder for it."""
+    """Return the cache of parsed files of this store. None: there is no folder for it."""
     from reconciler.adapters.store.parse_cache import ParseCache
 
     folder = cache_folder()
@@ -233,7 +233,7 @@ def _parse_cache(store: str) -> ParseCache | None:
 
 
 def parse_cache_file(folder: Path, store: str) -> Path:
-    """Where in a folder is kept what was parsed of a store."""
+    """Return the file of the parse cache of a store in a folder."""
     import hashlib
 
     return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"

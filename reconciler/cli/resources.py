@@ -1,4 +1,4 @@
-"""KIND/NAME on the command line: as one word or two, with what may stand beside it."""
+"""KIND/NAME on the command line, as one word or two, with the words beside it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def resource_and_store(words: Sequence[str]) -> tuple[str, str]:
 
 
 def resource_in(words: Sequence[str]) -> str:
-    """KIND/NAME of what is written so, or as two words.
+    """Return KIND/NAME from one word or two.
 
     Raises:
         UsageError: no resource is named, or only a kind.

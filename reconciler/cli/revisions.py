@@ -68,7 +68,7 @@ class _Repository:
         return resolve_revisions(self._folder, texts)
 
     def keep(self, revisions: Collection[str]) -> None:
-        """Nothing: the service keeps what it needs, and the repository of a person is theirs."""
+        """Do nothing: the service keeps its own revisions, and the repository belongs to the person."""
 
     async def fleet_at(self, revision: str) -> Fleet | None:
         """The fleet of a commit; None: it is not there."""
@@ -80,7 +80,7 @@ class _Repository:
         return await asyncio.to_thread(self._in_force, snapshot) if snapshot is not None else None
 
     def _in_force(self, snapshot: Snapshot) -> Fleet:
-        """The fleet of a revision, with what was good of what it broke."""
+        """Return the fleet of a revision, with the last good content of files that it broke."""
         from reconciler.adapters.sources.past import GitPast
         from reconciler.daemon.loop.store_in_force import StoreInForce
 

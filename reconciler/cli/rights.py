@@ -1,4 +1,4 @@
-"""The rights that a store needs in its clusters: as a role to apply, and as what credentials are measured with."""
+"""The rights that a store needs in its clusters: as a role to apply, and to check credentials against."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def needed(
     resources: Mapping[GroupKind, str],
     cluster: str | None = None,
 ) -> tuple[tuple[Right, ...], tuple[GroupKind, ...]]:
-    """The rights that are needed, and the kinds of which it is not known how a role names them.
+    """Return the needed rights, and the kinds whose resource name for a role is unknown.
 
     `cluster`: in this one; None: in any, as a role has them.
     """
@@ -75,7 +75,7 @@ def needed(
 
 
 def decided(fleet: Fleet, access: Access) -> Decision:
-    """What the store says by itself, without any cluster."""
+    """Return the schedule of the store without observations of clusters."""
     from reconciler.engine import decide
     from reconciler.model.observation import Observations
 
@@ -83,7 +83,7 @@ def decided(fleet: Fleet, access: Access) -> Decision:
 
 
 def recorded_kinds(access: Access) -> frozenset[GroupKind]:
-    """Kinds of which the journal knows copies that may have to go, in the chosen clusters."""
+    """Return the kinds whose recorded copies may have to be deleted in the chosen clusters."""
     from reconciler.adapters.journal.journal import Journal
 
     if access.journal is None or not access.journal.exists():
@@ -99,7 +99,7 @@ def _is_chosen(cluster: str, access: Access) -> bool:
 
 
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
-    """The plurals of what any of the chosen clusters serves; one that does not answer says nothing."""
+    """Return the plurals of all kinds that the chosen clusters serve; unreachable ones add nothing."""
     from reconciler.adapters.kube.discovery import Discovery
     from reconciler.daemon.once.access import open_members
 

@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """What the coroutine returns.
+    """Run the coroutine and return its result.
 
     The result does not pass through `asyncio.run`: when it puts the signal handler back, Python 3.11 writes out the
     finished task with its result, which for a whole round takes longer than the round.

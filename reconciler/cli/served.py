@@ -1,4 +1,4 @@
-"""What a service on another machine tells: `--server` of the commands that only read."""
+"""Answers of a service on another machine: `--server` of the commands that only read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_beside(server: Server, **given: object) -> None:
-    """Refuse options that say what is read here, where a service is asked: they would be passed over in silence.
+    """Refuse options about local files beside `--server`: they would be ignored silently.
 
     Raises:
         UsageError: one of them was typed.
@@ -74,7 +74,7 @@ def refuse_beside(server: Server, **given: object) -> None:
 
 
 class ServedHistory:
-    """The history that a service tells."""
+    """The history from a service."""
 
     def __init__(self, service: RemoteService, question: HistoryQuestion) -> None:
         """Nothing is asked yet."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What is asked for. An empty namespace: all of them."""
+    """A question of `get`. An empty namespace: all of them."""
 
     kind: str
     name: str = ""
@@ -29,7 +29,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """Which columns a table has, by their place in what the API servers print.
+    """The columns of a table, by their place in the API servers' tables.
 
     CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
     """
@@ -63,7 +63,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         ]
 
     def fit(self, width: int | None) -> Fit:
-        """How it is made to fit a terminal: aliases go first, then what the API server prints, from the right."""
+        """Return the fit to a terminal: drop aliases first, then the API server's columns, from the right."""
         needed = {"NAMESPACE", "NAME", "CLUSTER", "CLUSTER_ALIAS", "ADOPTION"}
         header = self.header
         of_server = [index for index, name in enumerate(header) if name not in needed]
@@ -74,7 +74,7 @@ class Layout(Struct, frozen=True, kw_only=True):
 def layout_of(
     tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, str], query: Query, *, wide: bool
 ) -> Layout | None:
-    """The layout of what clusters printed; None when nothing was found."""
+    """Return the layout of the clusters' tables; None if nothing was found."""
     rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""The options of `run` that say who is told of what happens: webhooks, and a forge."""
+"""Options of `run` for notifications: webhooks, and a forge."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def telling_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def telling_of(asked: Asked, store: str, journal: Path) -> Telling | None:
-    """Who is to be told; None: nobody.
+    """Return the notification targets; None: there are none.
 
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.

@@ -1,4 +1,4 @@
-"""What is said of a command that is not there: which one is like it, and what does here what it does in kubectl."""
+"""The message for an unknown command: similar commands, or the counterpart of one of kubectl."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _OF_KUBECTL: Final[Mapping[str, str]] = {
     "sync": "'reconciler apply' makes the clusters equal to the store; 'reconciler run' keeps them so",
     "reconcile": "'reconciler apply' makes the clusters equal to the store once; 'reconciler now' nudges the service",
 }  # fmt: skip
-"""Commands of kubectl, Terraform, Argo CD and Flux that people type, with what does that here."""
+"""Commands of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
 
 
 def unknown_command(name: str, known: Collection[str]) -> str:
-    """What to say of a command that is not there."""
+    """Return the message for an unknown command."""
     if name in _OF_KUBECTL:
         return f"there is no command {name}: {_OF_KUBECTL[name].format(name=name)}"
     close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)

@@ -1,1 +1,1 @@
-"""What we know of a kind: replicas, pod template, dependencies, health, retained fields. One file a kind."""
+"""Knowledge about each kind: replicas, pod template, dependencies, health, retained fields. One file a kind."""

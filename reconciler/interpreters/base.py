@@ -1,4 +1,4 @@
-"""What an interpreter is: everything the pipeline needs to know about one kind, as pure functions on bodies.
+"""The interpreter: everything the pipeline needs to know about one kind, as pure functions on bodies.
 
 A new kind is one file with an `INTERPRETER` and a folder of cases under `tests/interpreters/`. Every field has a
 default that is right for a kind without replicas, dependencies or a rule of health of its own.
@@ -83,9 +83,10 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     replicas_path: tuple[str, ...] = ()
     """The field that `with_replicas` sets; empty when there is none."""
     dependencies: Callable[[JsonObject], tuple[DependencyRef, ...]] = _no_dependencies
-    """What must travel with it under propagateDeps, in the namespace of the body or by its grant."""
+    """Dependencies that propagateDeps places along with it, in the namespace of the body or by its grant."""
     makes: Callable[[JsonObject], tuple[Made, ...]] = _makes_nothing
-    """What a controller in the cluster makes of it, in the namespace of the body. Who refers to that needs this one."""
+    """Objects that a controller in the cluster makes of it, in the body's namespace. A reference to one needs this
+    one."""
     images: Callable[[JsonObject], tuple[tuple[tuple[Step, ...], str], ...]] = _no_images
     """Every image as (steps, reference): containers and init containers."""
     containers: Callable[[JsonObject], tuple[tuple[Step, ...], ...]] = _no_containers
@@ -93,20 +94,20 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     pod_template: Callable[[JsonObject], Json] = _no_pod_template
     """The pod template (mapping with metadata and spec), or None."""
     health: Callable[[JsonObject], Health] = kstatus.health
-    """Health of a live object, as its own status tells it."""
+    """Health of a live object, from its own status."""
     why: Callable[[JsonObject], str] = _no_reason
-    """Why a live object is not healthy, in words; empty: what is commonly told by conditions says it."""
+    """The reason in words why a live object is not healthy; empty: its conditions say it."""
     outcome: Callable[[JsonObject], Outcome] = _runs
-    """How a live object ended that runs to an end."""
+    """The outcome of a live object that runs to an end."""
     pods_needed: Callable[[JsonObject], int] = _one_pod
-    """How many of its pods have to run, or it is interrupted: all of a set in which each waits for the others."""
+    """Number of its pods that must run, or it is interrupted: all of a set in which each waits for the others."""
     fails_by_itself: Callable[[JsonObject, int, int], bool] = _fails_by_itself
-    """Whether a failed live object would fail in another cluster, too. Given how many of its pods that are still there
-    failed by themselves, and how many were disrupted by their cluster: evicted, preempted, or with their node lost."""
+    """Whether a failed live object would fail in another cluster, too. Given the number of its remaining pods that
+    failed by themselves, and the number that the cluster disrupted: evicted, preempted, or with their node lost."""
     available: Callable[[JsonObject], int | None] = _not_counted
-    """How many replicas of a live object are available, as its status says; None: that is not told yet.
+    """Number of available replicas of a live object, from its status; None: not reported yet.
 
-    Where no such rule is given, replicas of the kind are not counted."""
+    Without such a rule, replicas of the kind are not counted."""
     sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
     """The template without what must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""
@@ -115,10 +116,10 @@ class Interpreter(Struct, frozen=True, kw_only=True):
 
     @property
     def counts_replicas(self) -> bool:
-        """Whether the status of a live object of these kinds tells how many replicas are available."""
+        """Return whether the status of live objects of these kinds reports available replicas."""
         return self.available is not _not_counted
 
     @property
     def runs_pods(self) -> bool:
-        """Whether objects of these kinds run containers: they are what people call workloads."""
+        """Return whether objects of these kinds run containers: whether they are workloads."""
         return self.images is not _no_images

@@ -1,8 +1,8 @@
 """Fields of a kind that a cluster writes itself whatever a store says of them.
 
-They are left out of what is sent, so that they are neither compared nor fought over, and a template that has them, as
-one that was exported, is told so. What only the API server writes into every object is in `server_fields`. Source:
-design#fields-of-the-cluster; each row has its own.
+They are left out of requests, so that they are neither compared nor in conflict, and a template with such fields, for
+example an exported one, gets a warning. Fields that only the API server writes into every object are in
+`server_fields`. Source: design#fields-of-the-cluster; each row has its own.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def _always(body: JsonObject, value: Json) -> bool:
 
 
 class ClusterField(NamedTuple):
-    """A field of a kind: its path, who writes it and why, and whether the value of an object is theirs.
+    """A field that a cluster writes: its path, writer and reason, and a check of an object's value.
 
-    `is_sent`: it may be meant, so that it is sent and only told.
+    `is_sent`: the user may mean it, so that it is sent and only warned about.
     """
 
     path: tuple[str, ...]
@@ -38,7 +38,7 @@ class ClusterField(NamedTuple):
 
 
 def _is_exported(body: JsonObject, value: Json) -> bool:
-    """Whether the object was read from a cluster: it has what only an API server writes."""
+    """Return whether the object was read from a cluster: it has fields that only an API server writes."""
     return bool(dig(body, "metadata", "uid") or dig(body, "metadata", "resourceVersion"))
 
 
@@ -47,14 +47,14 @@ def _is_aggregated(body: JsonObject, value: Json) -> bool:
 
 
 def _is_address(body: JsonObject, value: Json) -> bool:
-    """Whether it is an address, and not the word that makes a Service headless."""
+    """Return whether it is an address, and not the word that makes a Service headless."""
     address = dig(body, "spec", "clusterIP")
     is_headless = address == "None" or (address is None and dig(body, "spec", "clusterIPs") == ["None"])
     return not is_headless
 
 
 def _is_bound(body: JsonObject, value: Json) -> bool:
-    """Whether a controller bound it; without the annotation a person did, and means it."""
+    """Return whether a controller bound it; without the annotation a person did, and means it."""
     return dig(body, "metadata", "annotations", "pv.kubernetes.io/bound-by-controller") is not None
 
 
@@ -84,12 +84,12 @@ Source: cert-manager, CA injector; OpenShift, service CA certificates.
 
 
 def _is_injected(body: JsonObject, value: Json) -> bool:
-    """Whether somebody else fills the bundle in: it is asked for by an annotation, or left blank for its operator."""
+    """Return whether another program fills the bundle in: an annotation asks for it, or it is blank."""
     return _is_blank(value) or any(dig(body, "metadata", "annotations", name) for name in _INJECTING)
 
 
 def _is_blank(value: Json) -> bool:
-    """Whether nothing stands there: nothing at all, or the encoded line break that stands for a bundle to come."""
+    """Return whether the value is empty, or the encoded line break that is a placeholder for a bundle."""
     if not isinstance(value, str):
         return value is None or value in ([], {})
     try:
@@ -224,7 +224,7 @@ CLUSTER_FIELDS: Final[Mapping[Kind, tuple[ClusterField, ...]]] = {
 
 
 def fields_of_the_cluster(body: JsonObject) -> Iterator[tuple[tuple[Step, ...], ClusterField]]:
-    """What an object has of the fields that its cluster writes, with the steps to each; what says nothing is none."""
+    """Yield the non-blank fields of an object that its cluster writes, with the steps to each."""
     for field in _of_kind(body):
         for steps, value in _found(body, field.path, ()):
             if not _is_blank(value) and field.is_theirs(body, value):

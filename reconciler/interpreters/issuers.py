@@ -1,4 +1,4 @@
-"""What says who issues a certificate: `issuerRef` of a Certificate, annotations of what is served with one.
+"""Issuers of certificates: `issuerRef` of a Certificate, annotations of objects that use one.
 
 Source: cert-manager, API reference, ObjectReference; "Annotated Ingress resource".
 """
@@ -30,7 +30,7 @@ def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 
 def gets_certificates(body: JsonObject) -> bool:
-    """Whether cert-manager makes the Secrets that an annotated object names for TLS."""
+    """Return whether cert-manager makes the Secrets that an annotated object names for TLS."""
     annotations = mapping(dig(body, "metadata", "annotations"))
     return any(text(annotations.get(key)) for key in (_ISSUER, _CLUSTER_ISSUER)) or annotations.get(_LEGACY) == "true"
 

@@ -1,8 +1,8 @@
-"""Health by the conventions that controllers share: what is said of a kind that has no rule of its own.
+"""Health by the conventions that controllers share, for a kind without a rule of its own.
 
 Source: kstatus (sigs.k8s.io/cli-utils/pkg/kstatus), the rules that Flux, kpt and Config Sync wait by: "Current" is
-Healthy here, "InProgress" and "Terminating" Progressing, "Failed" Unhealthy. One rule is stricter: a condition that
-says which generation it is about counts only for that one.
+Healthy here, "InProgress" and "Terminating" Progressing, "Failed" Unhealthy. One rule is stricter: a condition with an
+observedGeneration counts only for that generation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def health(live: JsonObject) -> Health:
 
 
 def is_on_its_way(live: JsonObject) -> bool:
-    """Whether it is being deleted, or its status is about an older spec, so that its conditions say nothing yet."""
+    """Return whether it is being deleted, or its status is about an older spec: its conditions do not count yet."""
     if dig(live, "metadata", "deletionTimestamp"):
         return True
     status = live.get("status")
@@ -41,6 +41,6 @@ def is_on_its_way(live: JsonObject) -> bool:
 
 
 def is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
-    """Whether a status or condition says that it is about another generation than the newest."""
+    """Return whether a status or condition is about another generation than the newest."""
     observed, generation = said.get("observedGeneration"), dig(live, "metadata", "generation")
     return isinstance(observed, int) and isinstance(generation, int) and observed != generation

@@ -1,4 +1,4 @@
-"""Typed looks into bodies that may hold anything: what has the wrong type reads as absent."""
+"""Typed reads of bodies that may hold anything: a value of the wrong type reads as absent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def text(value: Json) -> str:
 
 
 COUNT_MAX = 2**31 - 1
-"""What API servers keep counts in."""
+"""The limit of counts in API servers."""
 
 
 def count(value: Json, default: int) -> int:
@@ -60,11 +60,11 @@ def status_count(live: JsonObject, *names: str) -> int | None:
 
 
 def has_report(live: JsonObject) -> bool:
-    """Whether a controller has ever said which spec its status is about."""
+    """Return whether a controller has ever reported a generation."""
     return "observedGeneration" in mapping(live.get("status"))
 
 
 def is_observed(live: JsonObject) -> bool:
-    """Whether the controller has seen the newest spec: status.observedGeneration is metadata.generation."""
+    """Return whether the controller has seen the newest spec: status.observedGeneration is metadata.generation."""
     generation = dig(live, "metadata", "generation")
     return generation is None or bool(dig(live, "status", "observedGeneration") == generation)

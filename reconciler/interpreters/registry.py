@@ -17,7 +17,7 @@ from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
 
 GENERIC: Final = Interpreter(kinds=())
-"""What is known of a kind that nobody described: it has no replicas, no dependencies, and kstatus tells its health."""
+"""The interpreter of any other kind: no replicas, no dependencies, health from kstatus."""
 
 
 class Registry(Struct, frozen=True):
@@ -30,7 +30,7 @@ class Registry(Struct, frozen=True):
         return self.by_kind.get((group, kind), GENERIC)
 
     def kinds_with(self, field: str) -> frozenset[tuple[str, str]]:
-        """The kinds of which something of their own is known in this field of `Interpreter`."""
+        """Return the kinds with a rule of their own in this field of `Interpreter`."""
         said = getattr(GENERIC, field)
         return frozenset(kind for kind, known in self.by_kind.items() if getattr(known, field) is not said)
 

@@ -31,7 +31,7 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def prune_server_fields(body: JsonObject) -> JsonObject:
-    """The body without status, server-written metadata and what clusters write; the body itself when it has none."""
+    """Return the body without status, server-written metadata and fields of the cluster; itself if it has none."""
     pruned = without_cluster_fields(body)  # While it still shows that it was exported.
     if "status" in pruned:
         pruned = without(pruned, ("status",))

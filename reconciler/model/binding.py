@@ -13,7 +13,7 @@ from reconciler.model.refs import Identity, PolicyRef
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """Why something was decided. `rule` is a short stable name; `text` a sentence fragment for people."""
+    """The reason of a decision. `rule` is a short stable name; `text` a sentence fragment for people."""
 
     rule: str
     text: str
@@ -35,7 +35,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class TargetCluster(NamedTuple):
-    """A cluster of a placement. `replicas` is None for what has none (a ConfigMap)."""
+    """A cluster of a placement. `replicas` is None for a resource without replicas (a ConfigMap)."""
 
     cluster: str
     replicas: int | None = None
@@ -73,7 +73,7 @@ class Binding(Struct, frozen=True, kw_only=True):
 
 
 class PreviousPlacement(Struct, frozen=True, kw_only=True):
-    """What the journal, `--observations` or the base revision remembers of a placement."""
+    """A previous placement, from the journal, `--observations` or the base revision."""
 
     identity: Identity
     targets: tuple[TargetCluster, ...]
@@ -81,7 +81,7 @@ class PreviousPlacement(Struct, frozen=True, kw_only=True):
 
 
 class Tick(StrEnum):
-    """Who put a constraint on a placement."""
+    """The origin of a constraint on a placement."""
 
     GIVEN = ""
     """Nobody of ours: it was given with the observations, and holds until its time."""
@@ -94,7 +94,7 @@ class Tick(StrEnum):
 
 
 class Constraint(Struct, frozen=True, kw_only=True):
-    """What a tick decided: at most `replicas_max` replicas of a resource on a cluster. 0 excludes it.
+    """A constraint from a tick: at most `replicas_max` replicas of a resource on a cluster. 0 excludes it.
 
     `until`: RFC 3339 UTC, empty: no expiry. Ticks yield constraints and nothing else; placement does the rest.
     """
@@ -108,8 +108,8 @@ class Constraint(Struct, frozen=True, kw_only=True):
     """An exclusion (failover): the cluster is no candidate at all, also for resources without replicas."""
     tick: Tick = Tick.GIVEN
     since: str = ""
-    """When the tick decided it."""
+    """The time of the tick's decision."""
     basis: str = ""
-    """A digest of what it rests on: the tick looks again when that changes."""
+    """A digest of its inputs: the tick decides again when it changes."""
     before: tuple[TargetCluster, ...] = ()
     """The placement that an exclusion changed, for an application that recovers in time."""

@@ -33,7 +33,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     context: str = ""
     """Annotation `fleet.reconciler/context`; empty: the context has the cluster's name."""
     pulls: bool = False
-    """`spec.syncMode: Pull`: a process of its own applies there, and this one leaves it alone unless told otherwise."""
+    """`spec.syncMode: Pull`: a process of its own applies there; others leave the cluster alone unless they name it."""
     source: Source = NOWHERE
 
     @property

@@ -1,8 +1,8 @@
-"""What a template or manifest says, in the form that is at hand; other forms are made when they are first asked for.
+"""The content of a template or manifest; each form is made on first use.
 
-Half of the templates of a store are governed by no policy: nobody reads their bodies, and nobody asks for a digest
-unless it compares with an earlier round. What sops encrypted is
-such a form too: its values are there once a key was.
+Half of the templates of a store match no policy: nobody reads their bodies, and nobody asks for a digest unless it
+compares with an earlier round. The plain text of an encrypted template is such a form too: it exists once a key
+decrypted it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _unpacked = msgspec.msgpack.Decoder(dict).decode
 
 
 CIPHERTEXT_MARK: Final = "ENC[AES256_GCM,"
-"""What every value begins with that sops encrypted."""
+"""Prefix of every value that sops encrypted."""
 
 Leaf = tuple[tuple[str, ...], str]
 """An encrypted value: the names that lead to it, without places in lists, and its ciphertext.
@@ -31,9 +31,9 @@ sops binds a value to these names, so that it says nothing anywhere else.
 
 
 class KeyGroup(Struct, frozen=True, kw_only=True):
-    """Keys of which each alone gives the data key of a file, or a share of it.
+    """Keys each of which alone yields the data key of a file, or a share of it.
 
-    `age`: recipients, each with what was encrypted for it. `others`: keys of other kinds, in words.
+    `age`: recipients, each with its encrypted data key. `others`: keys of other kinds, in words.
     """
 
     age: tuple[tuple[str, str], ...] = ()
@@ -41,10 +41,10 @@ class KeyGroup(Struct, frozen=True, kw_only=True):
 
 
 class Sealed(Struct, frozen=True, kw_only=True):
-    """What sops wrote about a file. Everything in it stands in the store for all to read.
+    """The metadata of sops in a file. Everything in it is public in the store.
 
-    `data`: the whole file, whose values are authenticated together. `groups`: where there are several, each gives a
-    share of the data key, and `threshold` of them give all of it.
+    `data`: the whole file, whose values are authenticated together. `groups`: if there are several, each gives a share
+    of the data key, and `threshold` of them give all of it.
     """
 
     blob: str
@@ -63,7 +63,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
 
     @property
     def has_others(self) -> bool:
-        """Whether a key of another kind than age is among them."""
+        """Return whether a key of another kind than age is among them."""
         return any(group.others for group in self.groups)
 
 
@@ -95,10 +95,10 @@ class Content(Struct, eq=False, array_like=True):
     known_digest: str = ""
     tree: JsonObject | None = None
     facts: Facts | None = None
-    """What the interpreter of a kind of Kubernetes' own or of the gang kinds reads out of it, once that was asked."""
+    """Facts that the interpreter of a built-in or gang kind has read from it, once asked."""
 
     def __eq__(self, other: object) -> bool:
-        """Whether the bodies are equal; a body alone may stand for its content."""
+        """Return whether the bodies are equal; a body alone may stand for its content."""
         return self.body() == (other.body() if isinstance(other, Content) else other)
 
     __hash__ = None  # type: ignore[assignment]  # A tree has none either.

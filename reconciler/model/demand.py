@@ -1,4 +1,4 @@
-"""What a workload asks of a cluster, and the quantities in which Kubernetes writes it."""
+"""The demand of a workload on a cluster, and the quantities in which Kubernetes writes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Component(Struct, frozen=True, kw_only=True):
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """How many replicas of which shape. `replicas` None: the resource has none and is not divided.
+    """Number and shape of replicas. `replicas` None: the resource has none and is not divided.
 
     `is_divisible` False with replicas: a bare Pod, which lands whole. `components` is non-empty for gang kinds.
     """
@@ -79,14 +79,14 @@ class DependencyRef(Struct, frozen=True, kw_only=True):
 
 
 class Made(Struct, frozen=True, order=True):
-    """What a controller in the cluster makes of an object. `is_whole` False: it only adds to what has to be there."""
+    """An object that a controller makes of another one. `is_whole` False: it only adds to an existing object."""
 
     identity: Identity
     is_whole: bool = True
 
 
 class Facts(Struct, frozen=True, array_like=True):
-    """What placement and image overriders rest on, as the interpreter of a template reads it out of the body."""
+    """Inputs of placement and image overriders, read from a template's body by its interpreter."""
 
     demand: Demand
     references: tuple[DependencyRef, ...] = ()

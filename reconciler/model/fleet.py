@@ -25,8 +25,8 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 class StoreFile(Struct, frozen=True, kw_only=True):
     """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one.
 
-    `data` is empty where the reader said that it knows what the file says, and where nobody can tell: then `faults` say
-    why, and `blob` stands for them. Such a path may as well be a folder.
+    `data` is empty if the reader has parsed this content before, or if the file cannot be read: then `faults` say why,
+    and `blob` stands for them. Such a path may as well be a folder.
     """
 
     path: str
@@ -36,9 +36,9 @@ class StoreFile(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """One settled reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest.
+    """One consistent reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest.
 
-    `problems`: what is worth saying of the store and stops nothing. What cannot be read is among the files.
+    `problems`: warnings about the store. Unreadable files are among the files.
     """
 
     revision: str
@@ -47,7 +47,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 class _TemplateFields(Struct, frozen=True, kw_only=True):
-    """What a `Template` is made with. A body may be given as its content, and then needs no digest."""
+    """Arguments of a `Template`. A body may be given as its content, and then needs no digest."""
 
     gvk: GVK
     identity: Identity
@@ -55,7 +55,7 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     source: Source
     digest: str = ""
     sealed: Sealed | None = None
-    """What sops wrote of the file, of a document that it encrypted; the body has the ciphertext."""
+    """The metadata of sops, for an encrypted document; the body has the ciphertext."""
 
 
 _given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
@@ -65,7 +65,7 @@ _given_digest: Final[Callable[[_TemplateFields], str]] = vars(_TemplateFields)["
 class Template(_TemplateFields, frozen=True, kw_only=True):
     """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body.
 
-    Both hide the fields of the same name, which may hold what they are still to be made from.
+    Both hide the fields of the same name, which may be lazy.
     """
 
     @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
@@ -92,7 +92,7 @@ class Template(_TemplateFields, frozen=True, kw_only=True):
 
     @property
     def content(self) -> Content | None:
-        """Where forms of the body are kept; None for a template that was made with its body."""
+        """Return the content of the body; None for a template that was made with its body."""
         given = _given_body(self)
         return given if isinstance(given, Content) else None
 
@@ -109,7 +109,7 @@ class Guards(Struct, frozen=True, kw_only=True):
     max_deletes: int = 10
     max_delete_percent: int = 10
     window_s: int = 600
-    """What was lost within this time counts together with what is due."""
+    """Losses within this time count together with pending ones."""
     confirm: str = ""
     confirm_until: str = ""
     """RFC 3339; empty: no expiry was written."""
@@ -129,7 +129,7 @@ class IgnoreRule(Struct, frozen=True, kw_only=True):
 
 
 class PlainSecrets(StrEnum):
-    """What is said of Secrets in clear: `spec.secrets.plain`."""
+    """The treatment of Secrets in clear: `spec.secrets.plain`."""
 
     ALLOW = "allow"
     WARN = "warn"
@@ -137,7 +137,7 @@ class PlainSecrets(StrEnum):
 
 
 class HighAvailability(Struct, frozen=True, kw_only=True):
-    """`spec.ha`: several processes, of which the one that holds a Lease in this cluster acts."""
+    """`spec.ha`: several processes; the one that holds a Lease in this cluster leads."""
 
     cluster: str
     lease_duration_s: int = 15
@@ -146,7 +146,7 @@ class HighAvailability(Struct, frozen=True, kw_only=True):
 
 
 class DriftMode(StrEnum):
-    """How it is noticed what others do in the clusters: `spec.drift.mode`."""
+    """The detection of changes by others in the clusters: `spec.drift.mode`."""
 
     WATCH = "watch"
     """At once, by streams that stay open: one for each cluster and kind that has a copy there."""
@@ -173,19 +173,19 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     partial: bool = False
     """`spec.placement.partial`: place what fits when not everything does."""
     windows: tuple[FleetWindow, ...] = ()
-    """When changes may be made, in which clusters."""
+    """Times for changes, by clusters."""
     ignore: tuple[IgnoreRule, ...] = ()
     plain_secrets: PlainSecrets = PlainSecrets.WARN
     source: Source = NOWHERE
 
 
 class Reach(Struct, frozen=True, kw_only=True):
-    """What a broken file might have said: nothing in it is written, deleted or newly claimed.
+    """The objects that a broken file might concern: none is written, deleted or newly claimed.
 
-    `identities` when the broken document still tells what it is; `selectors` when it is a policy whose selectors can
-    be read; `namespace` when at least that is known (`everything` False, namespace non-empty); `everything` otherwise.
-    `is_new`: the file said nothing before that could still be in force, so that what is placed already goes on, and
-    only what is placed nowhere waits.
+    `identities` if the broken document still has an identity; `selectors` if it is a policy with readable selectors;
+    `namespace` if at least that is known (`everything` False, namespace non-empty); `everything` otherwise. `is_new`:
+    the file has no earlier content that could still be active, so that placed objects go on, and only unplaced ones
+    wait.
     """
 
     source: Source
@@ -198,7 +198,7 @@ class Reach(Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """Why what it may be about is left as it is."""
+        """Return the reason why the objects are frozen."""
         return f"{self.source} is broken and might say something about it"
 
 
@@ -223,12 +223,12 @@ class HelmChart(Struct, frozen=True, kw_only=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether others serve the chart, so that `--update` brings its archive into the store."""
+        """Return whether the chart is remote, so that `--update` brings its archive into the store."""
         return bool(self.repository) or self.chart.startswith("oci://")
 
     @property
     def path(self) -> str:
-        """Where the chart stands in the store: an archive or a folder."""
+        """Return the path of the chart in the store: an archive or a folder."""
         if not self.is_remote:
             return self.chart
         return f"vendor/{self.chart.rstrip('/').rpartition('/')[2]}-{self.version}.tgz"
@@ -274,21 +274,21 @@ class Render(Struct, frozen=True, kw_only=True):
 
     @property
     def tool(self) -> str:
-        """What renders it: `helm` or `kustomize`."""
+        """Return its renderer: `helm` or `kustomize`."""
         return "helm" if self.helm is not None else "kustomize"
 
     @property
     def lock_path(self) -> str:
-        """Where its lock stands."""
+        """Return the path of its lock."""
         return f"{self.output}/{LOCK_NAME}"
 
 
 LOCK_NAME: Final = "render.lock.json"
-"""The file beside the output that says what it was made from."""
+"""The file beside the output that names its inputs."""
 
 
 class RenderLock(Struct, frozen=True, kw_only=True):
-    """What an output was made from and by. Files are named by Git blob ids, whatever holds the store."""
+    """The inputs and the tool of an output. Files are named by Git blob ids, whatever holds the store."""
 
     path: str
     inputs: Mapping[str, str]
@@ -300,9 +300,9 @@ class RenderLock(Struct, frozen=True, kw_only=True):
 class Fleet(Struct, frozen=True, kw_only=True):
     """The parsed store. Everything is in a canonical order that does not depend on file names.
 
-    `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced.
-    `renders` are by name, `locks` by path: what was rendered by a command, and what of.
-    `is_complete` is False when any file could not be read or parsed: then no deletion follows from absence.
+    `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced. `renders`
+    are by name, `locks` by path: outputs of renderers and their inputs. `is_complete` is False when any file could not
+    be read or parsed: then no deletion follows from absence.
     """
 
     revision: str

@@ -1,4 +1,4 @@
-"""What must be remembered between rounds: the rows of the journal as values."""
+"""State between rounds: the rows of the journal as values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reconciler.model.tree import JsonObject
 
 
 class AppliedRow(Struct, frozen=True, kw_only=True):
-    """What was last applied for one object in one cluster, as the API server acknowledged it.
+    """The last application of one object in one cluster, as the API server acknowledged it.
 
-    `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `stages.recorded` writes it down
-    (no Secret value in it), None where only the marks are known. `policy`: the claim as text
-    (`PropagationPolicy demo/web`), empty for what no policy claims. `replicas`: the assigned share.
+    `manifest_digest` is of the manifest as sent; `recorded` is that manifest as `stages.recorded` writes it down (no
+    Secret value in it), None if only the marks are known. `policy`: the claim as text (`PropagationPolicy demo/web`),
+    empty if unclaimed. `replicas`: the assigned share.
     """
 
     cluster: str
@@ -41,15 +41,13 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
     revision: str = ""
     source: Source = NOWHERE
     established: int | None = None
-    """The replicas with which this object was last seen available while nothing waited for it, 0 for what has none.
+    """The number of replicas when this object was last fully available, 0 without replicas.
 
-    None: it never was. Source: `stages.moves`.
-    """
+    None: it never was. Source: `stages.moves`."""
     base: int | None = None
-    """The replicas that it was to have when nothing was on its way, where not all of them were available then.
+    """The target number of replicas at the last moment without pending writes, if not all were available then.
 
-    None: it is established with as many, or there was no such moment. Source: `stages.moves`.
-    """
+    None: it is established with as many, or there was no such moment. Source: `stages.moves`."""
 
 
 class Intent(Struct, frozen=True, kw_only=True):
@@ -65,11 +63,11 @@ class Intent(Struct, frozen=True, kw_only=True):
 
 
 ARRIVES = (Action.CREATE, Action.ADOPT, Action.REPLACE)
-"""What is there after such a request and was not, or not as ours, before."""
+"""Actions that make an object exist as ours."""
 
 
 class IntentEnd(StrEnum):
-    """How an intent ended. An intent without an outcome is open: the object must be looked at first."""
+    """The end of an intent. An intent without an outcome is open: the object must be read first."""
 
     DONE = "done"
     FAILED = "failed"
@@ -105,7 +103,7 @@ class Loss(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Losses(Struct, frozen=True, kw_only=True):
-    """What the guards count. `held_since`: cluster to the RFC 3339 time since which they hold something there."""
+    """The counts of the guards. `held_since`: cluster to the RFC 3339 time since which they hold something there."""
 
     made: tuple[Loss, ...] = ()
     held_since: Mapping[str, str] = field(default_factory=dict)
@@ -120,7 +118,7 @@ class HoldRecord(Struct, frozen=True, kw_only=True):
 
 
 class EventKind(StrEnum):
-    """What happened. The names are stable: machines read them."""
+    """The kind of an event. The names are stable: machines read them."""
 
     ADVANCED = "advanced"
     """Another revision of the store is in force."""
@@ -148,7 +146,7 @@ class EventKind(StrEnum):
     FAILED = "failed"
     """A change was tried and not made; once for each error, not for each attempt."""
     DRIFT = "drift"
-    """Somebody else changed or deleted what is ours; `outcome` says what came of it."""
+    """Someone else changed or deleted our object; `outcome` is the reaction."""
     FIGHT_DETECTED = "fight-detected"
     """Somebody keeps undoing what we do."""
     FIGHT_OVER = "fight-over"
@@ -162,7 +160,7 @@ class EventKind(StrEnum):
     """A broken file keeps objects as they are."""
     FREEZE_OVER = "freeze-over"
     DEGRADED = "degraded"
-    """An object does not do what it is for."""
+    """An object is unhealthy."""
     RECOVERED = "recovered"
     """It does again, or is gone."""
     CLUSTER_AWAY = "cluster-away"
@@ -215,7 +213,7 @@ ORDERS: Final = frozenset(
         EventKind.TAKEN_OVER,
     }
 )
-"""What persons did. There are few of them, and they are kept for longer than the rest."""
+"""Orders of persons. They are few, and kept for longer than the rest."""
 
 MADE: Final = (
     EventKind.CREATED,
@@ -226,7 +224,7 @@ MADE: Final = (
     EventKind.ADOPTED,
     EventKind.DRIFT,
 )
-"""What tells whether an object is ours: of the others about it, nothing changes that."""
+"""Events that decide whether an object is ours: other events about it do not change that."""
 
 ENDS: Final = {
     EventKind.SOURCE_RECOVERED: EventKind.SOURCE_FAILED,
@@ -242,14 +240,14 @@ ENDS: Final = {
     EventKind.APPROVAL_OVER: EventKind.APPROVAL_AWAITED,
     EventKind.UNPINNED: EventKind.PINNED,
 }
-"""What is the end of what."""
+"""Each end with its beginning."""
 
 
 class DriftOutcome(StrEnum):
-    """What came of a drift."""
+    """The reaction to a drift."""
 
     HEALED = "healed"
-    """It was set back to what the store says."""
+    """It was set back to the state in the store."""
     HELD = "held"
     """It will be, once what holds the change lets it pass."""
     LEFT = "left"
@@ -264,7 +262,7 @@ class Event(Struct, frozen=True, kw_only=True):
     kind: str
     """One of `EventKind`; journals of before may have others."""
     subject: str
-    """What it is about, as subjects are written everywhere: `Deployment demo/web @ m1`."""
+    """Its subject in the common form: `Deployment demo/web @ m1`."""
     data: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""What was last seen of member clusters, and what one round sees of them.
+"""The last observations of member clusters, and the reading of one round.
 
 Unknown is not absent: an unreachable cluster has no observation of objects.
 """
@@ -28,7 +28,7 @@ class Health(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How something that runs to an end ended."""
+    """The outcome of an object that runs to an end."""
 
     RUNS = "Runs"
     """It has not ended, or nothing of its kind ends."""
@@ -82,7 +82,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     ended_by_itself: bool = False
     """It failed for good by its own fault (an exit code, a limit of its own): in another cluster it would as well."""
     assigned: int | None = None
-    """The replicas that were assigned to what was seen, as its mark says; None: it has none."""
+    """The number of replicas assigned to the live object, from its mark; None: it has none."""
     of_fleet: str | None = None
     """The fleet whose label it has, empty: none; None: not known."""
     missing: int = 0
@@ -92,9 +92,9 @@ class Workload(Struct, frozen=True, kw_only=True):
     established: int | None = None
     """With how many replicas it was recorded to have served; None: it never did, or that is not known."""
     manifest_digest: str = ""
-    """Of what was applied there last, where a journal tells it; empty: not known."""
+    """The digest of the last applied manifest, from a journal; empty: not known."""
     held: Mapping[str, Resources] | None = None
-    """What its pods hold on each node, where some are unschedulable and it was looked up."""
+    """The resources of its pods on each node, if some are unschedulable and it was looked up."""
 
 
 class ClusterObservation(Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     observed_at: str = ""
     apis: frozenset[GVK] | None = None
     pending_requests: Resources = field(default_factory=lambda: NO_RESOURCES)
-    """What pods ask for that wait for a node, less those that no node will ever take."""
+    """Requests of pods that wait for a node, less those that no node will ever take."""
     pending: tuple[PendingPods, ...] = ()
     """The pods that wait for a node, those included that no node will ever take."""
     quotas: tuple[Quota, ...] = ()
@@ -113,7 +113,7 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     """None: nodes could not be read, so free capacity is unknown."""
     workloads: Mapping[Identity, Workload] = field(default_factory=dict)
     unlisted: tuple[Unlisted, ...] = ()
-    """What could not be listed, each with the reason."""
+    """Kinds that could not be listed, each with the reason."""
     silent: frozenset[str] = frozenset()
     """Group versions whose API server does not answer: whether their kinds are served is not known."""
     pods: Mapping[Identity, int] | None = None
@@ -133,7 +133,7 @@ class Observations(Struct, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
     previous: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
-    """Why nothing may be written, by the scope of a person's order: `fleet`, `cluster NAME`, or a subject."""
+    """The reason of each write block, by the scope of a person's order: `fleet`, `cluster NAME`, or a subject."""
 
 
 class LiveObject(Struct, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ Live = Present | Absent | Unknown
 
 
 class Told(NamedTuple):
-    """How an object is, as far as somebody looked. `available`: replicas; None: not counted."""
+    """The health of an object at the last look. `available`: replicas; None: not counted."""
 
     health: Health
     available: int | None = None
@@ -180,10 +180,10 @@ class Listed(NamedTuple):
 
 
 class UnlistedCause(StrEnum):
-    """What keeps a kind from being listed in a cluster that answers."""
+    """The reason why a kind cannot be listed in a cluster that answers."""
 
     RIGHT_MISSING = "right-missing"
-    """What is wanted of it is still read by name."""
+    """Scheduled objects of it are still read by name."""
     NOT_SERVED = "not-served"
     """The cluster does not serve it, and did: something of it was applied there."""
     NOT_READ = "not-read"
@@ -191,7 +191,7 @@ class UnlistedCause(StrEnum):
 
 
 class Unlisted(NamedTuple):
-    """A list that gave nothing: why, and what follows from that. Of its kind nothing is concluded."""
+    """A failed list: reason and consequence. Nothing is concluded about its kind."""
 
     what: Listed
     cause: UnlistedCause
@@ -201,9 +201,9 @@ class Unlisted(NamedTuple):
 class Read(Struct, frozen=True, kw_only=True):
     """A cluster that answered.
 
-    `objects`: what carries our label, plus what was read by name. `absent`: proven absences. `kinds`: (group, kind)
-    whose labelled list is complete; deletions need their kind to be here. `served`: the kinds that the API server
-    offers with their scope (True: namespaced).
+    `objects`: those with our label, and those read by name. `absent`: proven absences. `kinds`: (group, kind) whose
+    labelled list is complete; deletions need their kind to be here. `served`: the kinds that the API server offers with
+    their scope (True: namespaced).
     """
 
     name: str
@@ -216,7 +216,7 @@ class Read(Struct, frozen=True, kw_only=True):
     under_way: frozenset[Identity] = frozenset()
     """Objects that are being written, or read still: how they are is known when the answers are in."""
     unasked: frozenset[Identity] = frozenset()
-    """Objects that a round looks at in other clusters alone: here they are at rest, as far as anybody has told."""
+    """Objects that a round reads in other clusters alone: here they are at rest, as far as known."""
     autoscaled: frozenset[Identity] = frozenset()
     """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
     listed: frozenset[Listed] = frozenset()
@@ -241,7 +241,7 @@ class Read(Struct, frozen=True, kw_only=True):
         return Unknown(why="" if is_to_come else self.unread.get(identity, "not read"))
 
     def serves(self, group_kind: tuple[str, str]) -> bool:
-        """Whether any version of the kind is offered."""
+        """Return whether any version of the kind is offered."""
         return any(gvk.group_kind == group_kind for gvk in self.served)
 
 

@@ -13,7 +13,7 @@ from reconciler.model.refs import PolicyRef
 
 
 class OverrideOperator(StrEnum):
-    """What an overrider does."""
+    """The operator of an overrider."""
 
     ADD = "add"
     REPLACE = "replace"
@@ -106,5 +106,5 @@ class OverridePolicy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_cluster_scoped(self) -> bool:
-        """Whether this is a ClusterOverridePolicy."""
+        """Return whether this is a ClusterOverridePolicy."""
         return not self.ref.namespace

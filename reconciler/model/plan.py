@@ -16,7 +16,7 @@ from reconciler.model.tree import JsonObject, Step
 
 
 class Action(StrEnum):
-    """What is done to one object in one cluster."""
+    """A change of one object in one cluster."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -27,12 +27,12 @@ class Action(StrEnum):
 
     @property
     def done(self) -> str:
-        """What an object then is: `created`, `updated`, `adopted`."""
+        """Return its past participle: `created`, `updated`, `adopted`."""
         return f"{self}d" if self.endswith("e") else f"{self}ed"
 
 
 class Cause(StrEnum):
-    """Why a change is due."""
+    """The cause of a change."""
 
     DECLARED = "declared"
     """The store says something new."""
@@ -53,7 +53,7 @@ class Cause(StrEnum):
     DEPENDENCY = "dependency"
     """A dependency is no longer needed."""
     SIDE_EFFECT = "side-effect"
-    """The API server, a webhook or a default changes it along with what we change; never a reason to write."""
+    """The API server, a webhook or a default changes it along with ours; never a reason to write."""
 
 
 class FieldOwner(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class FieldChange(Struct, frozen=True, kw_only=True):
 
 
 class Engine(StrEnum):
-    """What told a difference. Source: design#three-way-diff; design#dry-run; design#offline-diff."""
+    """The engine that found a difference. Source: design#three-way-diff; design#dry-run; design#offline-diff."""
 
     THREE_WAY = "T"
     """The comparison of field ownership, schema and live object."""
@@ -101,11 +101,11 @@ class Engine(StrEnum):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """One difference between what should be and what is, in one cluster.
+    """One difference between the desired and the live object, in one cluster.
 
-    `held` says why it is not done now ("waits for m2 healthy"), None when it may be. `manifest` is what is sent by
-    create, update, adopt and replace. `uid` and `resource_version` are preconditions where they are set.
-    `engine` names what computed the fields: T (three-way), S (server dry run), O (offline).
+    `held`: the reason why it is not made now ("waits for m2 healthy"), None if it may be. `manifest`: sent by create,
+    update, adopt and replace. `uid` and `resource_version`: preconditions, if set. `engine`: the engine that computed
+    the fields: T (three-way), S (server dry run), O (offline).
     """
 
     action: Action
@@ -120,7 +120,7 @@ class Change(Struct, frozen=True, kw_only=True):
     before: JsonObject | None = None
     """The object as it is, where one was compared."""
     declared: JsonObject | None = None
-    """What the journal keeps where `manifest` also has what others added; None: the same."""
+    """The manifest to record if `manifest` also has fields of others; None: the same."""
     manifest_digest: str = ""
     """Of the manifest as rendered, before fields were yielded to others."""
     uid: str = ""
@@ -138,9 +138,9 @@ class Change(Struct, frozen=True, kw_only=True):
     reason: Reason | None = None
     engine: Engine = Engine.THREE_WAY
     confirm: str = ""
-    """Why a person must let it pass, whatever the limits of the guards are; empty: nobody need."""
+    """The reason why a person must confirm it, whatever the limits of the guards; empty: nobody need."""
     after: frozenset[Identity] = frozenset()
-    """What has to leave the cluster before: where one of them cannot, this is not done either."""
+    """Objects that must leave the cluster before: while one of them cannot, this change waits."""
     is_sealed: bool = False
     """Values of the object are or were encrypted in the store: all of them are masked, as those of a Secret."""
     guarded: bool = False
@@ -179,7 +179,7 @@ class Manifest(Struct, frozen=True, gc=False):
 
     @property
     def leaves(self) -> tuple[tuple[Step, ...], ...]:
-        """Where decrypted values stand in the body."""
+        """Return the paths of decrypted values in the body."""
         return self.content.leaves if isinstance(self.content, Revealed) else ()
 
 
@@ -192,13 +192,13 @@ class PlacementChange(Struct, frozen=True, kw_only=True):
     after: tuple[TargetCluster, ...]
     reasons: tuple[Reason, ...] = ()
     overridden: tuple[TargetCluster, ...] = ()
-    """Where an override makes another number of replicas of those that are assigned, and which."""
+    """Clusters where an override replaces the assigned number of replicas, with its number."""
 
 
 class Unjudged(Struct, frozen=True, kw_only=True):
-    """A resource of which a plan does not say what changes, since its placement rests on what is not known.
+    """A resource that a plan cannot evaluate, since its placement depends on unknown facts.
 
-    `why`: what is lacking. `notes`: what differs between the revisions, a sentence fragment each. `fields`: of its
+    `why`: the missing facts. `notes`: differences between the revisions, a sentence fragment each. `fields`: of its
     template, `policy_fields`: of the policy that governs it in both.
     """
 
@@ -231,4 +231,4 @@ class Plan(Struct, frozen=True, kw_only=True):
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
     rollouts: tuple[RolloutPlan, ...] = ()
-    """What it does in stages; empty where the store has no Rollout."""
+    """Its staged changes; empty if the store has no Rollout."""

@@ -27,7 +27,7 @@ class Flavor(StrEnum):
 
     @property
     def is_ack(self) -> bool:
-        """Whether the ACK rules hold (deletion, tiers, keep by default)."""
+        """Return whether the ACK rules hold (deletion, tiers, keep by default)."""
         return self is not Flavor.KARMADA
 
 
@@ -98,7 +98,7 @@ class StaticWeight(Struct, frozen=True, kw_only=True):
 
 
 class Division(StrEnum):
-    """How replicas are spread, after all defaults."""
+    """The division of replicas, after all defaults."""
 
     DUPLICATED = "duplicated"
     STATIC = "static-weight"
@@ -107,7 +107,7 @@ class Division(StrEnum):
 
     @property
     def needs_capacity(self) -> bool:
-        """Whether free capacity decides, and the previous placement is kept (steady)."""
+        """Return whether free capacity decides, and the previous placement is kept (steady)."""
         return self in (Division.DYNAMIC, Division.AGGREGATED)
 
 
@@ -126,7 +126,7 @@ class ReplicaScheduling(Struct, frozen=True, kw_only=True):
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """Where. At most one of `affinity` and `terms` is set; neither means every cluster."""
+    """The placement of a policy. At most one of `affinity` and `terms` is set; neither means every cluster."""
 
     affinity: ClusterAffinity | None = None
     terms: tuple[AffinityTerm, ...] = ()
@@ -137,7 +137,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class PurgeMode(StrEnum):
-    """What happens to the old copy of a failed application. Graciously = Gracefully, Immediately = Directly."""
+    """The treatment of the old copy of a failed application. Graciously = Gracefully, Immediately = Directly."""
 
     IMMEDIATELY = "Immediately"
     GRACIOUSLY = "Graciously"
@@ -162,21 +162,21 @@ class ApplicationFailover(Struct, frozen=True, kw_only=True):
 
 
 class ConflictResolution(StrEnum):
-    """What to do about an object that exists and is not ours."""
+    """The treatment of an object that exists and is not ours."""
 
     ABORT = "Abort"
     OVERWRITE = "Overwrite"
 
 
 class AffinityMode(StrEnum):
-    """How ordered clusterAffinities read: tiers that spill over, or groups of which one is in use."""
+    """The meaning of ordered clusterAffinities: tiers that spill over, or groups of which one is in use."""
 
     TIERS = "tiers"
     EXCLUSIVE = "exclusive"
 
 
 class Companion(StrEnum):
-    """What belongs to a workload without being referred to by it, and travels with it on request."""
+    """Kinds that belong to a workload without a reference from it, and are placed with it on request."""
 
     SERVICES = "services"
     INGRESSES = "ingresses"
@@ -226,5 +226,5 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_cluster_scoped(self) -> bool:
-        """Whether this is a ClusterPropagationPolicy."""
+        """Return whether this is a ClusterPropagationPolicy."""
         return not self.ref.namespace

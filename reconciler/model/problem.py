@@ -1,4 +1,4 @@
-"""A document of the store, where something stands in it, and what is wrong with it."""
+"""A document of the store, places in it, and its problems."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Source(NamedTuple):
 
 
 NOWHERE = Source("")
-"""The source of what no file wrote: a bare Namespace, a problem of the whole store."""
+"""The source of things that no file declares: a bare Namespace, a problem of the whole store."""
 
 
 class Severity(StrEnum):
-    """An error stops what it concerns; a warning and a hint stop nothing."""
+    """An error stops its subject; a warning and a hint stop nothing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -39,8 +39,8 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
     """A fault of the user's input, collected and never raised.
 
     `code` is stable and documented (kebab-case, e.g. `weight-not-positive`); `path` is the field path inside the
-    document (`spec.placement.clusterAffinity`), empty for the document itself; `message` says what is wrong and
-    what to do next, without repeating source and path; `cluster` is set when it concerns one cluster only.
+    document (`spec.placement.clusterAffinity`), empty for the document itself; `message` names the fault and the
+    remedy, without repeating source and path; `cluster` is set when it concerns one cluster only.
     """
 
     source: Source
@@ -50,7 +50,7 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
     severity: Severity = Severity.ERROR
     cluster: str = ""
     trace: str = ""
-    """Where in the code a fault of the program happened, for the log."""
+    """The place in the code of a fault of the program, for the log."""
 
     def __str__(self) -> str:
         """One line: `error policies/web.yaml:14 spec.placement: message [code]`."""
@@ -81,7 +81,7 @@ def with_problems(before: tuple[Problem, ...], *more: Iterable[Problem]) -> tupl
 
 
 def without_problems(before: tuple[Problem, ...], gone: Iterable[Problem]) -> tuple[Problem, ...]:
-    """What is left of problems that are sorted and each there once; themselves when nothing goes."""
+    """Return sorted, unique problems without some of them; the same tuple if none goes."""
     found = {problem for problem in gone if _stands_in(before, problem)}
     if len(found) > _MAX_INSERTED:
         return tuple([problem for problem in before if problem not in found])
@@ -112,11 +112,11 @@ class Document(Struct, frozen=True, kw_only=True):
 
     @property
     def source(self) -> Source:
-        """Where the document begins."""
+        """Return the place of the document's beginning."""
         return Source(self.path, self.line)
 
     def at(self, *steps: Step) -> Source:
-        """Where a field stands."""
+        """Return the place of a field."""
         return Source(self.path, self.locate(steps))
 
     def problem(self, code: str, message: str, *steps: Step, severity: Severity = Severity.ERROR) -> Problem:

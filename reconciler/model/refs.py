@@ -30,12 +30,12 @@ class GVK(NamedTuple):
 
     @property
     def group_kind(self) -> tuple[str, str]:
-        """What identity is made of: a change of version is an update of the same object."""
+        """Return the part that identity is made of: a change of version is an update of the same object."""
         return (self.group, self.kind)
 
 
 class Identity(NamedTuple):
-    """What makes two objects the same one in a cluster. The namespace of a cluster-scoped object is empty."""
+    """The key of an object in a cluster. The namespace of a cluster-scoped object is empty."""
 
     group: str
     kind: str

@@ -25,7 +25,7 @@ class LabelRequirement(Struct, frozen=True, kw_only=True):
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet the requirement; NotIn is met when the key is missing."""
+        """Return whether the labels meet the requirement; NotIn is met when the key is missing."""
         match self.operator:
             case Operator.IN:
                 return self.key in labels and labels[self.key] in self.values
@@ -43,5 +43,5 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
     requirements: tuple[LabelRequirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet every requirement."""
+        """Return whether the labels meet every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)

@@ -1,4 +1,4 @@
-"""What may have been meant by a name that nothing has. By itself, since completing a word need not load it."""
+"""Similar names for an unknown name. A module of its own: completing a word need not load it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.model.refs import Identity
 
 
 def close_to(identities: Iterable[Identity], resource: str) -> tuple[str, ...]:
-    """Those whose name is near to what was written, as KIND/NAME -n NAMESPACE; at most three."""
+    """Return those with a name similar to the given one, as KIND/NAME -n NAMESPACE; at most three."""
     known = sorted(identities)
     name = resource.partition("/")[2]
     close = difflib.get_close_matches(name, sorted({identity.name for identity in known}), n=3, cutoff=0.7)

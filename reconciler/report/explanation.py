@@ -1,4 +1,4 @@
-"""Why a resource lives where it does: policy and losers, clusters, replica arithmetic, overrides.
+"""The reasons of a resource's placement: policy and losers, clusters, replica arithmetic, overrides.
 
 Source: design#reasons.
 """
@@ -56,10 +56,10 @@ def explain(
     constraints: tuple[Constraint, ...] = (),
     rollouts: Iterable[Mapping[str, Any]] = (),
 ) -> Explanation:
-    """What the decision holds about a resource of the store.
+    """Return the parts of the schedule about a resource of the store.
 
-    `rendered`: what it becomes, by cluster. `constraints`: those on it that are in force. `rollouts`: where these
-    stand, as in a status document.
+    `rendered`: its manifests, by cluster. `constraints`: those on it that are in force. `rollouts`: their state, as in
+    a status document.
     """
     fleet = decision.fleet
     template, binding = fleet.templates[identity], decision.bindings.get(identity)
@@ -156,7 +156,7 @@ def _clusters_part(binding: Binding | None) -> list[Json]:
 
 
 def explanation_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
-    """The document for people. Every line says what it rests on."""
+    """Return the document as text for people. Every line names its source."""
     resource = document["resource"]
     identity = Identity("", resource["kind"], resource["namespace"], resource["name"])
     lines = [style.bold(visible(f"{identity}")) + f"  {visible(document['source'])}"]
@@ -215,7 +215,7 @@ def _replicas(count: int) -> str:
 
 
 def _override_lines(overrides: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What overrides set, in the order of application; clusters with the same overrides share their lines."""
+    """Return the effects of overrides, in the order of application; equal ones of several clusters once."""
     traces: dict[str, list[tuple[str, str]]] = {}
     for one in overrides:
         where = f"{one['policy']} rule {one['rule']} {one['overrider']}  ({one['source']})"

@@ -1,4 +1,4 @@
-"""What the problem codes mean that no table beside the code explains: those of files, YAML, templates and clusters."""
+"""Meanings of the problem codes of files, YAML, templates and clusters."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _OF_THE_STORE: Final = frozenset(
 )
 """Events that rest on a revision whoever is behind them."""
 _NARROW: Final = 100
-"""Below so many columns of a terminal, who is behind something is told with it and not in a column."""
+"""Below this many columns of a terminal, the person or commit stands in the line and not in a column."""
 _VALUES_SHOWN: Final = 3
 _LINE: Final = (20, 14, 36, 12)
 """Columns of a line that is printed by itself: time, event, subject, cluster."""
@@ -101,7 +101,7 @@ def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
 
 
 def history_line(entry: Mapping[str, Any]) -> str:
-    """One event as a line by itself, for who follows: its columns do not depend on what comes later."""
+    """Return one event as a line with fixed columns, for `--follow`."""
     cells = (entry["time"], entry["event"], entry["subject"], entry["cluster"] or "-")
     padded = (visible(str(cell)).ljust(width) for cell, width in zip(cells, _LINE, strict=True))
     return "   ".join((*padded, visible(_with_who(entry, event_detail(entry))))).rstrip()
@@ -112,7 +112,7 @@ def _with_who(entry: Mapping[str, Any], detail: str) -> str:
 
 
 def event_detail(entry: Mapping[str, Any]) -> str:
-    """What there is to say of an entry of the history beside its subject."""
+    """Return the detail of a history entry beside its subject."""
     if entry.get("error"):
         return f"{entry.get('action', '')}: {entry['error']}".removeprefix(": ")
     why = entry.get("why") or ""

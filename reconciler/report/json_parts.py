@@ -30,7 +30,7 @@ def resource_part(gvk: GVK, identity: Identity) -> dict[str, Json]:
 
 
 def placement_part(targets: Iterable[TargetCluster]) -> list[Json]:
-    """`[{cluster, replicas}]` by cluster name; replicas is null for what has none."""
+    """Return `[{cluster, replicas}]` by cluster name; replicas is null without replicas."""
     return [{"cluster": target.cluster, "replicas": target.replicas} for target in sorted_targets(targets)]
 
 
@@ -62,7 +62,7 @@ def problem_part(problem: Problem) -> Json:
 
 
 def problem_of(part: Mapping[str, Any]) -> Problem:
-    """The problem that a part tells; the cluster stays in its message."""
+    """Return the problem of a part; the cluster stays in its message."""
     path, colon, line = part["source"].rpartition(":")
     is_numbered = bool(colon) and line.isdecimal()
     return Problem(

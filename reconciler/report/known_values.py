@@ -16,7 +16,7 @@ SHORTEST: Final = 4
 
 
 class KnownValues:
-    """Values with what is shown in their place."""
+    """Secret values with their replacements."""
 
     __slots__ = ("_by_start",)
 
@@ -33,7 +33,7 @@ class KnownValues:
 
     @property
     def has_any(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is one."""
         return bool(self._by_start)
 
     def hide(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""The one place where values that must not be seen are taken out of what is shown.
+"""The one place that redacts secret values from output.
 
 Every report passes a `Masker` first; nothing else decides what is secret. A hidden value becomes `«value #3»`, and
 equal values get equal numbers within one output, so that a reader sees what is the same in two clusters without
@@ -50,11 +50,11 @@ SECRET_ANNOTATIONS = frozenset(
 """Annotations in which tools keep whole manifests."""
 
 _CIPHERTEXT = MARK.encode()
-"""What is not secret, and nobody wants to read."""
+"""Encrypted text: not secret, and of no use to a reader."""
 _SEALED_VALUE = "encrypted value"
 _ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
-"""What of an object with encrypted values is in clear: sops must not encrypt it."""
+"""The clear fields of an object with encrypted values: sops must not encrypt them."""
 
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
@@ -169,7 +169,7 @@ class Masker:
             return self._walked(value)
         if not path:
             return self.manifest(value) if isinstance(value, Mapping) else self._hidden(value)
-        # What may be shown is listed, not what may not: an unknown path of a Secret is hidden.
+        # A list of what may be shown: an unknown path of a Secret is hidden.
         if path == "metadata" and isinstance(value, Mapping):
             return self._without_known(self._metadata(value))
         if not is_open_field(path, value):
@@ -211,11 +211,11 @@ class Masker:
 
     @property
     def knows_any(self) -> bool:
-        """Whether the value of a Secret was met."""
+        """Return whether the value of a Secret is known."""
         return not self._shows and self._known.has_any
 
     def knows(self, text: str) -> bool:
-        """Whether a text quotes the value of a Secret that was met."""
+        """Return whether a text quotes a known value of a Secret."""
         return self._known.hide(text) != text
 
     def problem(self, problem: Problem) -> Problem:
@@ -262,7 +262,7 @@ class Masker:
         if is_marked_encrypted(value):
             return {self._name(name): self._hidden_below(name, below) for name, below in value.items()}
         is_secret = is_secret_kind(value.get("kind"))
-        # A reference has a kind as well; what has metadata or data is a manifest, where a value may stand anywhere.
+        # A reference has a kind as well; with metadata or data it is a manifest, where a value may stand anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
             return {self._name(name): self._member_of_secret(name, below) for name, below in value.items()}
         return {self._name(name): self._member(name, below) for name, below in value.items()}
@@ -278,7 +278,7 @@ class Masker:
         return self._hidden_data(value, plain=name == "stringData")
 
     def _metadata(self, metadata: Mapping[str, Json]) -> dict[str, Json]:
-        """The metadata of a Secret: what is none of its fields was meant to stand elsewhere."""
+        """Return the redacted metadata of a Secret: unknown fields may be misplaced data."""
         return {
             name: self._walked(value)
             if is_open_metadata(name, value)
@@ -359,7 +359,7 @@ def _cut(text: str) -> str:
 
 
 def is_hidden_ciphertext(value: Json) -> bool:
-    """Whether a value of a masked output stands for one that the store has encrypted."""
+    """Return whether a value of a redacted output stands for one that the store has encrypted."""
     return isinstance(value, str) and value.startswith(f"«{_SEALED_VALUE} #")
 
 
@@ -374,7 +374,7 @@ def scrub_text(text: str) -> str:
 
 
 def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
-    """What makes messages as they may be shown to anybody. `secrets`: manifests whose values they might quote."""
+    """Return a function that redacts messages. `secrets`: manifests with values that the messages may quote."""
     masker = Masker()
     for manifest in secrets:
         masker.learn(manifest)
@@ -382,7 +382,7 @@ def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
 
 
 def secrets_among(changes: Iterable[Change]) -> list[JsonObject]:
-    """The manifests of Secrets that are sent, and of what was encrypted, whose values an API server may repeat."""
+    """Return the manifests of Secrets and of encrypted objects that are sent: API servers may quote their values."""
     return [
         change.manifest
         for change in changes

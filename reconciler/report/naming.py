@@ -50,13 +50,13 @@ def called(identities: Iterable[Identity], resource: str, namespace: str | None)
 
 
 def is_called(kind: str, group: str, name: str, resource: str) -> bool:
-    """Whether `KIND/NAME` means it; the kind may be a short name, a plural, and have its group after a dot."""
+    """Return whether `KIND/NAME` names it; the kind may be a short name, a plural, and have its group after a dot."""
     named, _, wanted_name = resource.replace(" ", "/", 1).partition("/")
     return name == wanted_name and is_kind(kind, group, named)
 
 
 def is_kind(kind: str, group: str, named: str) -> bool:
-    """Whether a kind is meant: by a short name, a plural, with its group after a dot.
+    """Return whether a word names a kind: a short name, a plural, with its group after a dot.
 
     >>> is_kind("Deployment", "apps", "deploy"), is_kind("Ingress", "networking.k8s.io", "ingresses.networking")
     (True, True)

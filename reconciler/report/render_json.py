@@ -1,4 +1,4 @@
-"""What the store comes to, for machines: `render -o json`. Version 1. Source: design#machine-formats."""
+"""The rendered store for machines: `render -o json`. Version 1. Source: design#machine-formats."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from reconciler.report.mask import Masker
 
 
 class Rendering(Struct, frozen=True, kw_only=True):
-    """What `render` shows.
+    """The content of `render`.
 
-    `kinds`: the version in which each resource was written; `policies`: where each policy stands.
+    `kinds`: the version that each resource was written in; `policies`: the place of each policy.
     """
 
     revision: str

@@ -1,4 +1,4 @@
-"""What `render` shows of a decision."""
+"""The output of `render` for a schedule."""
 
 from __future__ import annotations
 

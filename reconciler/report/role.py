@@ -17,7 +17,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """Who gets the role: a ServiceAccount of a namespace, a User or a Group."""
+    """The subject of a role: a ServiceAccount of a namespace, a User or a Group."""
 
     kind: str
     name: str
@@ -46,7 +46,7 @@ def role_documents(rights: Iterable[Right], subject: Subject, fleet: str) -> tup
 
 
 def role_yaml(documents: Iterable[JsonObject], fleet: str, level: Level) -> str:
-    """The documents as one YAML file that says what it is for."""
+    """Return the documents as one YAML file with a comment about its purpose."""
     text = "---\n".join(dump_yaml(document) for document in documents)
     made_by = f"Made by 'reconciler doctor --rbac {level}'."
     return f"# What fleet {fleet} needs in its clusters to {_PURPOSE[level]}. {made_by}\n{text}"

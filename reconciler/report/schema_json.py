@@ -62,7 +62,7 @@ def store_schema() -> Schema:
 
 
 def _is_of(kind: str) -> Schema:
-    """Whether a document is of the kind, in whatever version of its groups: a wrong version is an error, not a pass."""
+    """Return the condition for a document of the kind, in any version of its groups: a wrong version is an error."""
     groups = sorted({api_version.partition("/")[0] for api_version in API_VERSIONS[kind]})
     pattern = "|".join(group.replace(".", "\\.") for group in groups)
     return {

@@ -81,7 +81,7 @@ def _dashed(lines: Iterator[str], indent: str) -> Iterator[str]:
 
 
 def _fits_block(text: str) -> bool:
-    """Whether a literal block shows the text exactly: lines that print, none of which could be lost."""
+    """Return whether a literal block shows the text exactly: printable lines, none of which could be lost."""
     lines = text.split("\n")
     return (
         len(lines) > 1

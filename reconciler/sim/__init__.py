@@ -1,8 +1,8 @@
 """Embedded member clusters on loopback. Shares no logic with the reconciler, so that a shared bug cannot hide.
 
 `Cluster` is a pure model (objects, server-side apply, rollouts, scheduling, simulated time), `ClusterServer` its HTTP
-face, `FleetInABox` several of them with a kubeconfig, `Faults` what may go wrong on the way. What a real API server
-does and this one cannot is answered with 501.
+face, `FleetInABox` several of them with a kubeconfig, `Faults` the faults between client and server. Features of a real
+API server that this one lacks are answered with 501.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ class Cluster:
                 sets.reconcile_daemon_set(self.state, body)
 
     def let_sleep(self, *parts: Part) -> None:
-        """From now on exactly these parts do nothing; what they missed, they do when they wake."""
+        """Let exactly these parts do nothing from now on; they catch up when they wake."""
         self.asleep = frozenset(parts)
         self._queue |= self._unseen
         self._unseen = {}

@@ -1,4 +1,4 @@
-"""What may go wrong between a client and a cluster: seeded chances, and faults ordered for particular requests."""
+"""Faults between a client and a cluster: seeded chances, and faults ordered for particular requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FaultKind(StrEnum):
     TRUNCATED = "truncated"
     """The answer breaks off in the middle of its body."""
     PARTIAL_LIST = "partial-list"
-    """A list without its second half and with nothing to tell so."""
+    """A list without its second half and without any sign of that."""
     EMPTY_LIST = "empty-list"
     """A list without any item."""
     EXPIRED = "expired"
@@ -40,7 +40,7 @@ class FaultKind(StrEnum):
     WATCH_ENDS = "watch-ends"
     """A watch that is over as soon as it begins, as behind some load balancers."""
     WATCH_SILENT = "watch-silent"
-    """A watch that tells nothing, not even that it lives, until the faults are cleared."""
+    """A watch without events and bookmarks, until the faults are cleared."""
     FORBIDDEN = "forbidden"
     """403 of a revoked permission."""
     NO_ACCOUNT = "no-account"
@@ -114,7 +114,7 @@ class Faults:
         self.over = asyncio.Event()
 
     def delay_s(self, request: Request) -> float:
-        """How long the answer to this request waits."""
+        """Return the delay of the answer to this request."""
         low, high = self.latency_s
         more_s = self.write_latency_s if is_write(request) else 0.0
         return more_s + (self._rng.uniform(low, high) if high else low)

@@ -79,7 +79,7 @@ class ClusterServer:
         self._running.clear()
 
     def resume(self) -> None:
-        """Answer again, also what has waited."""
+        """Answer again, and answer the waiting requests."""
         self._running.set()
 
     async def _follow_clock(self, speed: float) -> None:
@@ -168,7 +168,7 @@ class ClusterServer:
 
 
 def _next_bookmark_s(now_s: float, ends_s: float) -> float:
-    """When a watch gets its next bookmark: now and then, and once before its end."""
+    """Return the time of a watch's next bookmark: now and then, and once before its end."""
     last_s = ends_s - _LAST_BOOKMARK_S
     return min(now_s + _BOOKMARK_S, last_s) if now_s < last_s else ends_s
 

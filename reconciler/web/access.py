@@ -1,4 +1,4 @@
-"""Who is answered: by the name that was asked for, and by the token."""
+"""Access control: by the Host header and by the token."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _HOST: Final = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@\s
 
 
 def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
-    """Whether a request was meant for this place, by its Host headers.
+    """Return whether the Host headers name this server.
 
-    An address is: who reaches us by it was not led here by a name. So is a request that names no host (HTTP/1.0).
+    An IP address does: its caller was not led here by a name. So does a request that names no host (HTTP/1.0).
 
     >>> is_for_us(["127.0.0.1:9180"], ()), is_for_us(["[::1]"], ()), is_for_us(["rebound.example"], ())
     (True, True, False)
@@ -39,9 +39,9 @@ def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
 
 
 def has_token(given: Sequence[str], token: str) -> bool:
-    """Whether the Authorization headers carry the token: as Bearer, or as the password of Basic with any user.
+    """Return whether the Authorization headers carry the token: as Bearer, or as the password of Basic with any user.
 
-    The time that this takes tells nothing of the token. Source: RFC 6750, 2.1; RFC 7617.
+    The comparison takes constant time. Source: RFC 6750, 2.1; RFC 7617.
     """
     if len(given) != 1:
         return False
@@ -91,7 +91,7 @@ def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Return whether an address is reachable from this machine alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

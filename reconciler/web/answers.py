@@ -24,7 +24,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 _REVALIDATED: Final = {**HEADERS, "Cache-Control": "no-cache", "Vary": "Authorization, Accept-Encoding"}
-"""Of what has a tag: it may be kept by who asked, and is asked for again each time."""
+"""Headers of answers with a tag: clients may cache them and revalidate each time."""
 _PACKED_FROM: Final = 16_384
 """So many bytes are worth packing."""
 
@@ -45,7 +45,7 @@ def packed(value: Any) -> Packed:
 def packed_text(text: str) -> Packed:
     """A text as it is sent to many readers."""
     plain = text.encode(errors="replace")
-    # Nothing of a question stands in an answer, and no secret does: packing tells nobody anything.
+    # An answer holds no part of a question and no secret: compressing reveals nothing.
     packed_bytes = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _PACKED_FROM else b""
     return Packed(plain=plain, tag=f'"{hashlib.sha256(plain).hexdigest()[:32]}"', packed=packed_bytes)
 
@@ -69,7 +69,7 @@ def document(body: Mapping[str, Any], status: int = HTTPStatus.OK) -> web.Respon
 
 
 def fault(status: int, error: str, todo: str) -> web.Response:
-    """What is wrong with a question, or why it cannot be answered, and what to do."""
+    """Return an error with its remedy as JSON."""
     return document({"error": error, "todo": todo}, status)
 
 

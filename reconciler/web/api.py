@@ -107,7 +107,7 @@ class Api:
         return await self._events.stream(asked.request)
 
     async def _json(self, asked: Asked, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
-        """The value as JSON; what was made of the same value is sent again."""
+        """Return the value as JSON; reuse the bytes of the same value."""
         known = self._packed.get(id(value))
         if known is None or known[0] is not value:
             if len(self._packed) >= _PACKED_MAX:
@@ -118,7 +118,7 @@ class Api:
 
 
 def _told(answer: Callable[[Asked], Any]) -> Callable[[Views, Asked], Any]:
-    """The endpoint with what it cannot answer as an answer."""
+    """Return the endpoint with its errors turned into answers."""
 
     async def answered(views: Views, asked: Asked) -> web.StreamResponse:
         try:

@@ -1,4 +1,4 @@
-"""What a request asks for, as the questions of the views. What nobody would read is refused, and said."""
+"""Requests as questions of the views. Unknown parameters are refused with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_NAMESPACE: Final = "-"
 
 
 class BadQuestion(Exception):
-    """A parameter of a question is not understood. `str()` says which, and what it may be."""
+    """A parameter is not understood. `str()` names it and its allowed values."""
 
 
 def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
@@ -36,7 +36,7 @@ def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
 
 
 def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
-    """Which entries are asked for. `now`: RFC 3339, what a span is told from. Raises BadQuestion."""
+    """Return the question about the history. `now`: RFC 3339, the end of spans. Raises BadQuestion."""
     only(query, "resource", "namespace", "cluster", "since", "limit", "after")
     return HistoryQuestion(
         resource=query.get("resource", ""),

@@ -31,7 +31,7 @@ class Events:
         self._stopped.set()
 
     async def stream(self, request: web.BaseRequest) -> web.StreamResponse:
-        """`event: round` with the round and its time: at once, and whenever what is shown changed."""
+        """Send `event: round` with the round and its time: at once, and at each change of the view."""
         if self._stopped.is_set() or self._count >= LISTENERS_MAX:
             return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
         headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}

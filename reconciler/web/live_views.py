@@ -34,7 +34,7 @@ _KEPT_MAX: Final = 64
 _WAITING_MAX: Final = 64
 """So many questions wait for their turn; more are refused, so that no crowd holds the service's time for long."""
 _STALE_S: Final = 10.0
-"""So long a moment counts as now: what has ended since is gone after that."""
+"""A view counts as current this long: ended suspensions and the like disappear after that."""
 _NOTHING_NOTED: Final = Noted()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
 _STANDS_BY: Final = "this process stands by; the one that leads shows the fleet"
@@ -46,7 +46,7 @@ class LiveViews:
     """As `Views`."""
 
     def __init__(self, vitals: Vitals, clock: Clock, desk: Desk | None) -> None:
-        """`desk`: the journal of the service; None: there is none, and nothing is told of it."""
+        """`desk`: the journal of the service; None: there is none."""
         self._vitals, self._clock, self._desk = vitals, clock, desk
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
         self._waiting = 0
@@ -109,7 +109,7 @@ class LiveViews:
         self._thread.shutdown(wait=False)
 
     async def _made(self, make: Callable[[Shown | None, Signs], _Answer]) -> _Answer:
-        """What is made in the thread, of what is shown now. Raises NotShown when too many wait."""
+        """Make an answer from the current snapshot in the thread. Raises NotShown when too many wait."""
         if self._waiting >= _WAITING_MAX:
             raise NotShown("too many ask at once; ask again in a moment")
         self._waiting += 1
@@ -169,7 +169,7 @@ class LiveViews:
         return self._kept[key]
 
     def _looked(self, shown: Shown, signs: Signs) -> Sight:
-        """All that is told of this moment. Another moment forgets what was made of the one before."""
+        """Return the view model of this moment. A new moment discards the one before."""
         noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
         now, before = self._clock.now(), self._sight
         made_of = (id(shown), id(noted), signs.source_error)
@@ -207,7 +207,7 @@ def _known(sight: Sight, resource: str, namespace: str) -> Identity | NotFound:
     known = {*sight.facts.decision.fleet.templates, *sight.facts.decision.bindings}
     for cluster in sight.clusters.values():
         known |= cluster.kept.keys()
-    # Who names no namespace means what has none, and if there is no such thing, the one that is called so anywhere.
+    # Without a namespace, look for a cluster-scoped resource, then for one of this name in any namespace.
     found = called(known, resource, namespace) or called(known, resource, namespace or None)
     if len(found) == 1:
         return found[0]

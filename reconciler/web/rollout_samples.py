@@ -25,7 +25,7 @@ def stage_states(vitals: Vitals, now_s: float) -> Iterator[Sample]:
 
 
 def clusters_by_phase(vitals: Vitals, now_s: float) -> Iterator[Sample]:
-    """How many clusters are in each phase."""
+    """Return the number of clusters in each phase."""
     for found in vitals.rollouts:
         counts = Counter(cluster.phase for cluster in found.clusters.values())
         for phase in Phase:

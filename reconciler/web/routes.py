@@ -1,4 +1,4 @@
-"""Paths and what answers them. A path has parts in braces, each of which stands for one part that is asked for."""
+"""Paths and their handlers. A path has parts in braces, each of which matches one part of the request's path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.web.views import Views
 
 
 class Asked(NamedTuple):
-    """What a request asks for. `parts`: what stood for the parts in braces. `query`: each name with its first value."""
+    """A request. `parts`: values of the parts in braces. `query`: each name with its first value."""
 
     parts: Mapping[str, str]
     query: Mapping[str, str]

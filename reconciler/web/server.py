@@ -1,6 +1,6 @@
 """Read-only pages over HTTP, on loopback or a Unix socket: health, metrics, and the state of the fleet.
 
-Nothing here changes anything or needs a cookie; who may read it is decided by where it listens, and by a token.
+Nothing here changes anything or needs a cookie; the address and a token decide who may read.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Listening(Struct, frozen=True, kw_only=True):
-    """Where is listened, and who is answered.
+    """The address to listen at, and the accepted clients.
 
-    `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`: of
-    hosts that are answered to, beside localhost, addresses and the host that is listened at. `token_file`: whoever
-    asks has to give what is in it; None: that of systemd's credentials, if there is one.
+    `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`:
+    accepted Host names, beside localhost, addresses and the host of `address`. `token_file`: clients must send its
+    content; None: the file of systemd's credentials, if there is one.
     """
 
     address: str | None
@@ -77,7 +77,7 @@ def answering(routes: Sequence[Route], views: Views, names: Collection[str] | No
         found = router.find(request.rel_url.raw_path)
         is_open = found is not None and found[0].is_open
         if token and not is_open and not has_token(request.headers.getall("Authorization", []), token):
-            # Before it is told whether there is such a page.
+            # Before the page is looked up: its existence is not revealed.
             refused = plain(HTTPStatus.UNAUTHORIZED, "A token is asked for; see --listen-token-file")
             refused.headers["WWW-Authenticate"] = 'Basic realm="fleet-reconciler", charset="UTF-8"'
             refused.headers.add("WWW-Authenticate", 'Bearer realm="fleet-reconciler"')
@@ -95,7 +95,7 @@ def answering(routes: Sequence[Route], views: Views, names: Collection[str] | No
 
 
 class _Connection(web.RequestHandler):
-    """A connection that answers what is no request with a line of ours, and tells nobody about it."""
+    """A connection that answers malformed requests with a short line and logs nothing."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class _Server(web.Server):
 
 
 def _contained(handler: Handler) -> Handler:
-    """The boundary of one page: a fault of ours is told once for each page, and answered without its words."""
+    """Wrap a handler: log an internal error once for each page, and answer without its text."""
     told: set[tuple[str, type[Exception]]] = set()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -156,7 +156,7 @@ async def serving(
     commits: Commits | None = None,
     stop: asyncio.Event | None = None,
 ) -> AsyncIterator[str]:
-    """The pages served until the block ends; gives the address (with the port that was chosen for `:0`).
+    """Serve the pages until the block ends; yield the address (with the port that was chosen for `:0`).
 
     `journal`, `commits`: of the service; None: nothing is told of them. `stop`: once it is set, streams end.
 

@@ -39,18 +39,18 @@ _PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _FILE_HEADERS: Final = {**HEADERS, **_PAGE_HEADERS, "Cache-Control": CACHE_CONTROL}
 _KEPT_MAX: Final = 16
 _KEPT_S: Final = 5.0
-"""So long a page is sent again as it was drawn: what it says of times was right then, and its script counts on."""
+"""A page is sent again for this long: its times were right then, and its script counts on."""
 _NOTHING_HERE: Final = "this page is not there; the fleet page leads to every object and cluster"
 
 Page = Callable[[Views, FleetView, Asked], Awaitable[tuple[int, Callable[..., str], tuple[Any, ...]]]]
-"""What is drawn for a request: the status, by which function, of which values between the fleet and the time."""
+"""The drawing of a request: the status, the function, and its values between the fleet and the time."""
 
 
 class Site:
     """The pages over the views of one service."""
 
     def __init__(self, clock: Clock) -> None:
-        """`clock`: what times on the pages are told from."""
+        """`clock`: the reference of relative times."""
         self._clock = clock
         self._kept: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
 

@@ -14,7 +14,7 @@ _PROBLEMS_MAX: Final = 200
 
 
 def readiness(vitals: Vitals) -> dict[str, str]:
-    """Each check with `ok` or what is wrong. A cluster that does not answer degrades, it does not fail."""
+    """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
         "journal": scrub_text(vitals.journal_error) or "ok",
@@ -23,7 +23,7 @@ def readiness(vitals: Vitals) -> dict[str, str]:
 
 
 def _is_held_elsewhere(vitals: Vitals) -> bool:
-    """Whether nothing can be written anywhere, since a copy of the journal holds the fleet."""
+    """Return whether all answering clusters are owned by a copy of the journal, so that nothing can be written."""
     answering = {name for name, cluster in vitals.clusters.items() if cluster.is_up and not cluster.is_left}
     return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
 
@@ -33,7 +33,7 @@ def _held_elsewhere(vitals: Vitals) -> list[Problem]:
 
 
 def degradations(vitals: Vitals) -> list[str]:
-    """What is in the way without making the daemon unready."""
+    """Return the faults that do not make the daemon unready."""
     found = [
         f"cluster {name}: {cluster.why or 'does not answer'}"
         for name, cluster in sorted(vitals.clusters.items())
@@ -51,7 +51,7 @@ def degradations(vitals: Vitals) -> list[str]:
 
 
 def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
-    """What `/status.json` answers. `now_s` is monotonic."""
+    """Return the answer of `/status.json`. `now_s` is monotonic."""
     changes = [
         {"cluster": cluster, "action": action, "result": result, "count": count}
         for (cluster, action, result), count in sorted(vitals.changes.items())

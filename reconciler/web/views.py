@@ -1,4 +1,4 @@
-"""What pages and the API ask for: values of one moment, masked, which whoever draws them escapes."""
+"""The views behind pages and the API: values of one moment, redacted; pages escape them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from reconciler.report.views.shapes import ClusterHead, ClusterView, FleetView, 
 class Views(Protocol):
     """The views of a running service. An equal question about the same moment is answered with the same value.
 
-    Each raises `NotShown` when nothing can be told now: no round has ended yet, or the journal cannot be read. Only
-    `fleet` always answers, since it says that, too.
+    Each raises `NotShown` before the first round has ended, and while the journal cannot be read. Only `fleet` always
+    answers, since it reports that, too.
     """
 
     @property
@@ -37,7 +37,7 @@ class Views(Protocol):
         ...
 
     async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
-        """One cluster with what is there, from `offset` on; None: there is none of this name."""
+        """Return one cluster with its objects from `offset` on; None: there is none of this name."""
         ...
 
     async def problems(self) -> ProblemsView:

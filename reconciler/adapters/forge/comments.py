@@ -29,14 +29,14 @@ class Comment(Struct, frozen=True, kw_only=True):
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """The comments of a pull request, oldest first, and the commit that it is at; empty: not told."""
+    """The comments of a pull request, oldest first, and its head commit; empty: not known."""
 
     comments: tuple[Comment, ...]
     head: str = ""
 
 
 class Forge(Protocol):
-    """What a forge does with the comments of one pull request. Each raises ForgeError."""
+    """Comments of one pull request at a forge. Each method raises ForgeError."""
 
     def conversation(self) -> Conversation:
         """All comments."""
@@ -56,7 +56,7 @@ class Forge(Protocol):
 
 
 class Outcome(Enum):
-    """What became of a plan that was to be a comment."""
+    """The result of publishing a plan as a comment."""
 
     CREATED = "commented"
     UPDATED = "edited the comment"

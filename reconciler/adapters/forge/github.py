@@ -1,7 +1,7 @@
 """Comments of a pull request at GitHub.
 
-By GraphQL, which tells what the token itself wrote and can mark comments as outdated; a new one by REST, for which the
-permission `pull-requests: write` is enough. Source: GitHub's GraphQL reference, `minimizeComment`.
+By GraphQL, which shows the token's own comments and can mark them as outdated; a new one by REST, where the permission
+`pull-requests: write` is enough. Source: GitHub's GraphQL reference, `minimizeComment`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comments of a merge request at GitLab, which calls them notes.
 
-GitLab has no mark for what is outdated, so an old note gets a fold with that title, and loses the hidden line by which
-it would be found again. Source: GitLab's REST reference, "Notes".
+GitLab cannot mark a note as outdated, so an old note gets a fold with that title, and loses the hidden line by which it
+would be found again. Source: GitLab's REST reference, "Notes".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The request that sets the status of a commit, of each forge, and what its answer means.
+"""The request of each forge that sets the status of a commit, and the meaning of its answer.
 
 Source: GitHub, REST, "Commit statuses"; GitLab, REST, "Commits", "Set the pipeline status of a commit"; Gitea and
 Forgejo, API, `repoCreateStatus`.
@@ -40,7 +40,7 @@ class StatusRequest(Struct, frozen=True, kw_only=True):
 
 
 class Repository(Struct, frozen=True, kw_only=True):
-    """Where statuses go. `api`: the address of the API; `path`: OWNER/NAME, or a path of groups at GitLab."""
+    """The target of statuses. `api`: the address of the API; `path`: OWNER/NAME, or a path of groups at GitLab."""
 
     kind: ForgeKind
     api: str
@@ -70,7 +70,7 @@ class Repository(Struct, frozen=True, kw_only=True):
 
 
 def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api: str) -> Repository:
-    """The repository of a store. `host` and `path` are those of its URL, empty where it is none.
+    """Return the repository of a store. `host` and `path` are those of its URL, empty without a URL.
 
     `repository` and `api` are named by the operator and win.
 
@@ -88,12 +88,12 @@ def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api
 
 def _api_at(kind: ForgeKind, host: str) -> str:
     public = _PUBLIC.get(kind, "")
-    # A store that is no URL tells no host: most of them are at the public forge then.
+    # A store without URL has no host: most of them are at the public forge then.
     return public if not host or host == _PUBLIC_HOSTS.get(kind) else f"https://{host}{_BELOW[kind]}"
 
 
 class Meaning(StrEnum):
-    """What an answer means for what comes next."""
+    """The consequence of an answer."""
 
     TAKEN = "taken"
     LATER = "later"
@@ -103,7 +103,7 @@ class Meaning(StrEnum):
 
 
 def meaning_of(kind: ForgeKind, status: int, body: bytes) -> Meaning:
-    """What an answer means. `status` 0: there was none. GitLab refuses a state that it has already."""
+    """Return the meaning of an answer. `status` 0: there was none. GitLab refuses a state that it already has."""
     if 200 <= status < 300:
         return Meaning.TAKEN
     if kind is ForgeKind.GITLAB and status == 400 and b"Cannot transition status" in body:

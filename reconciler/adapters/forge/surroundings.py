@@ -1,4 +1,4 @@
-"""Which pull request a job is about, as the forge's runner tells it in the environment.
+"""The pull request of a CI job, from the environment of the forge's runner.
 
 Source: GitHub, "Variables reference"; GitLab, "Predefined CI/CD variables".
 """
@@ -21,7 +21,7 @@ TOKEN = "RECONCILER_FORGE_TOKEN"  # noqa: S105 - the name of the variable
 
 
 class PullRequest(Struct, frozen=True):
-    """Where the comment goes, and the commit that the job runs for; empty: not told."""
+    """The target of the comment, and the commit of the job; empty: not known."""
 
     forge: Forge
     head: str

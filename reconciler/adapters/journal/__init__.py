@@ -1,1 +1,1 @@
-"""The state of the reconciler in SQLite: what was placed, begun and done. Knows nothing of clusters and stores."""
+"""The state of the reconciler in SQLite: placements, intents and outcomes. Independent of clusters and stores."""

@@ -1,4 +1,4 @@
-"""What was applied: one row per object and cluster, and each distinct manifest once."""
+"""Applied objects: one row per object and cluster, and each distinct manifest once."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, App
 def _read(file: JournalFile, where: str, values: Row) -> dict[str, dict[Identity, AppliedRow]]:
     bodies = manifests(file, f"WHERE digest IN (SELECT recorded FROM applied {where})", values)  # noqa: S608 - constants
     established, base = (_numbers(file, table, where, values) for table in (ESTABLISHED, BASE))
-    # Copies in many clusters differ in few columns: what is equal is kept once.
+    # Copies in many clusters differ in few columns: equal values are kept once.
     shared: dict[Hashable, Any] = {}
     ledger: dict[str, dict[Identity, AppliedRow]] = {}
     clusters = file.execute(f"SELECT DISTINCT cluster FROM applied {where} ORDER BY cluster", values)  # noqa: S608 - constants
     for (cluster,) in clusters:
-        # One cluster after the other: the raw rows of a large fleet take more than what is made of them.
+        # One cluster at a time: the raw rows of a large fleet take more memory than the result.
         found = ledger[cluster] = {}
         for raw in file.rows(APPLIED, "WHERE cluster = ? ORDER BY api_group, kind, namespace, name", (cluster,)):
             row = tuple(shared.setdefault(value, value) for value in raw)
@@ -136,7 +136,7 @@ def broken_manifests(file: JournalFile) -> Iterator[str]:
 
 
 def has_unused_manifests(file: JournalFile) -> bool:
-    """Whether a manifest is left that no row refers to."""
+    """Return whether a manifest is left that no row refers to."""
     return bool(file.execute(f"SELECT 1 FROM manifest WHERE {_UNUSED} LIMIT 1"))  # noqa: S608 - constants
 
 

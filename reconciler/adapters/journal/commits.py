@@ -1,7 +1,7 @@
-"""Commits that several share: what is begun in one turn of the event loop is on the disk by one commit.
+"""Shared commits: all writes of one turn of the event loop reach the disk by one commit.
 
-A durable commit waits for the disk, two milliseconds or more, and the event loop with it. Where a thousand clusters are
-written to by one commit of the store, that is a thousand times.
+A durable commit waits for the disk, two milliseconds or more, and the event loop with it. A commit of the store that
+changes a thousand clusters would need that a thousand times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Wanted(NamedTuple):
 
 
 class SharedCommits:
-    """Who waits for the next commit."""
+    """The writers that wait for the next commit."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""The SQLite file of the journal: opening, schema, transactions, rows with checksums, errors of the world.
+"""The SQLite file of the journal: opening, schema, transactions, rows with checksums, errors of the system.
 
 Write-ahead log with one writer; readers open connections of their own and see the last commit. `synchronous` is FULL
-for what must survive a power cut before the next step (intents), else NORMAL, where a power cut may lose the last
+for data that must survive a power cut before the next step (intents), else NORMAL, where a power cut may lose the last
 commits, in order, and never a part of one.
 """
 
@@ -37,7 +37,7 @@ REBUILD = "`reconciler journal rebuild` keeps the file aside and builds a new on
 
 
 class Table(Struct, frozen=True):
-    """A table whose rows end with a checksum over `columns`, the first `keys` of which name a row."""
+    """A table whose rows end with a checksum over `columns`; the first `keys` columns are the key."""
 
     name: str
     keys: int
@@ -48,7 +48,7 @@ class Table(Struct, frozen=True):
         return zlib.crc32(orjson.dumps(row), zlib.crc32(self.name.encode()))
 
     def is_intact(self, sealed: Row) -> bool:
-        """Whether a row, its checksum last, is what was written."""
+        """Return whether a row matches its checksum, the last column."""
         try:
             return bool(self.checksum(sealed[:-1]) == sealed[-1])
         except TypeError:  # a flipped bit made a text a blob
@@ -64,12 +64,12 @@ def migrations() -> tuple[str, ...]:
 
 
 def _is_at_rest(path: Path) -> bool:
-    """Whether nobody writes to a journal in a read-only folder, as a backup does: SQLite needs no file beside it."""
+    """Return whether a journal in a read-only folder, as in a backup, has no writer: SQLite needs no file beside it."""
     return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """What tells a file from every other one: device and inode; None: there is none."""
+    """Return the identity of a file: device and inode; None: there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -296,11 +296,11 @@ class JournalFile:
 
     @property
     def written(self) -> int:
-        """How many rows this process has written or removed since the file was opened."""
+        """Return the number of rows that this process has written or removed since the file was opened."""
         return self._connection.total_changes
 
     def has_table(self, table: Table) -> bool:
-        """Whether the table is there: a file that is only read may have an older schema."""
+        """Return whether the table exists: a file opened for reading may have an older schema."""
         return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,)))
 
     def execute(self, sql: str, values: Row = ()) -> list[Row]:

@@ -150,7 +150,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
 
     @property
     def is_too_new(self) -> bool:
-        """Whether a newer version wrote it; such a journal is open for reading only."""
+        """Return whether a newer version wrote it; such a journal is open for reading only."""
         return self._file.is_too_new
 
     @property
@@ -194,7 +194,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
         return str(rows[0][1]) if rows else None
 
     def take_over(self, salvaged: Mapping[Table, list[Row]]) -> None:
-        """Continue for a journal that was set aside: with its uuid and key, and what else could be read of it."""
+        """Continue for a journal that was set aside: with its uuid and key, and all other readable rows."""
         with self.transaction(durable=True):
             for table, rows in salvaged.items():
                 self._file.put(table, rows)
@@ -215,13 +215,13 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
             self._mirror.removed((cluster, identity) for identity in gone)
 
     def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
-        """What was last applied in one cluster, by identity."""
+        """Return the applied rows of one cluster, by identity."""
         return journal_applied.read(self._file, cluster).get(cluster, {})
 
     def ledger(self) -> Ledger:
-        """What was last applied, by cluster and identity, sorted. Equal manifests are one shared tree.
+        """Return the applied rows, by cluster and identity, sorted. Equal manifests are one shared tree.
 
-        A writer reads it once; clusters of which no row was written since are the same mapping again.
+        A writer reads it once; clusters without writes since are the same mapping again.
         """
         if self._file.read_only:
             return journal_applied.read(self._file, None)
@@ -316,7 +316,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
         applied: Iterable[AppliedRow] = (),
         removed: Iterable[tuple[str, Identity]] = (),
     ) -> None:
-        """Close intents; what they did is recorded in the same commit."""
+        """Close intents; record their effects in the same commit."""
         with self.transaction():
             self._mirror.finished(others_released=journal_trail.finish(self._file, outcomes))
             self.record_applied(applied)
@@ -324,7 +324,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
                 self.remove_applied(cluster, (identity,))
 
     def released(self) -> Releases:
-        """By cluster and identity the uid of what was released there and not adopted since."""
+        """Return by cluster and identity the uid of each object that was released there and not adopted since."""
         return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
 
     def open_intents(self) -> dict[int, Intent]:
@@ -339,7 +339,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
             return journal_trail.record_round(self._file, revision, time, summary, self._events_max)
 
     def complete_rounds(self) -> int:
-        """How many rounds were completed since the journal began or was reset: 0 forbids every deletion."""
+        """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
         return journal_trail.complete_rounds(self._file)
 
     def last_round(self) -> RoundRecord | None:
@@ -376,10 +376,10 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
             return journal_trail.export(self._file, self.uuid, self.fleet)
 
     def reset(self) -> None:
-        """Forget objects, placements, timers and rounds, to be rebuilt from the members' marks.
+        """Delete objects, placements, timers and rounds, to be rebuilt from the members' marks.
 
-        Who we are (uuid, fleet), the clusters' uids, suspensions and the audit trail stay; so does what is recorded of
-        rollouts, since a cluster that is away cannot tell it: of that and its mark the later one counts.
+        Our identity (uuid, fleet), the clusters' uids, suspensions and the audit trail stay; so do the records of
+        rollouts, since an unreachable cluster cannot report its own: of record and mark the later one counts.
         """
         with self.transaction(durable=True):
             for name in _REBUILT:

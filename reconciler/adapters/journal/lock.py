@@ -20,11 +20,11 @@ from reconciler.errors import JournalError, JournalLocked
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.ceph", "fuse.sshfs", "fuse.glusterfs"}
 )
-"""Where SQLite's write-ahead log (shared memory) and locks do not work. Source: SQLite, "Write-Ahead Logging"."""
+"""File systems without working locks and write-ahead log (shared memory). Source: SQLite, "Write-Ahead Logging"."""
 
 
 class LockHolder(NamedTuple):
-    """Who writes the journal. `pid` 0: a process that left no note."""
+    """The writer of the journal. `pid` 0: a process that left no note."""
 
     pid: int
     host: str
@@ -74,12 +74,12 @@ class JournalLock:
 
 
 def lock_path(journal: Path) -> Path:
-    """Where the lock of a journal is: `journal.db.lock`."""
+    """Return the path of a journal's lock: `journal.db.lock`."""
     return journal.with_name(f"{journal.name}.lock")
 
 
 def holder(journal: Path) -> LockHolder | None:
-    """Who writes the journal now; None when nobody does."""
+    """Return the present writer of the journal; None: nobody."""
     try:
         descriptor = os.open(lock_path(journal), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

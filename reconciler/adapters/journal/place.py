@@ -1,7 +1,7 @@
-"""Where the journal of a fleet is when no file is named: `…/fleet-reconciler/FLEET/journal.db`.
+"""The path of a fleet's journal when no file is named: `…/fleet-reconciler/FLEET/journal.db`.
 
-A person has one user account and several fleets, so each fleet has a journal of its own. Versions before kept one
-for all of them, `…/fleet-reconciler/journal.db`; it goes on to serve the fleet that it belongs to.
+A person has one user account and several fleets, so each fleet has a journal of its own. Versions before kept one for
+all of them, `…/fleet-reconciler/journal.db`; it goes on to serve the fleet that it belongs to.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def service_journal(environ: Mapping[str, str]) -> Path | None:
 
 
 def known_journals(environ: Mapping[str, str]) -> dict[str, Path]:
-    """The journals of this user that are there, by the fleets that they belong to.
+    """Return the existing journals of this user, by their fleets.
 
-    One that cannot be read, or that no fleet has used yet, goes by the name of its folder.
+    One that cannot be read, or that no fleet has used yet, has the name of its folder.
 
     Raises:
         JournalError: no state folder is known.

@@ -1,4 +1,4 @@
-"""The explicit way out of a broken journal: keep the file aside, begin anew, save what can be read."""
+"""Repair of a broken journal: keep the file aside, begin anew, save readable rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SALVAGED = {
     HOLD: "what it wrote into the clusters' marks",
 }
 _TOLD_BY_MARKS = (ROLLOUT,)
-"""Saved for clusters that are away during the rebuild; without these rows the marks tell it later."""
+"""Saved for unreachable clusters; without these rows the marks restore them later."""
 
 
 class Rebuilt(NamedTuple):
@@ -31,11 +31,11 @@ class Rebuilt(NamedTuple):
 
 
 def rebuild(path: Path, *, keeps_sound: bool = False) -> Rebuilt:
-    """A journal that knows no object, to be filled from the members' marks.
+    """Return a journal without objects, to be filled from the members' marks.
 
     A sound file is reset in place; `keeps_sound`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
-    identity, cluster uids, suspensions and what is recorded of rollouts are carried over when their rows are intact.
-    No round is complete then, so nothing is deleted.
+    identity, cluster uids, suspensions and records of rollouts are carried over when their rows are intact. No round is
+    complete then, so nothing is deleted.
 
     Raises:
         JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
@@ -83,7 +83,7 @@ def _salvage(path: Path) -> dict[Table, list[Row]]:
 
 
 def move_aside(path: Path) -> Path:
-    """Where the file and its log are now: `journal.db.corrupt-<n>`, with the first n that is free."""
+    """Rename the file and its log to `journal.db.corrupt-<n>`, with the first free n; return the new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
         number += 1

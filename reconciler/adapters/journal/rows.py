@@ -83,7 +83,7 @@ def json_text(tree: Json) -> str:
 
 
 def pack_manifest(body: JsonObject) -> tuple[str, bytes]:
-    """Digest and compressed bytes of what is recorded of a manifest."""
+    """Return digest and compressed bytes of a recorded manifest."""
     data = canonical_bytes(body)
     return _digest(data), zlib.compress(data, _PACK_LEVEL)
 
@@ -113,9 +113,9 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
 def applied_row(
     row: Row, recorded: JsonObject | None, memory: Memory, shared: MutableMapping[Hashable, Any]
 ) -> AppliedRow:
-    """The inverse of `applied_columns`, with the manifest itself, and with what is kept apart from it.
+    """Return the row: the inverse of `applied_columns`, with the manifest and the columns that are kept apart.
 
-    `shared`: values that other rows have as well, and that are taken instead of equal ones; it grows.
+    `shared`: values of other rows, used instead of equal ones; it grows.
     """
     share = shared.setdefault
     identity, gvk, source = Identity(*row[1:5]), GVK(row[1], row[5], row[2]), Source(row[16], row[17])

@@ -1,4 +1,4 @@
-"""Intents and rounds: what is about to happen, how it ended, and the whole journal as one document."""
+"""Intents and rounds: the next writes, their outcomes, and the whole journal as one document."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def _last(file: JournalFile, table: Table) -> int:
 
 
 def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
-    """Replace the picture of the last round. `before`: what is recorded now, None: that is not known.
+    """Replace the picture of the last round. `before`: the recorded one, None: not known.
 
-    Each list of the document is a row, and each part of a long one, so that what did not change is not written again.
+    Each list of the document is a row, and each part of a long one, so that unchanged parts are not written again.
     """
     same = {key for key, value in document.items() if before is not None and before.get(key) is value}
     rows, known = _state_parts(document, same), _state_parts(before or {}, same)
@@ -150,9 +150,9 @@ def _state_parts(document: JsonObject, left_out: Collection[str] = ()) -> dict[s
 
 
 def _list_parts(rows: list[Json]) -> list[list[Json]]:
-    """A long list in parts that begin at the same rows whatever comes and goes before them.
+    """Return a long list in parts that begin at the same rows whatever comes and goes before them.
 
-    A row that tells its source begins a part when the digest of that says so.
+    A row with a source begins a part if the digest of the source says so.
     """
     if len(rows) <= _LONG:
         return [rows]

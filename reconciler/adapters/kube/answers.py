@@ -1,4 +1,4 @@
-"""Bodies of successful answers, decoded and checked. What is not exactly what was asked for raises BadAnswer.
+"""Bodies of successful answers, decoded and checked. Any unexpected content raises BadAnswer.
 
 An empty list is a strong statement, from which deletions could follow; so HTML, another kind, a truncated body or a
 list without `items` must never look like one.
@@ -42,7 +42,7 @@ class Listing(Struct, frozen=True, kw_only=True):
     resource_version: str = ""
     is_complete: bool = True
     unread: Mapping[Identity, str] = field(default_factory=dict)
-    """Objects that are in the list and are not what the API promises, with what is wrong with them."""
+    """Objects of the list that break the API's promises, with their faults."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class Version(Struct, frozen=True, rename="camel"):
 
 
 class ReviewStatus(Struct, frozen=True):
-    """Whether it is allowed."""
+    """The answer of an access review."""
 
     allowed: bool
 
@@ -123,7 +123,7 @@ def as_live_object(cluster: str, item: Any, gvk: GVK) -> LiveObject:
 
 
 def identity_of(cluster: str, item: Any, gvk: GVK) -> Identity:
-    """Which object an item is. One that does not even tell that makes the whole answer worthless."""
+    """Return the identity of an item. One without identity invalidates the whole answer."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     try:
         named = msgspec.convert(metadata, Named)
@@ -191,7 +191,7 @@ def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
 
 @contextmanager
 def reading(cluster: str, what: str) -> Iterator[None]:
-    """The boundary of one answer: whatever goes wrong while it is read is an error of that cluster.
+    """Handle one answer: any fault while it is read is an error of that cluster.
 
     Raises:
         MemberClusterError: the answer is refused; BadAnswer for what nobody thought of, which is logged with its trace.

@@ -88,7 +88,7 @@ class MemberCluster:
 
     @property
     def answers(self) -> int:
-        """How often anything but a watch was heard of the cluster. It counts on while it answers."""
+        """Return the number of answers of the cluster, except to watches. It grows while the cluster answers."""
         return self._transport.answers
 
     async def __aenter__(self) -> MemberCluster:
@@ -104,10 +104,10 @@ class MemberCluster:
         return self._read(answer, Version, "version").git_version
 
     async def identity(self, *, is_anew: bool = False) -> str:
-        """The uid of kube-system, which tells clusters apart.
+        """Return the uid of kube-system, which identifies the cluster.
 
-        `is_anew`: over a new connection, also while the cluster is left alone, to see if one that was away is back.
-        What is asked from then on is asked over new connections too.
+        `is_anew`: over a new connection, also while the breaker is open, to see if an unreachable cluster is back.
+        Later requests use new connections too.
         """
         request = replace(_ITSELF, is_anew=is_anew)
         uid = self._object(await self._send(request), _NAMESPACE, _KUBE_SYSTEM).uid
@@ -140,7 +140,7 @@ class MemberCluster:
         return await self._kinds.fault_of(gvk, error)
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
-        """What is served. Remembered until `refresh`, which costs two conditional requests when nothing changed."""
+        """Return the served kinds. Cached until `refresh`: two conditional requests when nothing changed."""
         return await self._discovery.discover(refresh=refresh)
 
     async def openapi(self, group_version: str) -> JsonObject:
@@ -169,10 +169,10 @@ class MemberCluster:
         field_selector: str = "",
         is_cached: bool = False,
     ) -> Listing:
-        """All objects of the kind that match, with nothing but their metadata in the body.
+        """Return all matching objects of the kind, with only their metadata in the body.
 
-        `is_cached`: the API server may answer with what it has in memory, which costs it least and may be of a moment
-        ago, so that nothing is absent or unchanged by it for sure.
+        `is_cached`: the API server may answer from memory, which costs it least; the answer may be old, so that it
+        proves nothing absent or unchanged.
         """
         query = ListQuery(
             namespace=namespace, label_selector=label_selector, field_selector=field_selector, is_cached=is_cached
@@ -243,9 +243,9 @@ class MemberCluster:
         propagation: str = "Background",
         dry_run: bool = False,
     ) -> LiveObject | None:
-        """What is left of the object while finalizers run, None when it is gone.
+        """Delete the object; return it while finalizers run, None when it is gone.
 
-        WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
+        Raises WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
         """
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
 
@@ -292,7 +292,7 @@ class MemberCluster:
                     yield event
 
     async def table(self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = "") -> Table:
-        """What `kubectl get` prints of the kind; one object when a name is given, else ObjectNotFound."""
+        """Return the table of `kubectl get` for the kind; for one object when a name is given, else ObjectNotFound."""
         async with self._kinds.about(kind.gvk):
             if name:
                 target = self._named(kind, namespace, name)
@@ -304,12 +304,12 @@ class MemberCluster:
         return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
 
     async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
-        """Whether our credentials allow the verb on the kind, in all namespaces when none is named."""
+        """Return whether our credentials allow the verb on the kind, in all namespaces when none is named."""
         served = await self._discovery.served(gvk)
         return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
 
     async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
-        """Whether our credentials allow the verb on a resource type, whether it is served or not.
+        """Return whether our credentials allow the verb on a resource type, whether it is served or not.
 
         Without a namespace: in all of them. Without a name: for every object.
         """
@@ -317,14 +317,14 @@ class MemberCluster:
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
     async def nodes(self) -> tuple[NodeObject, ...]:
-        """All nodes, with what capacity needs."""
+        """Return all nodes, with the fields that capacity needs."""
         async with self._kinds.about(_NODE):
             as_nodes = partial(struct, self.name, shape=NodeList, what="list of Nodes")
             pages = await self._lists.pages(_NODES, ListQuery(), as_nodes)
         return tuple(node for page_ in pages for node in page_.items)
 
     async def pods(self, *, namespace: str = "", label_selector: str = "") -> tuple[Pod, ...]:
-        """All pods that match, with what capacity and scheduling need."""
+        """Return all matching pods, with the fields that capacity and scheduling need."""
         query = ListQuery(namespace=namespace, label_selector=label_selector)
         async with self._kinds.about(_POD):
             pages = await self._lists.pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))

@@ -1,4 +1,4 @@
-"""Who we are to one API server: TLS context and headers, renewed when they run out or are refused.
+"""Credentials for one API server: TLS context and headers, renewed when they expire or are refused.
 
 Token files and authorities are read again every minute, exec plugins run when their token expires, and a 401 renews
 everything once; so does a connection that ended without an answer, once the files of certificates were replaced. A file
@@ -94,7 +94,7 @@ class Credentials:
             self.generation += 1
 
     async def _refresh(self) -> None:
-        """Renew what has grown old. While a file is spoiled, what is in use stays, as nobody has refused it."""
+        """Renew old credentials. While a file is broken, keep those in use, as the server still accepts them."""
         try:
             await self.renew(self.generation)
         except MemberClusterError:
@@ -111,7 +111,7 @@ class Credentials:
         return tuple(headers)
 
     def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
-        """Another context where what it is made of has changed: connections belong to theirs, and end with it."""
+        """Make a new TLS context if its parts have changed: connections belong to a context, and end with it."""
         config, ca = self._config, b""
         if pair is None and config.client_certificate:
             pair = (self._read(config.client_certificate), self._read(config.client_key))
@@ -134,7 +134,7 @@ class Credentials:
             raise
 
     def refused(self, error: CredentialsRejected) -> CredentialsRejected:
-        """The error of a 401, with what of the credentials is wrong and what to do."""
+        """Return the error of a 401, with the fault of the credentials and the remedy."""
         authorization = dict(self._headers or ()).get("Authorization", "")
         why = why_rejected(self._config, authorization, self._clock.now())
         told = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
@@ -147,10 +147,10 @@ class Credentials:
             self._is_distrusted, self._stale_from_s = True, self._clock.monotonic_s()
 
     def are_replaced(self) -> bool:
-        """Whether the files of certificates and keys hold other bytes than what is in use was made of.
+        """Return whether the files of certificates and keys have changed since the context was made.
 
-        A server that refuses a client certificate over TLS 1.3 says so after the handshake, and all that may be seen of
-        it is a connection that ended. Source: RFC 8446, 4.4.2.4.
+        A server that refuses a client certificate over TLS 1.3 says so after the handshake, and the client may only see
+        a closed connection. Source: RFC 8446, 4.4.2.4.
         """
         config = self._config
         has_files = any(pem.file for pem in (config.ca, config.client_certificate)) and config.exec_plugin is None

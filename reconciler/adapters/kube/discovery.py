@@ -1,4 +1,4 @@
-"""What an API server serves: kinds, their plurals, scopes and verbs.
+"""Served kinds of an API server, with plurals, scopes and verbs.
 
 Source: Kubernetes, "Kubernetes API, API Discovery": aggregated discovery, and the older answers for API servers or
 proxies that do not have it.
@@ -37,7 +37,7 @@ class ServedKind(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """What a person may call it, in lower case: plural, singular, kind, short names."""
+        """Return its names for people, in lower case: plural, singular, kind, short names."""
         return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
 
 

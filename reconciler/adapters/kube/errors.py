@@ -1,9 +1,8 @@
-"""What an API server's refusal means: one of our exceptions, with a message that is fit for a user.
+"""Refusals of an API server as our exceptions, with a message that is fit for a user.
 
-A refusal of a Secret never repeats the API server's words, since they may quote a value: field paths remain, and who
-refused it, as the API server itself words that before anybody else's words begin.
-Source: Kubernetes API conventions, Response Status Kind; the cases that deviate were seen on 1.36 and are in the
-contract tests.
+A refusal of a Secret never repeats the API server's words, since they may quote a value: it keeps field paths and the
+refusing component, as the API server itself words that before quoting others. Source: Kubernetes API conventions,
+Response Status Kind; the cases that deviate were seen on 1.36 and are in the contract tests.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _RIGHT = regex(
     r'(User "[^"]{0,256}") cannot ([a-z]{1,20}) resource "([a-z0-9./-]{1,256})" in API group "([a-z0-9.-]{0,256})"'
     r'(?: in the namespace "([a-z0-9.-]{1,256})"| at the cluster scope)'
 )
-"""How every API server words that somebody lacks a right, whatever it asked. Source: Kubernetes, apiserver,
-`forbiddenMessage`. Other refusals with 403 come from admission and name no right."""
+"""The message of a missing right. Source: Kubernetes, apiserver, `forbiddenMessage`. Other refusals with 403 come
+from admission and name no right."""
 _NO_ACCOUNT = regex(r"error looking up service account [a-z0-9.-]{1,253}/default: ")
-"""How the admission of pods words it. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
+"""The message of the admission of pods. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
 _FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
 _WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
-"""How an API server words that a webhook did not answer and may not be passed over (failurePolicy: Fail).
-Source: Kubernetes, apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
+"""The message of an unreachable webhook that may not be skipped (failurePolicy: Fail). Source: Kubernetes,
+apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
 _REFUSED_BY: Mapping[re.Pattern[str], str] = {
     regex(r'admission webhook "([a-z0-9./-]{1,253})" denied the request'): "admission webhook {} denied it",
     _WEBHOOK_FAILED: "admission webhook {} could not be asked",
@@ -64,9 +63,9 @@ _REFUSED_BY: Mapping[re.Pattern[str], str] = {
     regex(_FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"):
         "namespace {} is being deleted",
 }  # fmt: skip
-"""How an API server itself begins to say who refused an object, to how that is told. Matched at the beginning alone,
-since what follows are words of others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`,
-`policy/validating.dispatcher`; plugin/pkg/admission/resourcequota and namespace/lifecycle."""
+"""Beginnings of refusals that name the refusing component, with our words. Matched at the beginning alone, since the
+rest quotes others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`, `policy/validating.dispatcher`;
+plugin/pkg/admission/resourcequota and namespace/lifecycle."""
 _LEVEL_WITH_VERB: Mapping[str, str] = {
     **dict.fromkeys(("get", "list", "watch"), "read"),
     **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
@@ -75,7 +74,7 @@ _LEVEL_WITH_VERB: Mapping[str, str] = {
 """The level of `doctor --rbac` whose role has the verb."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _ABOUT_A_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""A read sends none: what is answered with these is no word on an object."""
+"""Statuses about a request's body: a read sends none, so that they are no statement about an object."""
 _PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
     400: InvalidObject,
     401: CredentialsRejected,
@@ -193,7 +192,7 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
 
 
 def _missing_right(message: str) -> str:
-    """Which right is missing, and what helps; empty: it is about something else. Source: design#missing-right."""
+    """Return the missing right with a remedy; empty: it is about something else. Source: design#missing-right."""
     found = _RIGHT.search(message)
     if found is None:
         hint = "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
@@ -215,7 +214,7 @@ def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:
 
 
 def _refused_by(message: str) -> str:
-    """Who refused an object, without anybody's words; empty: the API server does not begin with it."""
+    """Return the component that refused an object, without quoted text; empty: the message names none."""
     found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
     return next((told.format(match.group(1)) for match, told in found if match), "")
 
@@ -237,6 +236,6 @@ def _phrase(status: int) -> str:
 
 
 def clean(text: str) -> str:
-    """Text of a stranger on one line, without terminal escapes, cut to what fits a message."""
+    """Return foreign text on one line, without terminal escapes, cut to the size of a message."""
     line = _CONTROL.sub(" ", text).strip()
     return line if len(line) <= MESSAGE_MAX else f"{line[: MESSAGE_MAX - 1]}…"

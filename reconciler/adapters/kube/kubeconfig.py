@@ -31,7 +31,7 @@ IN_CLUSTER: Final = "in-cluster"
 SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 SERVICE_ACCOUNT_VARIABLE: Final = "RECONCILER_SERVICE_ACCOUNT_FOLDER"
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-"""The extension of a cluster that its exec plugin is told, as `spec.cluster.config` of the ExecCredential."""
+"""The extension of a cluster that its exec plugin receives as `spec.cluster.config` of the ExecCredential."""
 SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".json", ".conf", ".config")
 _SECRET: Final = ("proxy_url", "token", "password", "exec_plugin", "exec_extension", "auth_provider")
 
@@ -47,7 +47,7 @@ class Pem(Struct, frozen=True, kw_only=True):
         return shown_without(self, ("data",))
 
     def __bool__(self) -> bool:
-        """Whether there is one."""
+        """Return whether there is one."""
         return bool(self.data or self.file)
 
     def read(self) -> bytes:
@@ -56,7 +56,7 @@ class Pem(Struct, frozen=True, kw_only=True):
 
 
 class MemberConfig(Struct, frozen=True, kw_only=True):
-    """How to reach and to convince one API server. Printing it shows no secret."""
+    """Address and credentials of one API server. Its repr shows no secret."""
 
     name: str
     server: str
@@ -73,12 +73,12 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
     password: str = ""
     exec_plugin: Mapping[str, Any] | None = None
     exec_extension: Any = None
-    """What the entry of the cluster tells an exec plugin that asks for cluster info; None: nothing."""
+    """The cluster info of the kubeconfig for an exec plugin that asks for it; None: nothing."""
     auth_provider: Mapping[str, Any] | None = None
     impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Impersonation headers."""
     folder: Path = Path()
-    """Where the user entry stands: commands of plugins that contain a slash are relative to it."""
+    """The folder of the user entry: commands of plugins that contain a slash are relative to it."""
     source: str = ""
     """The file, for messages."""
     is_in_cluster: bool = False
@@ -90,7 +90,7 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def where_files_come_from(self) -> str:
-        """What to add to a message about a file that is missing; empty: the kubeconfig names it."""
+        """Return an addition to messages about a missing file; empty: the kubeconfig names it."""
         return "; the pod must mount the token of its account there" if self.is_in_cluster else ""
 
 
@@ -145,7 +145,7 @@ def load_members(
 
 
 def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
-    """What tells whether the files that `load_members` reads were written since; a file that is not there counts."""
+    """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
     location = kubeconfig if kubeconfig is not None else _default_location(environ)
     if isinstance(location, Path):
         files = sorted(location.iterdir()) if location.is_dir() else [location]
@@ -207,7 +207,7 @@ def _attempt(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -
 
 
 def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
-    """How the API server of the cluster is reached that we run in, as the account of our pod.
+    """Return the configuration for the cluster that we run in, as the account of our pod.
 
     Nothing is read: the kubelet replaces token and authority as we run. Raises ConfigurationError outside of a pod.
     """
@@ -276,7 +276,7 @@ def _named_items(body: Mapping[str, Any], section: str, file: Path) -> Iterable[
 
 
 def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
-    """The settings behind one context. Raises ConfigurationError that says what is missing or wrong."""
+    """Return the settings behind one context. Raises ConfigurationError that names the fault."""
     if context not in merged.contexts:
         known = ", ".join(sorted(merged.contexts)) or "none"
         what = "add one" if merged.contexts else "name the right file with --kubeconfig, or add one"

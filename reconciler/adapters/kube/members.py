@@ -27,15 +27,15 @@ from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.regex import regex
 
 BRIEF_APART_BYTES: Final = 32 * 1024 * 1024
-"""Of the lists that a command reads, so much is decoded at once: some 15,000 objects, for 140 MiB more than if they
-shared what is equal. A service, which holds lists while others are read, shares all of it."""
+"""A command decodes this much of its lists without sharing: some 15,000 objects, for 140 MiB more than with sharing.
+A service, which holds lists while others are read, shares all of it."""
 DEFAULT_SETTINGS = TransportSettings()
 _T = TypeVar("_T")
 _NOT_IN_A_HEADER = regex(r"[^A-Za-z0-9._:/@+-]")
 
 
 class _Reached(NamedTuple):
-    """Each client, what it was made of, and why others could not be made."""
+    """Each client, its configuration, and the errors of the others."""
 
     clusters: Mapping[str, MemberCluster] = MappingProxyType({})
     configs: Mapping[str, tuple[MemberConfig, tuple[bytes, ...]]] = MappingProxyType({})
@@ -46,11 +46,11 @@ _NONE: Final = _Reached()
 
 
 class Members(Mapping[str, MemberCluster]):
-    """The clusters whose configuration is usable, by name; `failed` says why the others are not here.
+    """The clusters with a usable configuration, by name; `failed` has the errors of the others.
 
-    A value: it never changes, so that whoever holds it over an await finds every name that was there. Clusters that are
-    reached otherwise are another value. Nothing has to be closed of a client that is in no value any more: what it
-    began ends by itself, and its connections belong to the pool of the session.
+    An immutable value: who holds it over an await finds every name that was there. A changed configuration makes
+    another value. A client that is in no value any more needs no closing: its requests end by themselves, and its
+    connections belong to the pool of the session.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Members(Mapping[str, MemberCluster]):
 
     @property
     def failed(self) -> Mapping[str, ConfigurationError]:
-        """Why clusters are not here, by name."""
+        """Return the errors of missing clusters, by name."""
         return self._reached.failed
 
     def servers(self) -> dict[str, str]:
@@ -116,9 +116,9 @@ class Members(Mapping[str, MemberCluster]):
         writing_left_s: Callable[[], float] = always,
         is_brief: bool = False,
     ) -> AsyncIterator[Members]:
-        """The members over a session of their own, which ends with the block. Nothing is connected yet.
+        """Open the members over a session of their own, which ends with the block. Nothing is connected yet.
 
-        `answered` is told of each request. `writing_left_s`: so long a write may take that begins now; 0: none may.
+        `answered` is called for each request. `writing_left_s`: the time that a new write may take; 0: none may begin.
         `is_brief`: for a command that ends soon, to which the import of aiohttp matters.
         """
         async with session_for(is_brief=is_brief) as session:
@@ -137,7 +137,7 @@ class Members(Mapping[str, MemberCluster]):
     async def each(
         self, ask: Callable[[MemberCluster], Awaitable[_T]]
     ) -> Mapping[str, _T | MemberClusterError | ConfigurationError]:
-        """What `ask` gives for every cluster at once, or why it gives nothing: no cluster waits for another's error."""
+        """Return the result of `ask` for every cluster, or its error: no cluster waits for another's error."""
 
         async def outcome(cluster: MemberCluster) -> _T | MemberClusterError:
             try:
@@ -159,7 +159,7 @@ def session_for(*, is_brief: bool) -> AbstractAsyncContextManager[Session]:
 
 
 class UserAgent:
-    """What every request says about us, so that an API server's audit log leads back to the commit."""
+    """The user agent of every request, so that an API server's audit log leads back to the commit."""
 
     def __init__(self, fleet: str, commit: str = "") -> None:
         """Name the fleet and the revision that is worked on."""

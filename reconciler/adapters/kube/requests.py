@@ -36,7 +36,7 @@ CREATE_VERSION = "1"
 
 
 class Purpose(StrEnum):
-    """What a request is for, which decides how a refusal reads and whether it may be sent twice."""
+    """The purpose of a request: it decides the words of a refusal and whether it may be sent twice."""
 
     READ = "read"
     CREATE = "create"
@@ -76,17 +76,17 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether sending it again after a lost answer changes nothing.
+        """Return whether sending it again after a lost answer changes nothing.
 
-        A create or a patch that was carried out would answer 409 or 422 the second time, which reads like somebody
-        else's doing, so its outcome is left open instead. (aiohttp repeats a DELETE by itself when a connection is
-        lost; the uid in it makes that harmless.)
+        A create or a patch that was carried out would answer 409 or 422 the second time, which looks like a change by
+        others, so its outcome is left open instead. (aiohttp repeats a DELETE by itself when a connection is lost; the
+        uid in it makes that harmless.)
         """
         return self.purpose in (Purpose.READ, Purpose.APPLY)
 
 
 class Resource(Struct, frozen=True, kw_only=True):
-    """Where a kind lives: `group_version` as in apiVersion, `plural` as in paths."""
+    """The resource of a kind: `group_version` as in apiVersion, `plural` as in paths."""
 
     group_version: str
     plural: str
@@ -121,7 +121,7 @@ def api_root(group_version: str) -> str:
 
 
 def is_path_segment(name: str) -> bool:
-    """Whether a name can be one segment of a path. Source: Kubernetes, Object Names and IDs, Path Segment Names."""
+    """Return whether a name can be one path segment. Source: Kubernetes, Object Names and IDs, Path Segment Names."""
     return bool(name) and name not in (".", "..") and "/" not in name and "%" not in name
 
 
@@ -139,7 +139,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where it is read and written."""
+        """Return the path of the object."""
         return self.resource.path(self.namespace, self.name)
 
 
@@ -149,7 +149,7 @@ def get(target: Target) -> Request:
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
-    """What is listed or watched. An empty namespace means all of them.
+    """The subject of a list or watch. An empty namespace means all of them.
 
     `is_cached`: a list may be of any version that the API server has in memory. Source: Kubernetes API Concepts,
     semantics for get and list: resourceVersion "0".
@@ -220,7 +220,7 @@ def apply(
 
 
 def json_patch(target: Target, operations: Sequence[JsonObject], *, manager: str, dry_run: bool) -> Request:
-    """An RFC 6902 patch; put `test` operations first for what must hold."""
+    """Return an RFC 6902 patch; its preconditions are `test` operations at the beginning."""
     parameters = {"fieldManager": manager} if manager else {}
     return _write(target, operations, parameters, Purpose.PATCH, dry_run)
 

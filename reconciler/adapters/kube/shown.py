@@ -1,4 +1,4 @@
-"""How values print that hold what no log may show."""
+"""The repr of values that hold secrets."""
 
 from __future__ import annotations
 

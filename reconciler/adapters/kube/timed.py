@@ -1,4 +1,4 @@
-"""How long the answers of API servers took to begin, told to whoever counts it."""
+"""The time until answers of API servers begin, reported to a callback."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def nobody(cluster: str, verb: str, code: str, seconds: float) -> None:
 async def timed(
     request: Request, cluster: str, answered: Answered, clock: Clock
 ) -> AsyncIterator[Callable[[int], None]]:
-    """Call what this gives with the status once that is known; that there was no answer is told by itself.
+    """Yield a function to call with the status once known; a missing answer is reported automatically.
 
-    Of a request that is given up by us, nothing is told.
+    A request that we cancel is not reported.
     """
     begun_s, is_told = clock.monotonic_s(), False
 

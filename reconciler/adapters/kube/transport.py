@@ -54,7 +54,7 @@ MIB = 1024 * 1024
 
 
 class TransportSettings(Struct, frozen=True, kw_only=True):
-    """Bounds of what we ask of members and of ourselves."""
+    """Limits on requests to members and on our own resources."""
 
     in_flight_max: int = 16
     """Reads under way to one cluster, and as many writes; watches do not count."""
@@ -77,8 +77,8 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     body_small_bytes: int = 1 * MIB
     """Of the answers of one cluster that are larger than this, one is received at a time."""
     answers_max_bytes: int = 256 * MIB
-    """Of the answers of all clusters that are being received. From half of it on, a cluster is refused what is
-    more than its part of that half; a list is then asked for in smaller pages."""
+    """Limit on the answers of all clusters that are being received. From half of it on, a cluster is refused
+    anything above its share of that half; its list is then read in smaller pages."""
     lists_max_bytes: int = 256 * MIB
     """Of all lists of one cluster that are under way, over all of their pages."""
     watch_silence_max_s: float = 150.0
@@ -99,7 +99,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    """What the members of a fleet have in common. `jitter` gives numbers in [0, 1)."""
+    """Shared parts of the members of a fleet. `jitter` gives numbers in [0, 1)."""
 
     session: Session
     slots: SharedSlots
@@ -165,7 +165,7 @@ class Transport:
                     await self._shared.clock.sleep(pause_s)
 
     def _slot(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """What bounds how many of its kind are under way. One that is sent anew waits for none of them."""
+        """Return the slot of the request, which limits concurrency by purpose. One with `is_anew` needs none."""
         if request.is_anew:
             return nullcontext()
         return self._reads if request.purpose is Purpose.READ else self._writes
@@ -189,10 +189,10 @@ class Transport:
             raise
 
     def _pause_s(self, request: Request, error: MemberClusterError, attempt: int) -> float | None:
-        """How long to wait before the next attempt; None gives up.
+        """Return the delay before the next attempt; None gives up.
 
-        429, and 503 with Retry-After, say that nothing was done. After a lost or broken answer only what changes
-        nothing the second time is sent again.
+        429, and 503 with Retry-After, say that nothing was done. After a lost or broken answer only a request that
+        changes nothing the second time is sent again.
         """
         if attempt >= self._settings.attempts_max:
             return None
@@ -275,9 +275,9 @@ class Transport:
         return error
 
     def _refuse_while_left_alone(self, request: Request, breakers: Breakers) -> None:
-        """Send nothing to a cluster, or about a part of it, that asked for it or does not answer.
+        """Raise for a cluster, or a part of it, that asked to be left alone or does not answer.
 
-        The words of what it asked for stay the same, so that they are told once.
+        The words of its request stay the same, so that they are reported once.
         """
         for part in {"", request.part} & self._left_alone.keys():
             until_s, why = self._left_alone[part]
@@ -297,7 +297,7 @@ class Transport:
     def _fault(
         self, seen: SessionFault, deadline_s: float, request: Request, *, is_answered: bool
     ) -> MemberClusterError:
-        """What a fault of the network means, counted by the breakers when there was no sign of life."""
+        """Return the error for a fault of the network; the breakers count it if there was no sign of life."""
         breakers, part = self._breakers(request), request.part
         if seen.is_timeout:
             why = f"no answer within {deadline_s:g} s"
@@ -380,7 +380,7 @@ def _retry_after_s(response: Response, clock: Clock) -> float | None:
 
 
 def as_fault(error: SessionFault | OSError) -> SessionFault:
-    """The fault, also of what came from no session: a deadline of ours, or a file."""
+    """Return the fault, also of an error from elsewhere: a deadline of ours, or a file."""
     if isinstance(error, SessionFault):
         return error
     return SessionFault(

@@ -34,7 +34,7 @@ class Bookmark(Struct, frozen=True, kw_only=True):
 
 
 class LineCutter:
-    """Cuts chunks into whole lines; what is left at the end is no line and is dropped."""
+    """Cuts chunks into whole lines; an incomplete last line is dropped."""
 
     def __init__(self, cluster: str) -> None:
         """Start with nothing."""

@@ -1,1 +1,1 @@
-"""Tells others of what happened: webhooks event by event, and a forge how far a commit is. Knows nothing of rounds."""
+"""Notifications: webhooks event by event, and the progress of a commit at a forge. Independent of rounds."""

@@ -1,4 +1,4 @@
-"""Addresses that an operator named, checked, and how they are shown without what is secret in them.
+"""Checked addresses of an operator, and their form without secrets.
 
 A webhook's path and query are often its whole protection, so no output holds more than the host.
 """
@@ -16,14 +16,14 @@ from reconciler.errors import ConfigurationError
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where to send. `str()` and `repr()` are fit for any output. `name`: of the receiver, among others."""
+    """The address of a receiver. `str()` and `repr()` are fit for any output. `name`: of the receiver, among others."""
 
     url: str
     name: str
 
     @property
     def key(self) -> str:
-        """What the journal knows it by: another address is another receiver."""
+        """Return the key in the journal: another address is another receiver."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ def checked_host(url: str, *, allows_http: bool, option: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
+    """Return whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""How long to wait before something is sent again."""
+"""The delay before a request is repeated."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
             return parsedate_to_datetime(text).timestamp() - now_s
         except (ValueError, TypeError, OverflowError):
             return 0.0
-    # GitHub tells when the next hour begins of what it allows.
+    # GitHub sends the time of its next rate limit window.
     reset = headers.get("x-ratelimit-reset", "")
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and reset.isascii():
         return float(reset[:12]) - now_s

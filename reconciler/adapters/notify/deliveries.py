@@ -1,4 +1,4 @@
-"""What became of what was to be sent to one receiver."""
+"""The deliveries to one receiver."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _USER_AGENT: Final = "fleet-reconciler"
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What came of a POST. `status` 0: nothing, `why` says what failed. `headers`: names in lower case."""
+    """The result of a POST. `status` 0: no answer, `why` has the reason. `headers`: names in lower case."""
 
     status: int = 0
     why: str = ""
@@ -30,7 +30,7 @@ class Reply(Struct, frozen=True, kw_only=True):
 
     @property
     def is_taken(self) -> bool:
-        """Whether the receiver has it."""
+        """Return whether the receiver accepted it."""
         return 200 <= self.status < 300
 
 
@@ -56,7 +56,7 @@ class Poster:
             yield cls(session)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, answer_max_bytes: int = 0) -> Reply:
-        """What came of it. `answer_max_bytes`: so much of the answer is read; what is longer is left."""
+        """Post the body; return the result. `answer_max_bytes`: the part of the answer to read; the rest is left."""
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **headers}
         try:
             async with self._session.post(
@@ -91,7 +91,7 @@ def _proxy(url: str) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """What failed. The text of the library may quote the address, which is a secret of the receiver's."""
+    """Return the reason. The text of the library may quote the address, which is a secret of the receiver's."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
         return f"its certificate is not trusted, or TLS failed ({type(inner or error).__name__})"

@@ -24,7 +24,7 @@ def secret_file(named: Path | None, credential: str, environ: Mapping[str, str])
 
 
 def read_secret(path: Path) -> str:
-    """What the file holds, without blanks around it.
+    """Return the content of the file, without blanks around it.
 
     Raises:
         ConfigurationError: it cannot be read, or is empty.

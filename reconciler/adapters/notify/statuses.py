@@ -1,6 +1,6 @@
-"""The status of the commit in force at a forge: told when it changes, not too often, and the last one always.
+"""The status of the active commit at a forge: sent when it changes, rate-limited, the last one always.
 
-A newer commit takes the place of one that is being told; what was said of that one last, stays.
+A newer commit replaces one that is being sent; the earlier commit keeps its last status.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = logging.getLogger("reconciler")
 
 LOOK_S: Final = 0.5
 SETTLE_S: Final = 2.0
-"""So long a state has lasted before it is told, but for the first one of a commit: it may be about to change."""
+"""A state must last this long before it is sent, but for the first one of a commit: it may be about to change."""
 APART_S: Final = 5.0
-"""So far apart statuses of one commit are told at least."""
+"""The least interval between statuses of one commit."""
 REFUSALS_MAX: Final = 4
 """So often a commit is refused before no more is said of it: it may be pushed a moment after it was made."""
 _ANSWER_BYTES: Final = 16_384
@@ -36,7 +36,7 @@ _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class ForgeOptions(Struct, frozen=True, kw_only=True):
-    """Where statuses go. `token`: the file of the token; `page_url`: where people look, empty: nowhere."""
+    """The target of statuses. `token`: the file of the token; `page_url`: the link for people, empty: none."""
 
     repository: Repository
     token: Path
@@ -44,7 +44,7 @@ class ForgeOptions(Struct, frozen=True, kw_only=True):
 
 
 class CommitStatus(Struct, frozen=True, kw_only=True):
-    """What is said of one commit. `state`: pending, success, failure or error."""
+    """The status of one commit. `state`: pending, success, failure or error."""
 
     commit: str
     state: str
@@ -52,13 +52,13 @@ class CommitStatus(Struct, frozen=True, kw_only=True):
 
 
 class CommitStatuses:
-    """Belongs to one task. `current`: what is to be said now, None: nothing is known; `fleet`: its name by then."""
+    """Belongs to one task. `current`: the status to send now, None: unknown; `fleet`: its name by then."""
 
     def __init__(
         self, options: ForgeOptions, poster: Poster, clock: Clock, current: Callable[[], CommitStatus | None],
         fleet: Callable[[], str], deliveries: Deliveries, jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
-        """Nothing is told yet."""
+        """Send nothing yet."""
         self._options, self._poster, self._clock = options, poster, clock
         self._current, self._fleet, self.deliveries, self._jitter = current, fleet, deliveries, jitter
         self._told: CommitStatus | None = None
@@ -80,10 +80,10 @@ class CommitStatuses:
             return
         seen = self._seen
         if seen is None or (seen.commit, seen.state) != (found.commit, found.state):
-            # Of a state that goes on, the counts are told every few seconds.
+            # While a state goes on, its counts are sent every few seconds.
             self._seen_s, self._refusals = now_s, 0 if seen is None or seen.commit != found.commit else self._refusals
         self._seen = found
-        # What was told and has come back needs no word; what was closed takes none.
+        # A status equal to the last one needs no request; a closed commit takes none.
         self.deliveries.pending = int(found != self._told and found.commit != self._closed)
         if not self.deliveries.pending or now_s < self._due_s(found):
             return

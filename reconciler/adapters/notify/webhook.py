@@ -1,8 +1,8 @@
-"""One webhook: tells its receiver each event of history, in order, at least once.
+"""One webhook: sends its receiver each event of history, in order, at least once.
 
 The journal is the outbox: its events are read after they were recorded, a bounded number at a time, and the number of
-the last one that the receiver took is written down after it did. A crash in between sends that one again, under the
-same id. Source: design#told.
+the last accepted one is recorded afterwards. A crash in between sends that one again, under the same id. Source:
+design#told.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from reconciler.errors import ConfigurationError
 log = logging.getLogger("reconciler")
 
 LOOK_S: Final = 0.5
-"""How often it is looked whether something happened."""
+"""The interval at which new events are read."""
 BATCH_MAX: Final = 100
 """So many events are held at a time."""
 TOO_OLD_S: Final = 24 * 3600.0
-"""What nobody could be told for so long is given up: it would bury what happens now."""
+"""An event that could not be sent for so long is dropped: it would delay the present ones."""
 _GONE: Final = 410
 _REFUSALS: Final = frozenset({400, 413, 422})
 _REFUSALS_MAX: Final = 8
-"""So often one event is refused for what it is before it is given up; the rest must not wait for it."""
+"""A receiver may refuse one event this often before it is dropped; the rest must not wait for it."""
 
 
 class WebhookOptions(Struct, frozen=True, kw_only=True):
-    """Where to, and how. `secret`: the file of the keys, None: nothing is signed. `kinds`: empty: all events."""
+    """Receiver and filter. `secret`: the file of the keys, None: nothing is signed. `kinds`: empty: all events."""
 
     address: Address
     secret: Path | None = None
@@ -69,7 +69,7 @@ class Webhook:
         self, options: WebhookOptions, journal: Journal, poster: Poster, clock: Clock, compose: Compose,
         deliveries: Deliveries, jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
-        """Nothing is sent yet. A receiver that the journal does not know begins with what happens from now on."""
+        """Send nothing yet. A receiver that the journal does not know begins with new events."""
         self._options, self._name = options, options.address.name
         self._journal, self._poster, self._clock, self._compose = journal, poster, clock, compose
         self.deliveries = deliveries
@@ -91,7 +91,7 @@ class Webhook:
                 await self._clock.sleep(wait_s)
 
     async def step(self) -> float:
-        """Tell a batch of what is to be told; how many seconds to wait before the next one."""
+        """Send a batch of events; return the seconds to wait before the next one."""
         found = self._journal.events_after(self._delivered, EventFilter(), BATCH_MAX)
         self._show_pending(found)
         try:
@@ -106,9 +106,9 @@ class Webhook:
         return 0.0 if len(found) == BATCH_MAX else LOOK_S
 
     async def _take(self, recorded: Recorded) -> float:
-        """Tell one event, or find out that it need not be told; how many seconds to wait before it is tried again."""
+        """Send one event, or skip it; return the seconds to wait before it is tried again."""
         number, event = recorded
-        # Numbers have no gaps but where history has dropped what nobody was told.
+        # Numbers have no gaps but for events that history dropped before they were sent.
         if number > self._delivered + 1:
             self._drop(number - self._delivered - 1, "history keeps them no longer")
         if self._options.kinds and event.kind not in self._options.kinds:

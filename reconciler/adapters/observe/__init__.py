@@ -1,1 +1,1 @@
-"""What clusters tell about their nodes, pods and workloads."""
+"""Observations of nodes, pods and workloads."""

@@ -1,6 +1,6 @@
-"""What nodes, pods and workloads say about capacity and health: pure conversions of what was read.
+"""Capacity and health from nodes, pods and workloads: pure conversions.
 
-Source: Kubernetes, "Scheduling Framework" (what a node's requested resources are) and the status fields of workloads;
+Source: Kubernetes, "Scheduling Framework" (requested resources of a node) and the status fields of workloads;
 design#descheduler: pods of the newest revision that the scheduler has no room for.
 """
 
@@ -57,7 +57,7 @@ class PodRequests:
         self._by_shape: dict[bytes, Resources] = {}
 
     def of(self, pod: Pod) -> Resources:
-        """What the scheduler counts for the pod, with `pods` being 1."""
+        """Return the requests that the scheduler counts for the pod, with `pods` being 1."""
         spec = as_resized(pod)
         parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
         shape = msgspec.json.encode(parts)
@@ -69,7 +69,7 @@ class PodRequests:
 
 
 def as_resized(pod: Pod) -> PodSpec:
-    """The spec with, for each container, the larger of what it asks for and what the kubelet has given it.
+    """Return the spec with, for each container, the larger of its request and its allocation by the kubelet.
 
     They differ while a container is resized in place. Source: Kubernetes, "Resize CPU and Memory Resources assigned to
     Containers": the scheduler counts the maximum.
@@ -130,7 +130,7 @@ def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: 
 
 
 def quota(live: LiveObject) -> Quota:
-    """A ResourceQuota; its status.hard is what is enforced, spec.hard what it will be."""
+    """Return a ResourceQuota; its status.hard is enforced, spec.hard will be."""
     hard = mapping(dig(live.body, "status", "hard")) or mapping(dig(live.body, "spec", "hard"))
     return Quota(
         namespace=live.identity.namespace,
@@ -160,13 +160,13 @@ class Unscheduled(Struct, frozen=True, kw_only=True):
 
     @property
     def replica_set_namespaces(self) -> tuple[str, ...]:
-        """Where ReplicaSets have to be looked at, to tell old revisions from the newest."""
+        """Return the namespaces of the ReplicaSets to read, to tell old revisions from the newest."""
         waiting = (pod for pods in self.by_owner.values() for pod in pods if pod.owner_kind == "ReplicaSet")
         return tuple(sorted({pod.namespace for pod in waiting}))
 
 
 def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[Waiting, ...]]:
-    """Pods with PodScheduled=False for reason Unschedulable, by the uid of what controls them in the end."""
+    """Return pods with PodScheduled=False for reason Unschedulable, by the uid of their top-level owner."""
     found: defaultdict[str, list[Waiting]] = defaultdict(list)
     refused = list(waiting_pods(pods))
     owner_of = owners(pods) if refused else controller
@@ -209,7 +209,7 @@ def _controller(body: JsonObject) -> str:
 def held_room(
     objects: Iterable[LiveObject], pods: Iterable[Pod], waiting: Unscheduled, requests: PodRequests
 ) -> Mapping[Identity, Mapping[str, Resources]]:
-    """What the pods of each workload that waits for nodes hold on which node, those of older revisions included."""
+    """Return the resources on each node of the pods of each workload that waits, older revisions included."""
     identities = {
         uid: live.identity
         for live in objects
@@ -238,9 +238,9 @@ def workload(
     held: Mapping[str, Resources] | None = None,
     signs: PodSigns | None = None,
 ) -> Workload:
-    """The workload as it runs: desired and ready replicas, unschedulable pods of its newest revision, health.
+    """Return the state of the workload: desired and ready replicas, unschedulable pods of its newest revision, health.
 
-    `signs`: what its pods tell that its status does not; None: they could not be read, or tell nothing more.
+    `signs`: diagnostics of its pods beyond its status; None: they could not be read, or there are none.
     """
     waiting = _waiting_of(live, pods)
     health, outcome = interpreter.health(live.body), interpreter.outcome(live.body)
@@ -287,7 +287,7 @@ def _is_observed(body: JsonObject) -> bool:
 
 
 def _ready(body: JsonObject) -> int:
-    """Ready pods. A Job's succeeded pods count, since they have done what they were for."""
+    """Return the number of ready pods. A Job's succeeded pods count, since they are done."""
     status = mapping(body.get("status"))
     match body.get("kind"):
         case "Job":

@@ -10,11 +10,11 @@ from reconciler.model.problem import Severity
 from reconciler.stages.observations import parse_observations, put_together
 
 _TOLD_MAX = 3
-"""So many of the errors of a file are told."""
+"""The number of a file's errors that are reported."""
 
 
 class ObservationsFile:
-    """What is in it, as it was read last. One that cannot be used changes nothing, and `fault` says why."""
+    """The last usable content of an observations file. An unusable file changes nothing, and `fault` has the reason."""
 
     def __init__(self, path: Path) -> None:
         """Nothing is read yet."""
@@ -50,18 +50,18 @@ class ObservationsFiles:
     """Several of them, put together once each could be read."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        """Nothing is read yet. Of what several tell, the first counts."""
+        """Read nothing yet. If several files observe a cluster, the first one counts."""
         self._files = [ObservationsFile(path) for path in paths]
         self.observations: Observations | None = None
         """None: of one nothing could be read yet."""
 
     @property
     def fault(self) -> str:
-        """Why some cannot be used; empty: all can."""
+        """Return the faults of unusable files; empty: all are usable."""
         return "; ".join(file.fault for file in self._files if file.fault)
 
     def refresh(self) -> bool:
-        """Read again what was written since; whether there are other observations now."""
+        """Read changed files again; return whether the observations changed."""
         others = [file.refresh() for file in self._files]
         found = [file.observations for file in self._files if file.observations is not None]
         if not any(others) or len(found) < len(self._files):

@@ -51,11 +51,12 @@ async def observe(
     known: Mapping[Identity, LiveObject] | None = None,
     previous: ClusterObservation | None = None,
 ) -> ClusterObservation:
-    """What the cluster has room for, and how the wanted workloads run there; those that are not there are left out.
+    """Return the free capacity of the cluster and the state of the wanted workloads that exist there.
 
-    `known` are objects that have just been read and need not be read again; `previous` is the last observation, which
-    says since when a workload is unhealthy. Where nodes or pods cannot be read, `nodes` is None: free capacity is
-    unknown; `unlisted` says why, as of every other kind. Raises MemberClusterError when the cluster cannot be read.
+    `known` are objects that have just been read and need not be read again; `previous` is the last observation, with
+    the time since which a workload is unhealthy. If nodes or pods cannot be read, `nodes` is None: free capacity is
+    unknown; `unlisted` has the reason, as for every other kind. Raises MemberClusterError when the cluster cannot be
+    read.
     """
     failed: set[Unlisted] = set()
     discovery, nodes, pods, quotas, objects = await asyncio.gather(
@@ -112,7 +113,7 @@ async def observe(
 
 
 async def _answered(gvk: GVK, reading: Awaitable[_T], consequence: str, failed: set[Unlisted]) -> _T | None:
-    """What is read; None where it cannot be, of which `failed` is told with its consequence."""
+    """Return the result of a read; None on a fault, which is added to `failed` with its consequence."""
     try:
         return await reading
     except KindFault as error:
@@ -154,7 +155,7 @@ async def _objects(
 async def _list(
     member: MemberCluster, gvk: GVK, namespace: str, wanted: Iterable[ResourceRef], failed: set[Unlisted]
 ) -> tuple[LiveObject, ...]:
-    """What is there of a kind; where it may not be listed, what is wanted of it, by name."""
+    """Return the objects of a kind; if listing is forbidden, read the wanted ones by name."""
     try:
         return (await member.list_objects(gvk, namespace=namespace)).objects
     except KindNotServed:

@@ -1,6 +1,6 @@
-"""Pods that wait for a node, and what they ask for: those that no node will ever take compete for no room.
+"""Pods that wait for a node, and their requests: those that no node will ever take compete for no room.
 
-Source: design#waiting-pods. Karmada's general estimator counts what every pod without a node asks for.
+Source: design#waiting-pods. Karmada's general estimator counts the requests of every pod without a node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reconciler.stages.placement import NAMES_MAX, refusal_of_all
 def pending_pods(
     pods: Iterable[Pod], nodes: tuple[Node, ...], requests: PodRequests
 ) -> tuple[tuple[PendingPods, ...], Resources]:
-    """The pods that wait for a node, by namespace and refusal, and what those ask for that a node may take.
+    """Return the pods that wait for a node, by namespace and refusal, and the requests of those that a node may take.
 
     Those behind a scheduling gate compete for nothing yet. `nodes` empty: unknown or none, and nothing is refused.
     """

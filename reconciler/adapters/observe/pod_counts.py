@@ -1,4 +1,4 @@
-"""How many pods each workload of a cluster has: by the names of what controls them, so that nothing else is read."""
+"""Pods of each workload of a cluster, by the names of their owners, so that nothing else is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.model.tree import JsonObject, dig
 
 _TEMPLATE_HASH = "pod-template-hash"
 _REPLACED = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
-"""What makes another pod for one that has ended."""
+"""Kinds that replace a pod that has ended."""
 
 
 class PodCounts(Struct, frozen=True, kw_only=True):
@@ -43,9 +43,9 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         return max(0, _wanted(live.body, interpreter) - has.get(live.identity, 0))
 
     def told_of(self, live: LiveObject, interpreter: Interpreter, found: Workload) -> Workload:
-        """The workload as it runs, with what the pods of the cluster tell of it.
+        """Return the workload with the counts of its pods.
 
-        Of a kind that does not tell how many pods it wants, as a DaemonSet, nothing follows from there being none.
+        For a kind without a known number of pods, such as a DaemonSet, no pods prove nothing.
         """
         is_silent = live.identity not in self.without_node and interpreter.demand(live.body).replicas is None
         without_node = None if is_silent else self.without_node.get(live.identity, 0)
@@ -70,7 +70,7 @@ def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
 
 
 def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
-    """What the pod belongs to. The name of the ReplicaSet of a Deployment ends in the hash that its pods carry."""
+    """Return the workload of a pod. The name of a Deployment's ReplicaSet ends in the hash that its pods carry."""
     if owner is None:
         return Identity("", "Pod", pod.metadata.namespace, pod.metadata.name)
     group, hash_ = GVK.parse(owner.api_version, owner.kind).group, pod.metadata.labels.get(_TEMPLATE_HASH)

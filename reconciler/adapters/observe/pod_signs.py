@@ -1,4 +1,4 @@
-"""What the pods of a workload tell that its own status does not: that they lost their node, or find none.
+"""Pod diagnostics beyond the status of a workload: pods that lost their node, or find none.
 
 The status of a Job or a training job counts a pod on a dead node as running, and one without a node as about to start.
 Source: Kubernetes, "Pod disruption conditions" and "Garbage collection of Pods"; kstatus, ScheduleWindow.
@@ -46,7 +46,7 @@ class PodSigns(Struct, frozen=True, kw_only=True):
 def pod_signs(
     objects: Iterable[LiveObject], pods: Iterable[Pod], nodes: Iterable[NodeObject] | None, now: str
 ) -> Mapping[Identity, PodSigns]:
-    """The signs of every workload among the objects whose own status does not tell how its pods fare.
+    """Return the pod diagnostics of every workload whose own status does not cover them.
 
     `nodes` None: they could not be read, and no pod is on a lost one.
     """
@@ -67,7 +67,7 @@ def pod_signs(
 
 
 def owners(pods: Iterable[Pod]) -> OwnerOf:
-    """What controls a pod in the end, by function: of an executor, whose controller is its driver, what controls that.
+    """Return a function that finds the top-level owner of a pod; for a Spark executor, the owner of its driver.
 
     None for a bare pod.
     """
@@ -93,12 +93,12 @@ def condition_of(conditions: list[Condition] | None, kind: str) -> Condition | N
 
 
 def is_waiting(pod: Pod) -> bool:
-    """Whether the pod has no node and is not on its way out."""
+    """Return whether the pod has no node and is not being deleted."""
     return not pod.spec.node_name and pod.status.phase not in FINISHED and not pod.metadata.deletion_timestamp
 
 
 def refused_since(pod: Pod) -> str | None:
-    """Since when the scheduler has found no node for it, empty when not told; None: it has one, or is not looked at."""
+    """Return the time since which the scheduler finds no node, empty if not reported; None: not refused."""
     condition = condition_of(pod.status.conditions, "PodScheduled")
     if condition is None or (condition.status, condition.reason) != ("False", "Unschedulable"):
         return None
@@ -150,7 +150,7 @@ def _stuck_since(pod: Pod, nodes: _Nodes | None, now: str) -> str | None:
 
 
 def _failed_by_itself(pod: Pod) -> bool:
-    """Whether its containers failed, and neither its node nor a person or program that needed the room ended it."""
+    """Return whether its containers failed, and it was ended neither by its node nor by a preemption or a person."""
     return pod.status.reason in _OF_THE_POD_ITSELF and not any(map(_disrupts, pod.status.conditions or ()))
 
 

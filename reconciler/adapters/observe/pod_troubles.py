@@ -1,4 +1,4 @@
-"""Why the pods of a workload do not run, in the words of a person: what its own status does not say.
+"""Reasons of pods that do not run, in words: details that the workload's status lacks.
 
 Source: Kubernetes, kubelet, reasons of waiting containers; the scheduler's message of PodScheduled.
 """
@@ -14,7 +14,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.state import TROUBLES, Degraded, Progressing, why_unschedulable, why_waiting
 
 Trouble = Degraded | Progressing
-"""What does not pass by waiting is Degraded; a pod without a node may find one."""
+"""A fault that waiting does not end is Degraded; a pod without a node may find one."""
 
 
 def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:

@@ -1,1 +1,1 @@
-"""Files of a store on a disk: which are read, which are ignored, what was parsed before."""
+"""Files of a store on a disk: reading, ignore rules, and the parse cache."""

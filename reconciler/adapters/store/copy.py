@@ -1,9 +1,9 @@
-"""A copy of the files of a directory that are in force: a directory itself keeps nothing of what it held before.
+"""A copy of the active files of a directory: a directory itself keeps no earlier content.
 
-One file beside the journal, readable by its owner alone. It is written anew with every revision that comes into force,
-and read after a restart only: when the directory cannot be followed then, or a file of it is broken. Secrets, and
+One file beside the journal, readable by its owner alone. It is written anew with every revision that becomes active,
+and read after a restart only: when the directory cannot be read then, or a file of it is broken. Secrets, and
 overrides, which may write into them, are not in it: they stay as they are in the clusters until the directory can be
-followed again. A copy that is not as it was written counts as none.
+read again. A copy that fails its checksum counts as none.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class StoreCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether the directory was in force once."""
+        """Return whether a copy exists."""
         return self._path.is_file()
 
     def save(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
-        """Keep a snapshot, and what is good of its broken files from the copy before it.
+        """Save a snapshot, with the last good content of its broken files from the copy before.
 
         Raises:
             StoreError: the copy cannot be written.

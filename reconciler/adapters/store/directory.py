@@ -88,7 +88,7 @@ class DirectoryTree:
         return EntryKind.FILE if found.is_file(follow_symlinks=False) else EntryKind.SPECIAL
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at a path, not followed when it is a link."""
+        """Return the entry at a path; a link is not followed."""
         folder, _, name = path.rpartition("/")
         try:
             below = self._open_folder(folder)

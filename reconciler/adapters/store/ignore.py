@@ -1,4 +1,4 @@
-"""What of a store is passed over: hidden folders, editors' leftovers, and what `.reconcilerignore` names.
+"""Ignored parts of a store: hidden folders, editors' leftovers, and the paths of `.reconcilerignore`.
 
 The same rules hold for a directory and for a commit.
 """
@@ -36,17 +36,17 @@ class IgnoreRules(NamedTuple):
     per_path: int = 0
 
     def work(self, path: str) -> int:
-        """What a question about a path costs at most, in characters of patterns times characters of names."""
+        """Return the maximal cost of a question about a path, in characters of patterns times characters of names."""
         return self.per_name * (len(path) - path.rfind("/") - 1) + self.per_path * len(path)
 
 
 def is_hidden_folder(name: str) -> bool:
-    """Whether a folder is never entered: `.git`, `.github`, `..data`."""
+    """Return whether a folder is never entered: `.git`, `.github`, `..data`."""
     return name.startswith(".")
 
 
 def is_leftover(name: str) -> bool:
-    """Whether an editor or a file system left it: `#x.yaml#`, `.#x.yaml`, `x.yaml~`, `.x.yaml.swp`, `._x.yaml`."""
+    """Return whether an editor or file system left it: `#x.yaml#`, `.#x.yaml`, `x.yaml~`, `.x.yaml.swp`, `._x.yaml`."""
     return name.startswith((".#", "._", "#")) or name.endswith(("~", ".swp", ".swo", ".swx", "#"))
 
 
@@ -88,7 +88,7 @@ def _refusal(line: str, number: int) -> str:
 
 
 def is_ignored(rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
-    """Whether the nearest ignore file with an opinion leaves the path out. Folders above it are judged beforehand."""
+    """Return whether the nearest ignore file with a match excludes the path. Folders above it come beforehand."""
     name = path.rpartition("/")[2]
     while rules is not None:
         below = path[len(rules.folder) :]
@@ -102,7 +102,7 @@ def is_ignored(rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool
 
 
 def is_ignore_file(path: str) -> bool:
-    """Whether a file of this path says which others are left out."""
+    """Return whether a file of this path is an ignore file."""
     return path.rpartition("/")[2] == IGNORE_FILE
 
 

@@ -1,7 +1,7 @@
-"""Patterns of `.reconcilerignore` as expressions that never try one thing twice. Source: gitignore(5).
+"""Patterns of `.reconcilerignore` as expressions without backtracking. Source: gitignore(5).
 
-Each run of characters between two stars is sought once, from the left, and never again: if it is found too early, there
-is only more left for what follows. So a pattern costs at most its length times that of the name.
+Each run of characters between two stars is searched once, from the left, and never again: an early match only leaves
+more for the rest. So a pattern costs at most its length times that of the name.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _of_segment(text: str) -> str:
 
 
 def _one_character(text: str, at: int) -> tuple[str, int]:
-    """What stands for one character, and where it ends."""
+    """Return the expression for one character, and its end."""
     if text[at] == "?":
         return "[^/]", at + 1
     if text[at] == "\\" and at + 1 < len(text):
@@ -99,7 +99,7 @@ def _one_character(text: str, at: int) -> tuple[str, int]:
 
 
 def _end_of_class(text: str, at: int) -> int:
-    """Where the bracket is closed; 0: it is not, and stands for itself."""
+    """Return the index of the closing bracket; 0: there is none, and the bracket is literal."""
     end = at + 1
     if text[end : end + 1] in ("!", "^"):
         end += 1
@@ -111,7 +111,7 @@ def _end_of_class(text: str, at: int) -> int:
 
 
 def _class(inside: str) -> str:
-    """A set of characters, none of which is a slash."""
+    """Return a set of characters without the slash."""
     is_negated = inside.startswith(("!", "^"))
     members: list[str] = []
     body, at = inside[1:] if is_negated else inside, 0

@@ -1,4 +1,4 @@
-"""What stands where a file of a store was: something else in its place is no deletion."""
+"""Obstacles in the place of a store's file: something else in its place is no deletion."""
 
 from __future__ import annotations
 

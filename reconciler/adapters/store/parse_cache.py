@@ -1,8 +1,7 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
-Kept is what files say, and what is wrong with them: nearly all of a store. Secrets are never written, nor files that
-hold one or may speak of one. A row counts only when its checksum is right, and when the program that parsed it is this
-one to the letter.
+It holds parsed files and their problems: nearly all of a store. Secrets are never written, nor files that hold one or
+may quote one. A row counts only if its checksum is right, and if exactly this program parsed it.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class ParseCache:
         self._path = path
 
     def keys(self) -> frozenset[str]:
-        """What is kept, unless a row is spoilt, which `load` tells."""
+        """Return the keys of the rows, including broken ones, which `load` skips."""
         try:
             with self._connection() as connection:
                 return frozenset(key for (key,) in connection.execute("SELECT key FROM files"))
@@ -44,7 +43,7 @@ class ParseCache:
             return frozenset()
 
     def load(self, files: Iterable[StoreFile]) -> dict[str, ParsedFile]:
-        """What is kept of these files; the others are to be parsed."""
+        """Return the cached results of these files; the others must be parsed."""
         keys = {memo_key(file) for file in files}
         found: dict[str, ParsedFile] = {}
         try:
@@ -101,7 +100,7 @@ class ParseCache:
 
 
 def _user_version() -> int:
-    """What SQLite keeps of the fingerprint: 31 bits."""
+    """Return the part of the fingerprint that SQLite stores: 31 bits."""
     return int(parse_fingerprint(), 16) & 0x7FFF_FFFF
 
 

@@ -48,7 +48,7 @@ class KeptProblem(Struct, frozen=True, array_like=True):
 
 @prepared
 class KeptFile(Struct, frozen=True, array_like=True):
-    """What a file says, and what is wrong with it."""
+    """The parsed content of a file, and its problems."""
 
     path: str
     blob: str
@@ -169,7 +169,7 @@ def packed_file(file: ParsedFile) -> bytes | None:
 
 
 def _is_more_than_templates(file: ParsedFile) -> bool:
-    """Whether there is what may come back as another value; hints of the file's own lines come back as they are."""
+    """Return whether there are values that may change when read back; hints of the file's own lines do not."""
     has_policies = file.propagation or file.overrides
     if has_policies or file.clusters or file.settings or file.rollouts or file.renders or file.frozen:
         return True
@@ -208,6 +208,6 @@ def _kept(template: Template, body: bytes) -> KeptTemplate:
 
 
 def _facts(template: Template) -> Facts | None:
-    """What its interpreter reads out of it, where another run reads the same."""
+    """Return the facts that its interpreter reads from it, if they are equal in every run."""
     facts_of(template, BUILT_IN_KINDS)
     return template.content.facts if template.content is not None else None

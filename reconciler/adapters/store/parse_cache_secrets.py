@@ -1,4 +1,4 @@
-"""What may not be kept on a disk: Secrets, what may be written into them, and what may quote them.
+"""Content that may not be kept on a disk: Secrets, values for them, and quotes of them.
 
 Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
 """
@@ -23,9 +23,9 @@ _HARMLESS: Final = b"imagePullSecrets"
 
 
 def is_cacheable(file: ParsedFile) -> bool:
-    """Whether a file holds no Secret, nothing that may go into one or quote one, and no fault of the program.
+    """Return whether a file holds no Secret, no value for or quote of one, and no fault of the program.
 
-    A document that is broken may be kept when it still tells that it is no Secret.
+    A broken document may be kept if it is certainly no Secret.
     """
     if any(_is_secret(template.gvk.kind) for template in file.templates):
         return False
@@ -37,7 +37,7 @@ def is_cacheable(file: ParsedFile) -> bool:
 
 
 def _may_quote_secrets(reach: Reach) -> bool:
-    """Whether what is wrong with a broken document may quote a value of a Secret, or of what is written into one."""
+    """Return whether the problems of a broken document may quote a value of a Secret, or a value for one."""
     if reach.policy is not None:
         return reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
     return not reach.identities or any(_is_secret(identity.kind) for identity in reach.identities)
@@ -53,9 +53,9 @@ def _is_secret(kind: str) -> bool:
 
 
 def holds_secrets(document: Json, packed: bytes) -> bool:
-    """Whether something secret may stand in the body of another kind, in an override, or in what is said of them.
+    """Return whether another kind, an override, or their problems may hold a secret.
 
-    `packed`: the same as bytes, in which most are seen to hold nothing.
+    `packed`: the same as bytes, which rule out most.
     """
     if may_hold_keys(packed) or (_MARK in packed and _MARK in packed.replace(_HARMLESS, b"")):
         return True
@@ -63,5 +63,5 @@ def holds_secrets(document: Json, packed: bytes) -> bool:
 
 
 def may_hold_keys(packed: bytes) -> bool:
-    """The same of what only names Secrets, as a policy does that selects them."""
+    """Return the same for a document that only names Secrets, such as a policy that selects them."""
     return any(mark in packed for mark in _NEVER)

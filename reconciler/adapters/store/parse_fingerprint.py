@@ -1,7 +1,7 @@
-"""The fingerprint of the program that parses: another parser, interpreter or shape of what is kept gives another one.
+"""The fingerprint of the parser: it changes with the parser, the interpreters and the shape of cached values.
 
-It is taken of the source itself, since a number that is kept by hand is forgotten once, and then old answers stay.
-Interpreters of other packages are not part of it: what they say is never kept (`stages/templates/facts.py`).
+It is made from the source itself, since a version number would once be forgotten, and then old results stay.
+Interpreters of other packages are not part of it: their results are never cached (`stages/templates/facts.py`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from reconciler import __version__
 
 _PACKAGE: Final = Path(__file__).parents[2]
 PARTS: Final = ("adapters/store", "interpreters", "model", "stages", "containment.py", "prepared.py", "regex.py")
-"""Where, below the package, stands what becomes of a text: how it is read, what is made of it, and how that is kept."""
+"""The parts of the package that determine the parse result of a text and its form in the cache."""
 _SUFFIXES: Final = (".py", ".json")
 
 
 @cache
 def parse_fingerprint() -> str:
-    """Hex digits of a digest over the source of what parses, once in a process: 10 ms.
+    """Return the hex digest over the source of the parser, computed once in a process: 10 ms.
 
     Raises:
         OSError: the source cannot be read.

@@ -1,4 +1,4 @@
-"""A cheap look at a directory that tells whether its store may have changed: names and stamps, no content.
+"""A cheap scan of a directory for changes of its store: names and stamps, no content.
 
 Events of the kernel are only hints (they get lost without notice), so this scan is the truth: tens of milliseconds for
 ten thousand files.
@@ -21,7 +21,7 @@ RACY_NS: Final = 2_000_000_000
 
 
 class Stamp(NamedTuple):
-    """What tells two states of a file apart without reading it. Folders have only their inode."""
+    """The state of a file without its content. Folders have only their inode."""
 
     device: int
     inode: int
@@ -38,9 +38,9 @@ class ScanState(NamedTuple):
 
 
 def scan(root: Path) -> ScanState:
-    """The stamps of every folder, document, ignore file and link of the store. Hidden folders are not entered.
+    """Return the stamps of every folder, document, ignore file and link of the store. Hidden folders are not entered.
 
-    A link's stamps are its own and those of what it leads to.
+    A link's stamps are its own and those of its target.
 
     Raises:
         StoreError: the root is no directory, or cannot be read.

@@ -1,6 +1,6 @@
 """The files of a store, from a directory or from a commit: one set of rules for both.
 
-Links never lead out of the store. A link to what is read anyway is passed over, so that nothing stands twice.
+Links never lead out of the store. A link to a file that is read anyway is ignored, so that nothing appears twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
 class EntryKind(Enum):
-    """What stands under a name."""
+    """The kind of a directory entry."""
 
     FILE = auto()
     FOLDER = auto()
@@ -66,7 +66,7 @@ class Unreadable(Exception):
 
 
 class StoreTree(Protocol):
-    """Where files come from. Paths are relative to the store's root, without links in them; "" is the root.
+    """A source of files. Paths are relative to the store's root, without links in them; "" is the root.
 
     Each method may raise Unreadable, which concerns that entry alone.
     """
@@ -75,7 +75,7 @@ class StoreTree(Protocol):
         """The names in a folder."""
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at a path, not followed when it is a link; None when nothing does."""
+        """Return the entry at a path, a link not followed; None if there is none."""
 
     def blob(self, entry: Entry) -> str | None:
         """Blob name of a file where it is known without reading it."""
@@ -88,7 +88,7 @@ class StoreTree(Protocol):
 
 
 class _Walk(Struct):
-    """What was found so far. Keys of `real` are real paths; links come last, when all of it is known."""
+    """The entries found so far. Keys of `real` are real paths; links come last, when all of it is known."""
 
     tree: StoreTree
     limit: int
@@ -101,7 +101,7 @@ class _Walk(Struct):
     faults: dict[str, list[Problem]] = field(default_factory=dict)
     """By shown path, why what stands there cannot be read."""
     problems: list[Problem] = field(default_factory=list)
-    """What stops nothing."""
+    """Problems that stop nothing."""
     folders: int = 0
     entries: int = 0
     ignore_work: int = 0
@@ -120,7 +120,7 @@ class _Walk(Struct):
             raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
 
     def ignores(self, rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
-        """Whether an ignore file leaves the path out.
+        """Return whether an ignore file excludes the path.
 
         Raises:
             StoreError: the ignore files have too many patterns for so many names.
@@ -135,7 +135,7 @@ class _Walk(Struct):
         return is_ignored(rules, path, is_folder=is_folder)
 
     def refuse(self, path: str, code: str, message: str) -> None:
-        """Say that what stands at a path cannot be read."""
+        """Report that the entry at a path cannot be read."""
         self.fault(Problem(source=Source(path), code=code, message=message))
 
     def fault(self, problem: Problem) -> None:
@@ -184,7 +184,7 @@ def read_tree(
 
 
 def _unread(path: str, faults: list[Problem]) -> StoreFile:
-    """What stands for a path that cannot be read: another one whenever the faults are others."""
+    """Return the placeholder of an unreadable path: it changes with the faults."""
     told = "\n".join(map(str, faults)).encode("utf-8", errors="backslashreplace")
     digest = hashlib.blake2b(told, digest_size=20).hexdigest()
     return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
@@ -282,7 +282,7 @@ def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
 
 
 def resolved(tree: StoreTree, path: str) -> tuple[str, Entry] | None:
-    """What stands at a real path, with the path that a link there leads to; None when nothing does.
+    """Return the entry at a real path, with the path that a link there leads to; None if there is none.
 
     Raises:
         Unreadable: a link there cannot be followed, or it cannot be looked at.
@@ -360,7 +360,7 @@ def _read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
 
 
 def is_lfs_pointer(data: bytes) -> bool:
-    """Whether Git LFS keeps the content elsewhere."""
+    """Return whether Git LFS keeps the content elsewhere."""
     return data.startswith(_LFS_POINTER)
 
 
@@ -369,7 +369,7 @@ def _join(folder: str, name: str) -> str:
 
 
 def _is_utf8(path: str) -> bool:
-    """Whether no byte of the path was smuggled in as a lone surrogate."""
+    """Return whether the path is valid UTF-8, without lone surrogates."""
     return path.isascii() or not any("\udc80" <= character <= "\udcff" for character in path)
 
 

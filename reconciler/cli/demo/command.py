@@ -39,7 +39,7 @@ def command(*, keep: bool) -> None:
 
 
 async def _play(folder: Path, *, keep: bool) -> int:
-    """Set up, tell, and take down; a signal cuts the story short. The exit code."""
+    """Set up, play the story, and take down; a signal ends it early. Return the exit code."""
     from reconciler.cli.demo.screen import Screen
     from reconciler.cli.demo.story import Story
     from reconciler.cli.demo.world import demo_world
@@ -124,6 +124,6 @@ The daemon's log is {world.log}, its status page http://{world.status_page}/
 
 
 def _path_entry() -> dict[str, str]:
-    """Where the command `reconciler` is, when the shell would not find it."""
+    """Return PATH with the folder of the command `reconciler`, if the shell would not find it."""
     found = Path(sys.executable).with_name("reconciler")
     return {"PATH": f"{found.parent}:$PATH"} if found.exists() and not shutil.which("reconciler") else {}

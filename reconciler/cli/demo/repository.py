@@ -64,11 +64,11 @@ class DemoRepository:
         reference.delete()
 
     def patch(self, branch: str) -> str:
-        """What `git diff -U2 main BRANCH` prints."""
+        """Return the output of `git diff -U2 main BRANCH`."""
         return str(self._diff(branch).patch or "")
 
     def stat(self, branch: str) -> str:
-        """What `git diff --stat main BRANCH` prints."""
+        """Return the output of `git diff --stat main BRANCH`."""
         return str(self._diff(branch).stats.format(DiffStatsFormat.FULL, 80))
 
     @property

@@ -1,4 +1,4 @@
-"""How the demo speaks: headings, prose, commands with their real output, the state of the clusters, kept promises."""
+"""Output of the demo: headings, prose, commands with their real output, the state of the clusters, kept promises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CommandFailed(ReconcilerError):
 
 
 class Screen(Struct, kw_only=True):
-    """Where the story is told. `environment` is what its commands get; `broken` the promises that did not hold."""
+    """The terminal. `environment`: for the commands that are run; `broken`: the promises that did not hold."""
 
     style: Style = field(default_factory=style_for)
     is_live: bool = field(default_factory=sys.stdout.isatty)
@@ -75,7 +75,7 @@ class Screen(Struct, kw_only=True):
         self.show("\n".join(colours.get(line[:1], str)(line) for line in kept))
 
     async def run(self, command: str) -> None:
-        """Show a command of ours and what it really prints, both streams in order.
+        """Show a command of ours and its real output, both streams in order.
 
         Raises:
             CommandFailed: its exit code is not 0.
@@ -110,7 +110,7 @@ class Screen(Struct, kw_only=True):
             raise CommandFailed(f"exit code {process.returncode}: {command}")
 
     def promise(self, text: str, *, is_kept: bool, found: str = "") -> None:
-        """A claim and whether it holds; `found`: what is there instead."""
+        """Print a claim with a check mark or a cross; `found`: the state in place of the promised one."""
         if is_kept:
             self.kept += 1
             answer(f"{self.style.green('✓')} {text}")
@@ -160,7 +160,7 @@ def table_text(sight: Sight, names: frozenset[Key], style: Style) -> str:
 
 
 def _with_short_images(cells: list[list[str]], place: int, width: int | None) -> list[list[str]]:
-    """The cells with images as long as there is room for: an image's end is what tells."""
+    """Return the cells with images shortened to the width; the end of an image is kept."""
     others = len(_INDENT) + len(aligned([[*row[:place], "", *row[place + 1 :]] for row in cells])[0])
     room = _IMAGE_WIDTH if width is None else min(_IMAGE_WIDTH, max(_IMAGE_MIN_WIDTH, width - others))
     return [[*row[:place], _shortened(row[place], room), *row[place + 1 :]] for row in cells]

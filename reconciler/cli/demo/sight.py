@@ -1,4 +1,4 @@
-"""What the demo sees of the clusters, asked of their API servers, and how it waits for what it wants to see."""
+"""The demo's view of the clusters, read from their API servers, and waiting for a wanted state."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Sight(Struct, frozen=True):
         return {name: image(self.find(name, DEPLOYMENT, key)) for name in self.clusters_with(DEPLOYMENT, key)}
 
     def is_settled(self, key: Key) -> bool:
-        """Whether every copy of a Deployment is rolled out and ready; clusters that are silent do not count."""
+        """Return whether every copy of a Deployment is rolled out and ready; unreachable clusters do not count."""
         names = self.clusters_with(DEPLOYMENT, key)
         return bool(names) and all(is_settled(self.find(name, DEPLOYMENT, key)) for name in names)
 
@@ -95,7 +95,7 @@ def is_settled(deployment: JsonObject) -> bool:
 
 
 def is_ours(body: JsonObject) -> bool:
-    """Whether an object bears the reconciler's mark: ADOPTION Y."""
+    """Return whether an object bears the reconciler's mark: ADOPTION Y."""
     return bool(body) and read_owner(body) is not None
 
 

@@ -1,4 +1,4 @@
-"""The story that the demo tells. Every step says what it shows, does it, and checks that what it promised holds."""
+"""The story of the demo. Each step says its aim, does it, and checks its promise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEIJING: Final = "registry.cn-beijing.example.com"
 
 
 class Promise(Struct, frozen=True, kw_only=True):
-    """A sentence, whether it holds in a sight, and what to show when it does not."""
+    """A sentence, a check of it, and the text to show when it fails."""
 
     text: str
     holds: Callable[[Sight], bool]
@@ -40,7 +40,7 @@ class Story:
         self._now_s = asyncio.get_running_loop().time
 
     async def tell(self) -> None:
-        """All of it. A promise that does not hold is told, and the story goes on."""
+        """Play all steps. A promise that does not hold is shown, and the story goes on."""
         steps: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
             ("First placement", self.first_placement),
             ("A commit, seen before it lands", self.a_commit),
@@ -200,7 +200,7 @@ class Story:
         is_patch_shown: bool = True,
         is_diff: bool = True,
     ) -> None:
-        """Commit one file on a branch, and show what it changes."""
+        """Commit one file on a branch, and show the difference."""
         screen, repository = self._screen, self._world.repository
         repository.propose(branch, path, text, subject, author=author)
         if is_patch_shown:
@@ -213,7 +213,7 @@ class Story:
             await screen.run(f"reconciler diff . --base main --head {branch} --observations ../observed.yaml")
 
     async def _land(self, branch: str, names: frozenset[Key], *promises: Promise) -> None:
-        """Merge, and wait for what that promises."""
+        """Merge, and wait until the promises hold."""
         self._screen.prompt(f"git switch main && git merge {branch}")
         began_s = self._now_s()
         self._world.repository.merge(branch)

@@ -44,7 +44,7 @@ CLUSTERS: Final = (
 
 
 class DemoWorld(Struct, frozen=True, kw_only=True):
-    """What runs, and where. `members` is the onlooker's access to the clusters, apart from the daemon's."""
+    """The running parts of the demo. `members`: access to the clusters for the audience, apart from the daemon's."""
 
     folder: Path
     repository: DemoRepository
@@ -114,7 +114,7 @@ async def _reconcile(world: DemoWorld, vitals: Vitals, signals: Signals) -> None
 
 @contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    """What the process logs goes to a file while the block runs."""
+    """Write the process's log to a file while the block runs."""
     root, ours = logging.getLogger(), logging.getLogger("reconciler")
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(TextLines())

@@ -1,1 +1,1 @@
-"""Kinds of the Gateway API, which lead traffic to Services, and what their controllers say of them."""
+"""Kinds of the Gateway API, which lead traffic to Services, and the conditions of their controllers."""

@@ -1,7 +1,7 @@
-"""What controllers say by conditions: that they accept an object, find what it refers to, and have set it up.
+"""Conditions of controllers: they accept an object, resolve its references, and have set it up.
 
 Source: Gateway API: conditions of Gateways, listeners, routes by parent, and policies by ancestor; Kubernetes, API
-conventions: a condition that says which generation it is about counts for that one alone.
+conventions: a condition with an observedGeneration counts for that generation alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.model.tree import Json, JsonObject, dig
 
 
 class Told(NamedTuple):
-    """Health as somebody tells it, and why, in words; empty when all is well."""
+    """Reported health, and its reason in words; empty if healthy."""
 
     health: Health
     why: str = ""
@@ -28,26 +28,26 @@ _GOOD: Final[Mapping[str, tuple[str, str]]] = {
     "ResolvedRefs": ("finds what it refers to", "does not find what it refers to"),
     "Programmed": ("has set it up", "has not set it up"),
 }
-"""Conditions that are to be true: what is not said yet, and what is wrong when they are false."""
+"""Conditions that should be true: words for an unreported and for a false one."""
 
 _BAD: Final[Mapping[str, str]] = {
     "Conflicted": "finds it in conflict with another",
     "PartiallyInvalid": "leaves a part of it out",
 }
-"""Conditions that are to be false or absent, with what is wrong when they are true."""
+"""Conditions that should be false or absent, with the words for a true one."""
 
 _PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
-"""Reasons of what passes by itself. An address may never come, as that of an Ingress may not."""
+"""Reasons of temporary states. An address may never come, as that of an Ingress may not."""
 
 
 def told_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> Told:
-    """What one controller tells; `who` begins the sentence. `needed`: conditions without which it has not answered."""
+    """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
     entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
     return worst(_each(who, entries, live, needed))
 
 
 def worst(found: Iterable[Told]) -> Told:
-    """The first that is Unhealthy, else the first that is on its way, else that all is well."""
+    """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
     waiting = WELL
     for told in found:
         if told.health is Health.UNHEALTHY:

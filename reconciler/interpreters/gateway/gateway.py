@@ -30,9 +30,9 @@ _AUTHORITIES = ("validation", "caCertificateRefs")
 
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Gateway API: certificates, the authorities that clients are checked by, parameters; not its class.
+    """Return certificates, client authorities and parameters; not its class. Source: Gateway API.
 
-    A GatewayClass stands for what is installed in a cluster, as an IngressClass does.
+    A GatewayClass is installed in a cluster, as an IngressClass is.
     """
     return as_dependencies(_mentions(body), body)
 

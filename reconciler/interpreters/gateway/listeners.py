@@ -1,4 +1,4 @@
-"""Listeners, which a Gateway and a ListenerSet have alike: their certificates, and what is said of each."""
+"""Listeners, which a Gateway and a ListenerSet have alike: their certificates and their conditions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
 
 
 def told_with_listeners(live: JsonObject) -> Told:
-    """What the controller says of the object as a whole, and of each of its listeners."""
+    """Return the health of the object as a whole and of each of its listeners."""
     if is_on_its_way(live):
         return Told(Health.PROGRESSING)
     return worst(_told(live))

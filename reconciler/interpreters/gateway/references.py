@@ -1,7 +1,7 @@
-"""References between objects of the Gateway API, and the defaults of what they leave out.
+"""References between objects of the Gateway API, and the defaults of their missing fields.
 
 Source: Gateway API: BackendObjectReference, SecretObjectReference, ParentReference, LocalObjectReference, and
-ReferenceGrant for what is in another namespace.
+ReferenceGrant for objects in another namespace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Mention(NamedTuple):
 
 
 def named(given: Json, default: tuple[str, str], namespace: str) -> Identity:
-    """What a reference names, its name empty when it has none; `default`: group and kind of one that says neither."""
+    """Return the identity of a reference, its name empty when absent; `default`: group and kind if neither is given."""
     found = mapping(given)
     group = text(found.get("group")) if "group" in found else default[0]
     kind = text(found.get("kind")) or default[1]
@@ -55,10 +55,10 @@ def mentions_in(given: Json, default: tuple[str, str], namespace: str, at: tuple
 
 
 def as_dependencies(found: Iterable[Mention], body: JsonObject) -> tuple[DependencyRef, ...]:
-    """One dependency for each object that is named, by the first field that does, sorted.
+    """Return one dependency for each object, by the first field that names it, sorted.
 
-    What is in another namespace counts where a grant of that namespace allows it; what has no namespace itself is its
-    administrator's, and asks nobody.
+    An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
+    to an administrator and needs no grant.
     """
     own = namespace_of(body)
     kind = GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind

@@ -1,4 +1,4 @@
-"""HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: which requests a Gateway, or a mesh, leads to which backends."""
+"""HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: routes from a Gateway, or a mesh, to backends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _told(live: JsonObject) -> Told:
 
 
 def _of_parents(live: JsonObject) -> Iterator[Told]:
-    """What is said for each parent that it asks for now; more than one controller may speak of one parent."""
+    """Yield the reported health for each parent in its spec; a parent may have several controllers."""
     namespace = namespace_of(live)
     said: dict[tuple[Any, ...], list[Json]] = {}
     for _, entry in mappings(dig(live, "status", "parents")):
@@ -78,7 +78,7 @@ def _of_parents(live: JsonObject) -> Iterator[Told]:
 
 
 def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
-    """What a ParentReference means: two that mean the same are spelled differently, with defaults or without."""
+    """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
     found = mapping(parent)
     port = found.get("port")
     return named(found, GATEWAY, namespace), text(found.get("sectionName")), port if isinstance(port, int) else None

@@ -19,7 +19,7 @@ COMPLETIONS: Final = ("spec", "completions")
 
 _BACK_OFF: Final = "BackoffLimitExceeded"
 _BACK_OFF_LIMIT: Final = 6
-"""What an API server fills in for backoffLimit."""
+"""The API server's default for backoffLimit."""
 
 
 def _demand(body: JsonObject) -> Demand:
@@ -30,7 +30,7 @@ def _demand(body: JsonObject) -> Demand:
 
 
 def is_single_run(body: JsonObject) -> bool:
-    """Whether the Job says neither how many pods nor how many completions it has: one of each.
+    """Return whether the Job sets neither parallelism nor completions: one of each.
 
     Source: Kubernetes, parallel execution for Jobs: both default to 1, whereas parallelism alone makes a work queue.
     """
@@ -67,11 +67,11 @@ def _outcome(live: JsonObject) -> Outcome:
 
 
 def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
-    """Whether its own failures, or a limit that it sets itself, ended it.
+    """Return whether its own failures, or a limit that it sets itself, ended it.
 
-    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit as one whose
-    container failed does. Under restartPolicy OnFailure the pods go when the limit is reached, so that nothing but a
-    disrupted one tells of a disruption; under Never pods that failed stay, unless they went with their node.
+    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit like one with a
+    failed container. Under restartPolicy OnFailure the pods go when the limit is reached, so that only a disrupted pod
+    proves a disruption; under Never failed pods stay, unless they went with their node.
     """
     if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
         return True

@@ -64,7 +64,7 @@ def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
 
 
 def _pod_template(body: JsonObject) -> Mapping[str, Any] | None:
-    """The templates of all roles: what has to change for the set to count as another one."""
+    """Return the templates of all roles: the set counts as another one when they change."""
     roles = {role: template.of(body) for role, _, template in _roles(body)}
     return roles or None
 
@@ -89,7 +89,7 @@ def _outcome(live: JsonObject) -> Outcome:
 
 
 def _pods_needed(live: JsonObject) -> int:
-    """All of them; of an elastic set the fewest with which it goes on."""
+    """Return all of its pods; for an elastic set the minimum with which it goes on."""
     total = _demand(live).replicas or 1
     return min(total, count(dig(live, "spec", "elasticPolicy", "minReplicas"), total))
 

@@ -16,7 +16,7 @@ _LEAST_OVERHEAD: Final = 384 * _MIB
 
 
 def pod_memory(memory: Json, overhead: Json, factor: Fraction) -> int:
-    """Memory plus overhead: what was written, else the factor's share and at least 384 MiB.
+    """Return memory plus overhead: the given overhead, else the factor's share and at least 384 MiB.
 
     Spark's units are binary and a bare number means MiB, so `512m` is 512 MiB, not a Kubernetes quantity.
     """

@@ -126,7 +126,7 @@ def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
 
 
 def _pod_template(body: JsonObject) -> Json:
-    """Driver and executor: what has to change for the application to count as another one."""
+    """Return driver and executor: the application counts as another one when they change."""
     roles = {role: dig(body, "spec", role) for role in _ROLES}
     return roles if any(roles.values()) else None
 

@@ -1,1 +1,1 @@
-"""Kinds of which operators make Secrets, and what these kinds rest on."""
+"""Kinds that operators make Secrets of, and the dependencies of these kinds."""

@@ -76,10 +76,10 @@ def _health(live: JsonObject) -> Health:
 
 
 def _is_behind(live: JsonObject) -> bool:
-    """Whether what was written is of an older spec.
+    """Return whether the written Secret is of an older spec.
 
-    Source: external-secrets: status.syncedResourceVersion begins with the generation that it wrote, and is looked at
-    where refreshing is not switched off.
+    Source: external-secrets: status.syncedResourceVersion begins with the generation that it wrote, and counts unless
+    refreshing is switched off.
     """
     spec = mapping(live.get("spec"))
     if spec.get("refreshPolicy") == "CreatedOnce":

@@ -26,7 +26,7 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
 
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """The Secret of a CA, and what it logs in with at Vault, Venafi, an ACME server and providers of DNS."""
+    """Return the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
     return as_dependencies(_references(body), namespace_of(body))
 
 

@@ -1,4 +1,4 @@
-"""Health of what an operator works on, by the condition in which it says how far it came."""
+"""Health of objects that an operator works on, from one condition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""SecretProviderClass of the Secrets Store CSI driver: what a volume mounts from elsewhere, and copies into Secrets.
+"""SecretProviderClass of the Secrets Store CSI driver: external content of a volume, copied into Secrets.
 
-Its status is not used any more, so nothing tells its health.
+Its status is not used any more, so its health is unknown.
 """
 
 from __future__ import annotations

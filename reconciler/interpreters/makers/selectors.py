@@ -1,8 +1,8 @@
-"""Credentials that operators are told of: fields that name a Secret, a ConfigMap or a ServiceAccount.
+"""Credentials of operators: fields that name a Secret, a ConfigMap or a ServiceAccount.
 
 Source: external-secrets, apis/meta/v1: SecretKeySelector (name, namespace, key) and ServiceAccountSelector, and
 CAProvider; cert-manager, apis/meta/v1: SecretKeySelector (name, key). Each of some forty providers has such fields in
-places of its own, so they are known by their form. A namespace in them counts in kinds of a whole cluster only.
+places of its own, so they are known by their form. A namespace in them counts in cluster-scoped kinds only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BARE: Final = ("secretref", "credentialsref")
 
 
 def credentials(tree: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """What the fields below `tree` name; `at` are the steps to it."""
+    """Yield the references in the fields below `tree`; `at` are the steps to it."""
     for field, value in mapping(tree).items():
         steps = (*at, field)
         if isinstance(value, list):
@@ -41,7 +41,7 @@ def credentials(tree: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 
 def _kind(field: str, value: Mapping[str, Any]) -> str:
-    """What a mapping names by its `name`; empty: it is no selector."""
+    """Return the kind that a mapping names by its `name`; empty: it is no selector."""
     if not isinstance(value.get("name"), str):
         return ""
     if field in _ACCOUNTS:

@@ -1,4 +1,4 @@
-"""What kinds of the Vault Secrets Operator share."""
+"""Shared parts of the kinds of the Vault Secrets Operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VAULT: Final = "secrets.hashicorp.com"
 
 
 def named_in(body: JsonObject, steps: tuple[str, ...], kind: str) -> Iterator[PodReference]:
-    """What a field names by `name`, or by `namespace/name` of the same namespace.
+    """Yield the object that a field names by `name`, or by `namespace/name` of the same namespace.
 
     Source: Vault Secrets Operator, API reference, vaultAuthRef: without a name it is the one of the operator itself.
     """

@@ -26,17 +26,17 @@ def _makes(body: JsonObject) -> tuple[Made, ...]:
 
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """How it logs in, and the Secret that it only fills. What is in another namespace does not travel."""
+    """Return its login, and the Secret that it only fills. Objects in another namespace are no dependencies."""
     found = list(named_in(body, ("spec", "vaultAuthRef"), "VaultAuth"))
     found += [PodReference(made.identity.kind, made.identity.name, _NAME) for made in _makes(body) if not made.is_whole]
     return as_dependencies(found, namespace_of(body))
 
 
 def _health(live: JsonObject) -> Health:
-    """Healthy once the newest spec was synced; Unhealthy when Vault does not give what it names.
+    """Healthy once the newest spec was synced; Unhealthy if Vault refuses the named secret.
 
-    Source: Vault Secrets Operator, API reference: lastGeneration is what was reconciled last; a static secret that was
-    read has a secretMAC, unless that is switched off; a certificate that was issued is valid.
+    Source: Vault Secrets Operator, API reference: lastGeneration is the last reconciled one; a static secret that was
+    read has a secretMAC, unless that is switched off; an issued certificate is valid.
     """
     if is_on_its_way(live):
         return Health.PROGRESSING
@@ -51,7 +51,7 @@ def _health(live: JsonObject) -> Health:
 
 
 def _is_empty(live: JsonObject) -> bool:
-    """Whether its status says that nothing was read."""
+    """Return whether its status reports that nothing was read."""
     status = mapping(live.get("status"))
     if live.get("kind") == "VaultPKISecret":
         return status.get("valid") is False

@@ -1,1 +1,1 @@
-"""What kinds with a pod template share."""
+"""Shared parts of kinds with a pod template."""

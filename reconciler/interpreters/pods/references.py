@@ -1,4 +1,4 @@
-"""What a pod spec refers to: ConfigMaps, Secrets, a ServiceAccount, PersistentVolumeClaims of its namespace.
+"""References of a pod spec: ConfigMaps, Secrets, a ServiceAccount, PersistentVolumeClaims of its namespace.
 
 Source: Karmada: dependencies of a pod. RBAC objects, the PersistentVolume and the StorageClass are not among them.
 """
@@ -65,7 +65,7 @@ def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 
 def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """What `envFrom` and `env` of a container refer to."""
+    """Yield the references of `envFrom` and `env` of a container."""
     for index, entry in mappings(container.get("envFrom")):
         for kind, field in _ENV_FROM_KINDS:
             if field in entry:
@@ -80,7 +80,7 @@ def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> 
 
 
 def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """What a volume refers to, projected sources included."""
+    """Yield the references of a volume, projected sources included."""
     if "configMap" in volume:
         yield _mention("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
     for source in volume:

@@ -1,4 +1,4 @@
-"""What one pod asks of a node.
+"""Requests of one pod.
 
 Source: Karmada: request of one replica (containers' requests, else limits; the largest init container; overhead;
 nodeSelector, required node affinity and tolerations). Sidecars and pod-level resources count as in Kubernetes.
@@ -55,7 +55,7 @@ def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[str, int]]:
-    """What the sidecars take together, and the most that was needed before the containers started."""
+    """Return the sum of the sidecars, and the peak before the containers started."""
     if not spec.get("initContainers"):
         return {}, {}
     sidecars: Counter[str] = Counter()
@@ -77,7 +77,7 @@ def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _set_pod_level(total: dict[str, int], spec: Mapping[str, Any]) -> None:
-    """Requests of spec.resources replace the sum; its limits count for what no container requests."""
+    """Replace the sum by the requests of spec.resources; its limits count for resources that no container requests."""
     given = mapping(spec.get("resources"))
     if not given:
         return

@@ -13,7 +13,7 @@ from reconciler.model.tree import Json, JsonObject, Step, dig, without
 
 
 class PodTemplate(NamedTuple):
-    """Where the pod template is: `("spec", "template")`, or nothing for a Pod, which is its own template."""
+    """The path of the pod template: `("spec", "template")`, or empty for a Pod, which is its own template."""
 
     path: tuple[str, ...]
 
@@ -26,7 +26,7 @@ class PodTemplate(NamedTuple):
         return dig(body, *self.path, "spec")
 
     def shape(self, body: JsonObject) -> PodShape:
-        """What one pod asks of a node."""
+        """Return the requests of one pod."""
         return pod_shape(self.spec(body))
 
     def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
@@ -52,7 +52,7 @@ class PodTemplate(NamedTuple):
         return tuple(found)
 
     def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
-        """What its pods refer to."""
+        """Return the references of its pods."""
         return as_dependencies(pod_references(self.spec(body), (*self.path, "spec")), namespace_of(body))
 
     def prune(self, body: JsonObject) -> JsonObject:

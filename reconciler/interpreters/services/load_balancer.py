@@ -7,6 +7,6 @@ from reconciler.model.tree import JsonObject, dig
 
 
 def has_address(live: JsonObject) -> bool:
-    """Whether an entry of status.loadBalancer.ingress has a hostname or an IP address."""
+    """Return whether an entry of status.loadBalancer.ingress has a hostname or an IP address."""
     entries = mappings(dig(live, "status", "loadBalancer", "ingress"))
     return any(entry.get("hostname") or entry.get("ip") for _, entry in entries)

@@ -30,7 +30,7 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
 
 
 def _health(live: JsonObject) -> Health:
-    """Healthy when every replica is updated and available.
+    """Healthy if every replica is updated and available.
 
     Source: Karmada: health of a StatefulSet. Two differences: replicas that the update strategy leaves alone on purpose
     (partition, OnDelete) need not be updated; and a rollout that takes its pods one by one while the others serve is
@@ -52,7 +52,7 @@ def _available(live: JsonObject) -> int | None:
 
 
 def _left_alone(live: JsonObject, replicas: int) -> int:
-    """How many replicas the update strategy keeps at the old revision."""
+    """Return the number of replicas that the update strategy keeps at the old revision."""
     strategy = mapping(dig(live, "spec", "updateStrategy"))
     if strategy.get("type") == "OnDelete":
         return replicas

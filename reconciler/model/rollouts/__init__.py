@@ -1,1 +1,1 @@
-"""Changes that go over the clusters in stages: what a Rollout says, what is recorded of it, and where it stands."""
+"""Staged changes of clusters: the fields of a Rollout, its records, and its progress."""

@@ -1,4 +1,4 @@
-"""How many of the clusters of a stage: a number, or a share of them."""
+"""An amount of a stage's clusters: a number, or a share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Amount = Count | Percent
 
 
 def number_of(amount: Amount, total: int, *, least: int) -> int:
-    """How many of `total` clusters are meant, at least `least`. Shares are rounded down.
+    """Return the number of clusters out of `total`, at least `least`. Shares are rounded down.
 
     Source: KubeFleet: maxConcurrency, "rounded down, at least 1".
 

@@ -1,4 +1,4 @@
-"""How revisions of a store stand to its head."""
+"""The relation of a store's revisions to its head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does in the stages of a rollout: what a review shows of it."""
+"""The plan of a rollout's stages, as a review shows it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class StagePlan(Struct, frozen=True, kw_only=True):
 
 
 class RolloutPlan(Struct, frozen=True, kw_only=True):
-    """What a plan does in the stages of one Rollout.
+    """The plan of the stages of one Rollout.
 
-    `is_sound` False: it is not clear where a cluster belongs, and nothing begins. `later_deletions`: how many deletions
-    come after the last stage. `placements`: how many placements of what it stages change. `progress`: where it stands;
-    None: it is not known, since no cluster was asked. `is_merge`: the plan compares two revisions, so that it is
-    said what the newer one would do. `is_new`: the older one has no Rollout of this name.
+    `is_sound` False: the stage of a cluster is ambiguous, and nothing begins. `later_deletions`: number of deletions
+    after the last stage. `placements`: number of changed placements of its templates. `progress`: its present state;
+    None: unknown, since no cluster was asked. `is_merge`: the plan compares two revisions, and describes the newer one.
+    `is_new`: the older one has no Rollout of this name.
     """
 
     name: str
@@ -45,11 +45,11 @@ class RolloutPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> int:
-        """How many changes go through its stages."""
+        """Return the number of changes in its stages."""
         return sum(found.changes for found in self.stages) + self.later_deletions
 
     @property
     def superseded(self) -> str:
-        """The revision under way whose place the newer one takes, or for which it waits; empty: none is."""
+        """Return the revision under way that the newer one replaces or waits for; empty: none."""
         found = self.progress
         return found.release if found is not None and self.is_merge and self.changes and not found.is_done else ""

@@ -1,4 +1,4 @@
-"""Where a rollout stands: the revision in force in each cluster, and what each stage waits for."""
+"""The state of a rollout: the active revision of each cluster, and the condition of each stage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.rollouts.record import Record, RecordChange
 
 
 class Phase(StrEnum):
-    """How a cluster is beside the release."""
+    """The phase of a cluster in a release."""
 
     BEHIND = "behind"
     """Another revision is in force, or none; its turn has not come."""
@@ -107,7 +107,7 @@ StageState = (
 
 
 class StageProgress(Struct, frozen=True, kw_only=True):
-    """A stage, its clusters in the order of their turns, and what it waits for."""
+    """A stage, its clusters in order, and the reason of its waiting."""
 
     name: str
     clusters: tuple[str, ...]
@@ -115,12 +115,12 @@ class StageProgress(Struct, frozen=True, kw_only=True):
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """Where a rollout stands, and what is to be recorded now.
+    """The state of a rollout, and the records to write now.
 
     `release`: the revision that goes over the clusters. `waiting`: a newer one that waits until it is done, or empty.
-    `records`: what is recorded once `changes` are. `look_again`: RFC 3339 of the next time at which something can
-    change by itself; empty: nothing can. `deletions_due`: clusters in which what the release no longer has may go.
-    `placement_due`: whether a change of placement is made. `left`: clusters with a record that no stage has any more.
+    `records`: the records after `changes`. `look_again`: RFC 3339 of the next possible change by time alone; empty:
+    none. `deletions_due`: clusters in which objects that the release lacks may be deleted. `placement_due`: whether a
+    change of placement is made. `left`: clusters with a record that no stage has any more.
     """
 
     rollout: str

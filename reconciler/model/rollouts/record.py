@@ -1,4 +1,4 @@
-"""What is recorded of one cluster and one rollout, and what is seen of it."""
+"""The record of one cluster in one rollout, and observations of it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from msgspec import Struct, field
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The revision in force in a cluster, since when, and since when it is completed. Times are RFC 3339 UTC.
+    """The active revision of a cluster, its start and its completion. Times are RFC 3339 UTC.
 
-    `revision` empty: nothing of the rollout was written there yet. `completed_at` empty: it is on its way.
-    `steady_since`: since when the gate has been met without a break; kept by the journal alone.
-    `turn`, `turn_at`: the revision whose turn came while the cluster could not be changed, and when that was.
+    `revision` empty: nothing of the rollout was written there yet. `completed_at` empty: in progress. `steady_since`:
+    since when the gate has been met without a break; kept by the journal alone. `turn`, `turn_at`: the revision whose
+    turn came while the cluster could not be changed, and the time of that.
     """
 
     revision: str = ""
@@ -40,7 +40,7 @@ class Unmet(Struct, frozen=True, tag="unmet"):
 
 
 class Unseen(Struct, frozen=True, tag="unseen"):
-    """The cluster does not tell, and why. That is not yet, and never met."""
+    """The cluster does not report, and why. That is not yet, and never met."""
 
     why: str
 
@@ -49,13 +49,13 @@ Sight = Met | Unmet | Unseen
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What else the revision in force rests on.
+    """Other inputs of the active revision.
 
     `order`: the revisions of the branch that matter, the oldest first. One that is not in it is older than all of them.
-    `missing`: recorded or pinned revisions that the object database does not have.
-    `pinned`: what the texts of pins name; a text that is not here names no commit that is there.
-    `away`: clusters that cannot be changed now, suspended or unreachable, with the reason.
-    `closed`: clusters that a window of the fleet closes, with RFC 3339 of the end; empty: no end is known.
+    `missing`: recorded or pinned revisions that the object database does not have. `pinned`: commits by the texts of
+    pins; a missing text names no existing commit. `away`: clusters that cannot be changed now, suspended or
+    unreachable, with the reason. `closed`: clusters that a window of the fleet closes, with RFC 3339 of the end; empty:
+    no end is known.
     """
 
     order: tuple[str, ...] = ()

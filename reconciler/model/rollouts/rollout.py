@@ -16,14 +16,14 @@ from reconciler.model.selector import LabelSelector
 
 
 class OnFailure(StrEnum):
-    """What more failures than a stage tolerates do."""
+    """The reaction to more failures than a stage tolerates."""
 
     PAUSE = "Pause"
     CONTINUE = "Continue"
 
 
 class OnNewCommit(StrEnum):
-    """What a new commit does to the one that is under way."""
+    """The effect of a new commit on the one under way."""
 
     RESTART = "restart"
     """It takes its place, beginning with the first stage."""
@@ -32,7 +32,7 @@ class OnNewCommit(StrEnum):
 
 
 class When(StrEnum):
-    """When something that stages do not hold up by themselves is done."""
+    """The time of changes that stages do not delay by themselves."""
 
     LAST = "last"
     """Deletions: after the last stage. Placement: when the last stage begins."""
@@ -75,10 +75,10 @@ Check = ConditionCheck | ExpressionCheck
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """What a cluster has to show before its turn is over.
+    """The conditions on a cluster before its turn is over.
 
-    `min_success_s`: for so long without a break. `timeout_s`: from its first write, after which a cluster that does not
-    show it has failed. More failures than `max_failures` do what `on_failure` says.
+    `min_success_s`: for so long without a break. `timeout_s`: from its first write, after which a cluster without
+    success has failed. `on_failure`: the reaction to more than `max_failures` failures.
     """
 
     healthy: bool = True
@@ -90,7 +90,7 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class After(Struct, frozen=True, kw_only=True):
-    """What has to pass after a stage before the next one begins. `wait_s`: from its last completion."""
+    """The conditions between a stage and the next one. `wait_s`: from its last completion."""
 
     wait_s: int = 0
     approval: bool = False
@@ -120,7 +120,10 @@ class Stage(Struct, frozen=True, kw_only=True):
 
 
 class TemplateScope(Struct, frozen=True, kw_only=True):
-    """Which templates; what is given must all hold. `policies`: `NAMESPACE/NAME`, or the name of a cluster policy."""
+    """A selection of templates; all given fields must hold.
+
+    `policies`: `NAMESPACE/NAME`, or a cluster policy's name.
+    """
 
     policies: tuple[str, ...] = ()
     labels: LabelSelector | None = None
@@ -142,7 +145,7 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Rollout(Struct, frozen=True, kw_only=True):
-    """How changes of some templates go over the clusters. `pins`: stage or cluster to a revision, without any gate."""
+    """The staged roll-out of changes of some templates. `pins`: stage or cluster to a revision, without any gate."""
 
     name: str
     stages: tuple[Stage, ...]

@@ -11,19 +11,19 @@ from reconciler.model.refs import Identity
 
 
 class Stays(Struct, frozen=True):
-    """Nothing of a template is written in a cluster, and what is there stays as it is. `why`: in words."""
+    """Nothing of a template is written in a cluster, and live objects stay as they are. `why`: in words."""
 
     why: str
 
 
 class Staging(Struct, frozen=True, kw_only=True):
-    """The revision in force of what Rollouts stage.
+    """The active revisions of staged templates.
 
-    `rollouts`: by template the Rollouts that it goes with. `in_force`: by Rollout and cluster the revision that is
-    recorded there; empty: nothing of it is there yet. `newest`: by Rollout the revision that stages what HEAD stages.
-    `fleets`: the older revisions that can be read. `order`: revisions, the oldest first. `tied`: templates for which
-    two Rollouts speak. `lingering`: by template the clusters that keep it though HEAD does not have it there any more.
-    `early`: by dependency the clusters whose revision does not need it yet.
+    `rollouts`: by template its Rollouts. `in_force`: by Rollout and cluster the recorded revision; empty: nothing of it
+    is there yet. `newest`: by Rollout the revision that stages the same as HEAD. `fleets`: the older revisions that can
+    be read. `order`: revisions, the oldest first. `tied`: templates that two Rollouts select. `lingering`: by template
+    the clusters that keep it though HEAD does not have it there any more. `early`: by dependency the clusters whose
+    revision does not need it yet.
     """
 
     rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Staging(Struct, frozen=True, kw_only=True):
         return fleet
 
     def _kept(self, identity: Identity) -> Fleet | Stays:
-        """What is to be deleted later is kept as the newest revision has it that can be read."""
+        """Return the newest readable revision that still has the template: it is deleted later."""
         places = {revision: index for index, revision in enumerate(self.order)}
         having = [revision for revision, fleet in self.fleets.items() if identity in fleet.templates]
         if not having:

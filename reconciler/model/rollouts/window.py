@@ -29,7 +29,7 @@ class Cron(Struct, frozen=True, kw_only=True):
 
 
 class WindowKind(StrEnum):
-    """What a window does while it lasts."""
+    """The effect of a window while it lasts."""
 
     ALLOW = "allow"
     """Changes are made in windows of this kind alone; several add up."""
@@ -48,7 +48,7 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class FleetWindow(Struct, frozen=True, kw_only=True):
-    """A window of the Fleet document: for which clusters it is, and whether drift is put back while they are closed."""
+    """A window of the Fleet document: its clusters, and whether drift is healed while they are closed."""
 
     window: Window
     clusters: ClusterAffinity = ClusterAffinity()

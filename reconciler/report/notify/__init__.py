@@ -1,1 +1,1 @@
-"""What others are told: events of history as signed CloudEvents, and how far a commit is in the words of forges."""
+"""Notifications: events of history as signed CloudEvents, and the progress of a commit in the words of forges."""

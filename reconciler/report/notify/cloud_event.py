@@ -49,7 +49,7 @@ def event_type(kind: str) -> str:
 
 
 def event_body(document: dict[str, Any]) -> bytes:
-    """The bytes that are signed and sent, at most `BODY_MAX_BYTES`; what was cut says so with `cut: true`."""
+    """Return the bytes that are signed and sent, at most `BODY_MAX_BYTES`; a shortened one has `cut: true`."""
     body = canonical_bytes(document)
     if len(body) <= BODY_MAX_BYTES:
         return body

@@ -1,4 +1,4 @@
-"""How far a commit is, in the words of forges. It is made of the counts of the state and of nothing else."""
+"""The progress of a commit in the words of forges, made from the counts of the state alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED_MAX: Final = 3
 
 
 class Verdict(StrEnum):
-    """What a commit status says."""
+    """State of a commit status."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -25,12 +25,11 @@ class Verdict(StrEnum):
 
 
 def commit_status(step: Step, source_error: str = "", rollouts: Iterable[Progress] = ()) -> tuple[Verdict, str]:
-    """What the state says of the revision in force, and in words.
+    """Return the commit status of the active revision, and its text.
 
-    `source_error`: why the store cannot be followed; empty: it can. `rollouts`: where these stand: a commit that has
-    not reached all stages is pending, whatever the clusters say of their own revisions, and one that is paused failed.
-    Something that fails, waits for a person, is fought over, refused or degraded is a failure; a cluster that is away
-    is only waited for.
+    `source_error`: the error of reading the store; empty: none. `rollouts`: a commit that has not reached all stages is
+    pending, whatever the clusters say of their own revisions; a paused one is a failure. A failed, held, conflicting,
+    refused or degraded object is a failure; an unreachable cluster is pending.
     """
     said = f"{step.in_step} of {step.clusters} clusters in step"
     stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]

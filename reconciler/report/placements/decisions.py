@@ -110,7 +110,7 @@ def _decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], mas
 
 
 def _reason(binding: Binding, cluster: str, masker: Masker) -> str:
-    """What was said of the cluster, else of the placement, on one line."""
+    """Return the reason for the cluster, else for the placement, on one line."""
     said = binding.cluster_reasons.get(cluster)
     told = [said] if said is not None else [one for one in binding.reasons if one.cluster in ("", cluster)]
     text = " ".join("; ".join(str(masker.reason(one)) for one in told).split())
@@ -121,7 +121,7 @@ def decision_key(identity: Identity) -> str:
     """The same for all slices of one resource, and no other resource's: a label value and part of a name."""
     digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:_DIGEST_CHARS]
     words = _NO_LABEL.sub("-", f"{identity.kind}-{identity.name}".lower()).strip("-")
-    # With a dash and a number behind it, as a name of an object of which tools make label values.
+    # Room for a dash and a number, as in names of objects that tools use as label values.
     return f"{words[: _LABEL_MAX_CHARS - _DIGEST_CHARS - 6].rstrip('-')}-{digest}"
 
 

@@ -1,8 +1,7 @@
 """Equal changes of different objects as one entry: five thousand Deployments that get the same image are one.
 
-What tells two changes apart is what is done, the kind, why, what holds it, and the fields; not the object, its file or
-the clusters that it is in. Fields that differ between the clusters of an object hold only where the clusters are the
-same.
+Changes are equal if action, kind, reason, hold and fields are equal; object, file and clusters may differ. If fields
+differ between the clusters of an object, the clusters must be equal as well.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Alike(Struct, frozen=True, kw_only=True):
-    """What is done alike to some objects. `entry`: to the first of them, in the clusters of all of them.
+    """Equal changes of some objects. `entry`: the change of the first of them, in the clusters of all.
 
-    `identities`: the objects, sorted. `sources`: the places in the store where they stand. `count`: how many changes
-    that is, of an object in a cluster.
+    `identities`: the objects, sorted. `sources`: their places in the store. `count`: the number of changes, each of an
+    object in a cluster.
     """
 
     entry: Entry
@@ -55,12 +54,12 @@ class Alike(Struct, frozen=True, kw_only=True):
 
     @property
     def objects(self) -> int:
-        """How many objects there are."""
+        """Return the number of objects."""
         return len(self.identities)
 
 
 def alike(changes: Iterable[Change]) -> tuple[Alike, ...]:
-    """What is alike: losses first, those that are not held before those that are; then what concerns most objects."""
+    """Return the groups: losses first, those not held before the held ones; then by number of objects."""
     groups: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in grouped(changes):
         groups.setdefault(_key(entry), []).append(entry)
@@ -172,5 +171,5 @@ def _place(source: Source) -> str:
 
 
 def object_name(identity: Identity) -> str:
-    """`demo/web`, or the name alone of what is in no namespace."""
+    """Return `demo/web`, or the name alone if it has no namespace."""
     return visible(f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name)

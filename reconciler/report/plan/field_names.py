@@ -1,4 +1,4 @@
-"""What a field is called in a sentence, and which fields are named where there is no room for all."""
+"""Names of fields in a sentence, and their order of importance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.regex import regex
 
 _QUOTED_END = regex(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
 _LEADING = ("image", "replicas")
-"""What people look for first."""
+"""The fields that people look for first."""
 
 
 def leaf(path: str) -> str:

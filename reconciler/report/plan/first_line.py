@@ -1,8 +1,7 @@
-"""What a plan does, in one line of words.
+"""A plan in one line of words.
 
-`5,000 Deployments in 10 clusters: image nginx:1.27 → 1.28; 50 deletions held by the guard`. What is lost now comes
-first, then what changes most objects, then what is held, what was not judged, and errors. Only a plan that could see
-everything says "no changes".
+`5,000 Deployments in 10 clusters: image nginx:1.27 → 1.28; 50 deletions held by the guard`. Losses come first, then the
+changes of most objects, then held changes, objects not evaluated, and errors. Only a complete plan says "no changes".
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def plain(words: Iterable[Word]) -> str:
 
 
 class Hold(Enum):
-    """Whether a change waits, and whether a person has to let it pass."""
+    """The hold of a change: none, for a person, or for a time."""
 
     NONE = ""
     GUARD = "held by the guard"
@@ -77,19 +76,19 @@ class Hold(Enum):
 
 
 def hold_of(change: Change) -> Hold:
-    """What holds a change."""
+    """Return the hold of a change."""
     return hold_by_reason(change.held)
 
 
 def hold_by_reason(held: str | None) -> Hold:
-    """What holds changes that are held with these words; None: nothing."""
+    """Return the hold of changes with this reason; None: no hold."""
     if held is None:
         return Hold.NONE
     return Hold.GUARD if held.startswith(HELD_BY_GUARD) else Hold.WAITING
 
 
 def losses(plan: Plan) -> dict[Hold, dict[str, int]]:
-    """How many deletions, replacements and releases there are, by what holds them."""
+    """Return the number of deletions, replacements and releases, by hold."""
     counts = {hold: {str(action): 0 for action in DESTRUCTIVE} for hold in Hold}
     for change in plan.changes:
         if change.action in DESTRUCTIVE:
@@ -120,7 +119,7 @@ def _faults(plan: Plan) -> list[list[Word]]:
 
 
 class _Group(Struct):
-    """What is said of changes with the same action, kind and names of fields."""
+    """Changes with the same action, kind and names of fields."""
 
     action: Action
     kind: str
@@ -183,9 +182,9 @@ def _what(group: _Group) -> list[Word]:
 
 
 def _values(lines: list[FieldLine]) -> list[Word]:
-    """Before and after, where they are the same of all objects and clusters, short, and not hidden.
+    """Return before and after, if they are equal in all objects and clusters, short, and not hidden.
 
-    Of images that differ in their registries alone, what they share is told.
+    For images that differ in their registries alone, return the common part.
     """
     told = {(_value(line.before), _value(line.after)) for line in lines}
     if any(_HIDDEN in value for pair in told for value in pair):

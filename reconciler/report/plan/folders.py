@@ -13,7 +13,7 @@ SEVERAL = "several folders"
 
 
 def by_folder(found: Sequence[Alike]) -> dict[str, list[Alike]]:
-    """What is in each folder, by name, `SEVERAL` first; all under an empty name where dividing would not help."""
+    """Return the entries by folder, `SEVERAL` first; all under an empty name if dividing would not help."""
     paths = {source.path for one in found for source in one.sources}
     divided: dict[str, list[Alike]] = {}
     if len(found) >= _ENTRIES_MIN:

@@ -47,7 +47,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def is_destructive(self) -> bool:
-        """Whether something is deleted, replaced or left unmanaged."""
+        """Return whether it deletes, replaces or releases something."""
         return self.action in DESTRUCTIVE
 
 

@@ -41,7 +41,7 @@ def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, J
 
 
 def summary(changes: Iterable[Change]) -> dict[str, int]:
-    """How many changes of each action are done now, and how many are held."""
+    """Return the number of changes of each action that are made now, and the number of held ones."""
     counts = {**{str(action): 0 for action in Action}, "held": 0}
     for change in changes:
         counts["held" if change.held is not None else str(change.action)] += 1
@@ -66,7 +66,7 @@ def _change(change: Change) -> dict[str, Json]:
 
 
 def _group(found: Alike) -> dict[str, Json]:
-    """What is done alike to some objects; `clusters` of a field is null where it is so in all of them."""
+    """Return a group of equal changes; `clusters` of a field is null if it is equal in all of them."""
     entry = found.entry
     return {
         "action": str(entry.action),

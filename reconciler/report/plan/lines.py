@@ -36,9 +36,9 @@ RELEASED = "stays in the cluster and becomes UNMANAGED"
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """How much is told: `fields_max` 0 leaves field lines out; `value_chars` cuts values; `has_text_diffs`.
+    """Level of detail. `fields_max` 0 omits field lines; `value_chars` cuts values; `has_text_diffs`.
 
-    `name_lines_max`: lines of names where many objects change alike. `is_whole`: diffs of texts are never cut.
+    `name_lines_max`: lines of names for objects with equal changes. `is_whole`: diffs of texts are never cut.
     """
 
     fields_max: int = 1000
@@ -59,9 +59,9 @@ def entry_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> li
 
 
 def headline(entry: Entry, style: Style = PLAIN, *, subject: str = "") -> str:
-    """`~ update  hz-{a,b}  Deployment demo/web  apps/web.yaml:18`, with its cause, reason and hold.
+    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18`, with its cause, reason and hold.
 
-    `subject`: what is said instead of the name, where the entry stands for several objects.
+    `subject`: replaces the name if the entry stands for several objects.
     """
     action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
     parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry))]
@@ -74,7 +74,7 @@ def headline(entry: Entry, style: Style = PLAIN, *, subject: str = "") -> str:
 
 
 def entry_notes(entry: Entry) -> list[str]:
-    """Why, and where it stands in the store, as far as there is something to say."""
+    """Return the cause, the reason and the place in the store, if any."""
     notes = [_CAUSES[entry.cause], visible(entry.reason), visible(str(entry.source)) if entry.source.path else ""]
     return [note for note in notes if note]
 
@@ -140,7 +140,7 @@ def _field_notes(line: FieldLine, entry: Entry, style: Style) -> Iterable[str]:
 
 
 def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
-    """`? unjudged  Deployment demo/web  apps/web.yaml:18`, why, and what differs about it."""
+    """Return `? unjudged Deployment demo/web apps/web.yaml:18`, the reason, and its differences."""
     subject = style.bold(visible(str(found.identity)))
     source = style.dim(visible(str(found.source))) if found.source.path else ""
     head = [style.yellow("? unjudged".ljust(11)), subject, source]

@@ -1,8 +1,8 @@
 """A plan as JSON patches (RFC 6902): `diff -o jsonpatch`. Version 1.
 
-One patch for each change, from the object as it is (live, or as the base revision makes it) to what the change makes
-of it, with one operation for each field of the diff. Every operation is applied by the jsonpatch package as it is
-written, so that what is printed applies. What an API server changes along with ours is not in it.
+One patch for each change, from the present object (live, or of the base revision) to the changed one, with one
+operation for each field of the diff. The jsonpatch package applies every operation while it is written, so the printed
+patch applies. Changes that an API server adds are not in it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _patch(change: Change, before: JsonObject | None, manifest: JsonObject) -> l
             return _without_marks(before)
         case _:
             ours = [field for field in change.fields if field.cause is not Cause.SIDE_EFFECT]
-            # Of a comparison without the object as it is, what the fields were is put back into what it becomes.
+            # Without the present object, rebuild it: put the fields' old values into the new object.
             known = before if before is not None else _before(manifest, ours)
             return list(_operations(known, ((field, _after(field, manifest)) for field in _removals_last(ours))))
 
@@ -100,7 +100,7 @@ def _removals_last(fields: Iterable[FieldChange]) -> list[FieldChange]:
 
 
 def _after(field: FieldChange, manifest: JsonObject) -> Json:
-    """What the field becomes, as it is sent rather than in the spelling that is compared."""
+    """Return the new value of a field as it is sent, not as it is normalised for comparison."""
     if field.after is MISSING:
         return MISSING
     path = parse_path(field.path)
@@ -160,7 +160,7 @@ def _position(tree: Json, step: FieldStep) -> Step:
 
 
 def _nested(step: FieldStep, rest: FieldPath, value: Json) -> Json:
-    """What is put at a step that is not there yet, so that the rest of the path leads to the value."""
+    """Return the value to set at a missing step, so that the rest of the path leads to the given value."""
     if not rest:
         return value
     below = _nested(rest[0], rest[1:], value)

@@ -34,7 +34,7 @@ from reconciler.report.text.table import aligned
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What was looked at, so that few changes prove something: numbers of clusters and of rendered objects."""
+    """The extent of the comparison, so that few changes prove something: numbers of clusters and rendered objects."""
 
     clusters: int
     objects: int
@@ -69,7 +69,7 @@ def plan_text(
 
 
 def painted_stages(plan: Plan, style: Style) -> list[str]:
-    """What goes over the clusters in stages; warnings in yellow."""
+    """Return the lines about staged rollouts; warnings in yellow."""
     lines = [line.replace("→", style.arrow) for line in stage_lines(plan)]
     return [style.yellow(line) if line.startswith("  ! ") else line for line in lines]
 
@@ -95,7 +95,7 @@ _UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observatio
 
 
 def incomplete(plan: Plan) -> str:
-    """Why more may change than a plan shows that is not complete."""
+    """Return the reason why an incomplete plan may lack changes."""
     return _UNKNOWN if plan.unjudged else _UNREAD
 
 
@@ -121,7 +121,7 @@ def _placements(plan: Plan, style: Style) -> list[str]:
 
 
 def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
-    """How a person lets held deletions through; empty when none waits for that."""
+    """Return the instruction to confirm held deletions; empty if none is held."""
     if not held_digest:
         return []
     return [
@@ -147,7 +147,7 @@ def _problems(plan: Plan, style: Style) -> list[str]:
 
 
 def has_destruction(plan: Plan) -> bool:
-    """Whether the plan deletes, replaces or releases anything now: what `apply` asks about in red."""
+    """Return whether the plan deletes, replaces or releases anything now: `apply` then asks in red."""
     return any(
         change.held is None and change.action in (Action.DELETE, Action.REPLACE, Action.RELEASE)
         for change in plan.changes

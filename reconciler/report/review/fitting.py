@@ -1,7 +1,7 @@
-"""What is shown of a plan where room is limited: the least important goes first, and what was left out is named.
+"""A plan in limited space: the least important part goes first, and omissions are named.
 
-A section is cut in steps that its maker states, at last item by item. Sections of more importance keep all of theirs
-until those of less have nothing left to give.
+A section is cut in steps that its maker defines, at last item by item. A section is cut only after all less important
+ones have nothing left to cut.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 
 class Item(Struct, frozen=True, kw_only=True):
-    """Lines that stay together. `subject`: by what they are counted where they are left out."""
+    """Lines that stay together. `subject`: the name under which omitted ones are counted."""
 
     lines: tuple[str, ...]
     subject: str = ""
 
 
 class Form(Struct, frozen=True, kw_only=True):
-    """The items of a section at some length. `lost`: what it lacks of the form before."""
+    """The items of a section at some length. `lost`: the part of the longer form that is missing."""
 
     items: tuple[Item, ...]
     lost: str = ""
@@ -57,17 +57,17 @@ class Shown(Struct, frozen=True, kw_only=True):
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What is there."""
+        """Return the items that are shown."""
         return self.section.forms[self.form].items[: self.kept]
 
     @property
     def left_out(self) -> tuple[Item, ...]:
-        """What is not there."""
+        """Return the items that are not shown."""
         return () if self.kept is None else self.section.forms[self.form].items[self.kept :]
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines, with one about what is left out."""
+        """Return the lines, with one about omissions."""
         lines = tuple(line for item in self.items for line in item.lines)
         tail = self._tail()
         return (*self.section.heading, *lines, *tail) if lines or tail else ()
@@ -82,7 +82,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What the form lacks of the longest one."""
+        """Return the parts of the longest form that are missing."""
         forms = self.section.forms[: self.form + 1]
         return tuple(form.lost for before, form in pairwise(forms) if form.items != before.items)
 
@@ -138,5 +138,5 @@ def _trimmed(
 
 
 def size(text: str) -> int:
-    """How much of a budget a text takes."""
+    """Return the size of a text in bytes, as the budget counts it."""
     return len(text.encode())

@@ -30,7 +30,7 @@ def github_annotations(problems: Iterable[Problem]) -> str:
 
 
 def plan_annotations(plan: Plan) -> str:
-    """The sum, what is lost, what is wrong, what was not judged, and what else changes: one for each that is alike."""
+    """Return the total, losses, errors, objects not evaluated, and other changes: one line for equal changes."""
     plan = mask_plan(plan)
     found = alike(plan.changes)
     lost = [one for one in found if one.entry.is_destructive]

@@ -103,7 +103,7 @@ def _changes(title: str, found: Sequence[Alike], folder: str = "") -> Iterable[M
 
 
 def _section(title: str, blocks: Sequence[Markup]) -> Iterable[Markup]:
-    """What is never folded."""
+    """Yield a section that is never folded."""
     if blocks:
         yield element("section", element("h2", title), *blocks)
 
@@ -111,7 +111,7 @@ def _section(title: str, blocks: Sequence[Markup]) -> Iterable[Markup]:
 def _folded(
     title: str, blocks: Sequence[Markup], folder: str = "", *, count: int | None = None, lines: int | None = None
 ) -> Iterable[Markup]:
-    """What hides behind its title where it is long. `count` and `lines`: of the blocks, where one is not one."""
+    """Yield a section that is folded if long. `count` and `lines`: of the blocks, if one block is not one."""
     if not blocks:
         return
     where = (" in ", element("code", folder)) if folder else ()

@@ -1,8 +1,8 @@
 """A plan as JUnit XML, which forges show as a list of tests beside the merge.
 
-What turns the check red fails here: errors, what a guard holds, what is not complete. What waits by itself is skipped;
-what is done passes and says in its output what it does. Losses are a suite of their own, the first.
-Source: the JUnit schema of Jenkins' xUnit plugin, of which GitLab and others read a part.
+Failures: errors, changes held by a guard, an incomplete plan. Changes held for a time are skipped; others pass, with
+the change as output. Losses are the first suite. Source: the JUnit schema of Jenkins' xUnit plugin; GitLab and others
+read a part of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A plan as a comment on a pull request.
 
-The first line says in words what happens; what is lost stands above any fold, held or not. Everything that comes from
-the store or a cluster stands in code, where it is neither markup nor a mention nor a link. The size is a hard limit
-(GitHub takes 65,536 characters): what matters least is given up first, and what was given up is named. The budget
-counts UTF-8 bytes, the stricter of the two readings.
+The first line summarises the plan; losses stand above any fold, held or not. All text from the store or a cluster
+stands in code, where it is neither markup nor a mention nor a link. The size is a hard limit (GitHub takes 65,536
+characters): the least important part is omitted first, and omissions are named. The budget counts UTF-8 bytes, the
+stricter of the two readings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.report.review.sections import sections_of
 from reconciler.report.text.safe import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536
-"""What GitHub takes in one comment; Bitbucket takes 32,768, Azure 150,000."""
+"""GitHub's limit for one comment; Bitbucket's is 32,768, Azure's 150,000."""
 
 BUDGET_MIN = 2048
 """Enough for the counts of the whole fleet."""
@@ -115,7 +115,7 @@ def _composed(head: Sequence[str], shown: Sequence[Shown]) -> str:
 
 
 def _notes(shown: Sequence[Shown]) -> list[str]:
-    """What is left out, for each title."""
+    """Return the omissions of each title."""
     by_title: dict[str, list[Shown]] = {}
     for one in shown:
         by_title.setdefault(one.section.title, []).append(one)

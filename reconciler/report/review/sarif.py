@@ -1,7 +1,7 @@
 """A plan as SARIF 2.1.0, which forges and editors show at the lines of the files.
 
-What is lost and what is wrong are results with the level that they have; other changes are notes. Equal changes of
-different objects are one result with a count and all its places. Source: OASIS, SARIF 2.1.0.
+Losses and problems are results with their level; other changes are notes. Equal changes of different objects are one
+result with a count and all its places. Source: OASIS, SARIF 2.1.0.
 """
 
 from __future__ import annotations

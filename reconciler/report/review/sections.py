@@ -1,7 +1,7 @@
-"""The parts of a comment, and which of them matters how much.
+"""The parts of a comment, and their order of importance.
 
-From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; what
-is held and loses nothing; names of objects that change alike; further changes; stages of rollouts; what was not judged;
+From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; held
+changes without loss; names of objects with equal changes; further changes; stages of rollouts; objects not evaluated;
 errors; losses.
 """
 
@@ -35,7 +35,7 @@ _SHORT = Detail(fields_max=5, value_chars=60, has_text_diffs=False)
 _NAMELESS = Detail(fields_max=5, value_chars=60, has_text_diffs=False, name_lines_max=2)
 _BARE = Detail(fields_max=0)
 _OPEN_LINES_MAX = 40
-"""What is longer hides behind its title."""
+"""Longer sections are folded."""
 _OPEN_ERRORS_MAX = 10
 _OPEN_CLUSTERS_MAX = 10
 
@@ -104,7 +104,7 @@ def _items(found: Iterable[Alike], detail: Detail) -> tuple[Item, ...]:
 
 
 def _subject(one: Alike) -> str:
-    """`update Deployments (image)`: what is said of changes that are left out."""
+    """Return `update Deployments (image)`: the name of omitted changes."""
     paths = by_importance(line.path for line in one.entry.fields)
     names = f" ({', '.join(visible(leaf(path))[:40] for path in paths[:3])})" if paths else ""
     return f"{one.entry.action} {visible(plural(one.entry.identity.kind))[:60]}{names}"

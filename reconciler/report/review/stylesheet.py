@@ -1,4 +1,4 @@
-"""How the page of a plan looks: light and dark, on a desk, on a phone and on paper, without anything loaded."""
+"""Style of the page of a plan: light and dark, on a desk, on a phone and on paper, without external resources."""
 
 from __future__ import annotations
 

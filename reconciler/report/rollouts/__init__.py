@@ -1,1 +1,1 @@
-"""Rollouts in words and as documents: their stages, where each stands, and what it waits for."""
+"""Rollouts in words and as documents: stages, their state and the reason of their waiting."""

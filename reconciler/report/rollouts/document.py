@@ -48,7 +48,7 @@ def _rollout(found: RolloutPlan) -> dict[str, Json]:
 
 
 def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
-    """`after`: the stage before it that has clusters, and what that has to show first; null for the one that begins."""
+    """Return a stage as JSON. `after`: the stage with clusters before it, and its condition; null for the first."""
     plan = found.stages[number]
     earlier = [stage for stage in found.stages[:number] if stage.clusters and not stage.pinned]
     known = {one.name: one for one in found.progress.stages} if found.progress is not None else {}
@@ -115,9 +115,9 @@ def stage_part(found: StageProgress) -> dict[str, Json]:
 
 
 def rollouts_part(rollouts: Iterable[Progress], scrubbed: Callable[[str], str]) -> list[Json]:
-    """`[{name, release, waiting, done, stages, clusters}]`: where each stands, by name.
+    """Return `[{name, release, waiting, done, stages, clusters}]`, by name.
 
-    `scrubbed`: hides what must not be told in the words of clusters.
+    `scrubbed`: redacts messages of clusters.
     """
     return [
         {

@@ -24,7 +24,7 @@ _MERGE = "  this merge: "
 
 
 def stage_lines(plan: Plan) -> list[str]:
-    """What a plan does in stages, and what it does at once all the same; empty where there is no Rollout."""
+    """Return the plan's staged changes, and those made at once all the same; empty without a Rollout."""
     lines: list[str] = []
     for found in plan.rollouts:
         lines += [(_TITLE if not lines else " " * len(_TITLE)) + _course(found), *_lines(found)]
@@ -80,7 +80,7 @@ def _approvals(progress: Progress) -> Iterator[str]:
 
 
 def _merge(found: RolloutPlan) -> Iterator[str]:
-    """What the merge does in which order."""
+    """Yield the order of the merge's stages."""
     if not found.changes:
         yield f"{_MERGE}nothing of what it stages changes"
         return

@@ -1,4 +1,4 @@
-"""Where rollouts stand, for a terminal: a line for each stage, what a person has to do, and clusters that stick out."""
+"""The state of rollouts for a terminal: a line for each stage, actions for a person, and exceptional clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.report.text.table import Fit, aligned
 
 _LOUD: Final = frozenset({"paused", "pinned", "unclear"})
 _TOLD: Final = frozenset({Phase.FAILED, Phase.FROZEN, Phase.PINNED, Phase.RUNNING})
-"""Clusters of which it is said why; the others do as their stage does."""
+"""Phases that are shown with their reason; clusters in other phases are as their stage is."""
 
 Document = Mapping[str, Any]
 

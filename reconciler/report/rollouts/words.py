@@ -1,4 +1,4 @@
-"""What a stage waits for, and what it asks of its clusters, as people say it."""
+"""The conditions of a stage and of its clusters in words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def named(clusters: Sequence[str]) -> str:
 
 
 def asked_of(gate: Gate) -> str:
-    """What a gate asks: `30m healthy with SmokeTestsPassed`; empty where it asks nothing."""
+    """Return the conditions of a gate: `30m healthy with SmokeTestsPassed`; empty without conditions."""
     conditions = [_condition(check) for check in gate.checks if isinstance(check, ConditionCheck)]
     time = span(gate.min_success_s) if gate.min_success_s else ""
     words = [time, "healthy" if gate.healthy else ""]
@@ -68,7 +68,7 @@ def _condition(check: ConditionCheck) -> str:
 
 
 def waits_of(stage: Stage, *, is_last: bool) -> str:
-    """What has to pass after a stage: `30m healthy, 24h and an approval of canary`; empty: nothing."""
+    """Return the conditions for leaving a stage: `30m healthy, 24h and an approval of canary`; empty: none."""
     parts = [asked_of(stage.gate)]
     if not is_last:
         parts += [span(stage.after.wait_s) if stage.after.wait_s else ""]
@@ -96,7 +96,7 @@ def state_word(state: StageState) -> str:
 
 
 def state_words(progress: StageProgress) -> str:
-    """Where a stage stands, and what it waits for."""
+    """Return the state of a stage and the reason of its waiting."""
     match progress.state:
         case StageDone():
             return "done"

@@ -1,4 +1,4 @@
-"""Files of the store that cannot be read: since when, what is in force in their place, and whom it concerns.
+"""Unreadable files of the store: since when, their replacement, and the objects they may concern.
 
 Source: design#broken-input.
 """
@@ -23,14 +23,14 @@ _NAMED_IN_LINES: Final = 3
 
 
 class InForce(StrEnum):
-    """What counts in place of what cannot be read."""
+    """The replacement of an unreadable file."""
 
     LAST_GOOD = "last-good"
-    """What the file said before."""
+    """Its last good content."""
     NOTHING = "nothing"
-    """It is new: what is placed goes on, and what is placed nowhere waits."""
+    """It is new: placed objects go on, unplaced ones wait."""
     FROZEN = "frozen"
-    """Nobody knows: what it could concern stays as it is in the clusters."""
+    """Unknown: all objects that it could concern stay as they are in the clusters."""
 
 
 def broken_part(decision: Decision, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
@@ -83,7 +83,7 @@ def _in_force(reaches: Iterable[Reach], problems: Iterable[Problem]) -> InForce:
 
 
 def _reach(reaches: Iterable[Reach]) -> list[Json]:
-    """In words, what the file could concern; of a new file what it does, which `frozen` counts."""
+    """Return the objects that the file could concern, in words; for a new file none: `frozen` counts its effect."""
     return sorted({words for reach in reaches if not reach.is_new for words in _words(reach)})
 
 

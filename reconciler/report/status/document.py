@@ -1,4 +1,4 @@
-"""What `status` says, as one document: the picture of the last round and what the journal holds beside it."""
+"""`status` as one document: the picture of the last round and the orders in the journal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reconciler.model.tree import Json
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """What was read of the journal. `writer`: who holds it now, empty: nobody. `commit`: author and subject.
+    """Content of the journal. `writer`: the process that holds it, empty: none. `commit`: author and subject.
 
-    `led_by`: who leads the fleet while this process stands by; empty: nobody else.
+    `led_by`: the leader of the fleet while this process stands by; empty: none.
     """
 
     fleet: str
@@ -71,7 +71,7 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
 
 
 def constraint_words(entry: Mapping[str, Any]) -> str:
-    """What one entry of `constraints_part` says: how many, since when, until when, why."""
+    """Return one entry of `constraints_part` in words: count, start, end, reason."""
     count = entry["replicasMax"]
     allowed = "excluded" if entry["excludes"] else f"at most {count} replica{'' if count == 1 else 's'}"
     since = f" since {entry['since']}" if entry.get("since") else ""

@@ -1,4 +1,4 @@
-"""The parts of the state document that tell of the whole store; what did not change is made once.
+"""The parts of the state document about the whole store; unchanged ones are made once.
 
 A fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy claims, and a commit concerns one.
 """
@@ -39,10 +39,10 @@ class FleetTables:
     def of(
         self, decision: Decision, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
     ) -> tuple[list[Json], list[Json]]:
-        """Every propagation policy with what it placed, by name; and the templates that nothing places, sorted.
+        """Return every propagation policy with its placements, by name; and the unplaced templates, sorted.
 
-        What is frozen is placed anew by nobody: it counts as the `ledger` has it, and `frozen` of its row says how much
-        that is. `frozen`: copies beside those that the decision freezes.
+        Frozen objects are not scheduled: they count as in the `ledger`, and `frozen` of their row is their number.
+        `frozen`: copies beside those that the schedule freezes.
         """
         before, self._decision = self._decision, decision
         if before is not decision:
@@ -70,7 +70,7 @@ class FleetTables:
 
 
 def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Ledger) -> list[Json]:
-    """The rows with what each policy was known to have placed of these."""
+    """Return the rows with the recorded placements of frozen objects added."""
     copies: dict[str, list[AppliedRow]] = {}
     for rows in ledger.values():
         for identity in rows.keys() & frozen:
@@ -114,7 +114,7 @@ def _unclaimed(decision: Decision) -> list[Json]:
 
 
 def _are_same(before: list[Binding] | None, now: list[Binding]) -> bool:
-    """Whether these are the same objects: what was decided again is another."""
+    """Return whether these are the same objects: a rescheduled binding is a new object."""
     return before is not None and len(before) == len(now) and all(map(is_, before, now))
 
 

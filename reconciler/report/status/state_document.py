@@ -34,9 +34,9 @@ LEFT_WHY: Final = (
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """What is shown: a round over the whole fleet, and the state of every object after it.
+    """A round over the whole fleet, and the state of every object after it.
 
-    `source`: how the store was named; `source_error`: why it cannot be read now, empty when it can.
+    `source`: the name of the store; `source_error`: its present error, empty if it can be read.
     """
 
     round: Round
@@ -46,15 +46,15 @@ class Picture(Struct, frozen=True, kw_only=True):
     source: str = ""
     source_error: str = ""
     rollouts: tuple[Progress, ...] = ()
-    """Where each Rollout of the store stands."""
+    """The state of each Rollout of the store."""
 
 
 def state_document(
     picture: Picture, before: JsonObject | None = None, tables: FleetTables | None = None
 ) -> dict[str, Json]:
-    """The picture as a JSON document, masked.
+    """Return the picture as a JSON document, redacted.
 
-    `before`: the document of the round before it. `tables`: what it was made with, so that only what differs is made.
+    `before`: the document of the round before. `tables`: its tables, so that only changed parts are made.
     """
     tables, masker = tables or FleetTables(), Masker()
     facts = picture.state.facts
@@ -105,7 +105,7 @@ def _since(picture: Picture, clusters: list[JsonObject], before: JsonObject | No
 
 
 def _are_in_step(clusters: Iterable[JsonObject]) -> bool:
-    """Whether each was read, and all that is there is as wanted."""
+    """Return whether each was read and all its objects are synced."""
     return all(
         cluster["up"] and sum(cluster["objects"].values()) == cluster["objects"].get(Lag.SYNCED, 0)
         for cluster in clusters
@@ -133,7 +133,7 @@ def _held(change: Change) -> dict[str, Json]:
 def _failures(picture: Picture) -> list[Json]:
     changes, facts = picture.round.plan.changes, picture.state.facts
     failures = facts.failures if facts is not None else {}
-    # What an API server says may quote what was sent to it.
+    # Messages of an API server may quote the sent object.
     scrubbed = scrubber(secrets_among(changes))
     failed = [change for change in changes if (change.cluster, change.identity) in failures]
     return [
@@ -152,7 +152,7 @@ def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:
     known = {entry["name"]: entry for entry in (dig(before, "clusters") or ())}
     members = picture.state.facts.members if picture.state.facts is not None else {}
     return [
-        # One that a command was told to leave out stays as it was.
+        # A cluster that the command excludes keeps its entry.
         known[name] if name not in members and name in known and not found.is_left else _cluster(found)
         for name, found in sorted(picture.state.clusters.items())
     ]

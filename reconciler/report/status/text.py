@@ -199,7 +199,7 @@ _SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
 
 
 def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[str]:
-    """What is fought over, refused, frozen or was not read; what is held or failed has a list of its own."""
+    """Return the lines of conflicting, refused, frozen and unread objects; held and failed ones have their own."""
     return [
         style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}")
         for entry in troubles

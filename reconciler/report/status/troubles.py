@@ -31,10 +31,10 @@ _Row = tuple[int, int, Identity, str, ObjectState]
 
 
 class Troubles:
-    """What is kept of a fleet. Of a cluster that is away nothing is listed: its own row says all there is to say."""
+    """The troubled copies of a fleet. Copies in an unreachable cluster are not listed: its own row says all."""
 
     def __init__(self, state: FleetState, scrubbed: Callable[[str], str]) -> None:
-        """`scrubbed` takes values of Secrets out of what API servers say."""
+        """`scrubbed` redacts messages of API servers."""
         self._state = state
         self._scrubbed = scrubbed
         self._clusters = [found for found in state.clusters.values() if found.why_away is None]

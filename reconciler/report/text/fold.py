@@ -1,6 +1,6 @@
-"""Lines of text that are longer than the terminal is wide, broken between words, what follows set in.
+"""Lines longer than the terminal, broken between words, with an indented rest.
 
-A terminal breaks within a word, at its edge, and what follows begins where a new entry would.
+A terminal would break within a word and begin the rest where a new entry begins.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.report.text.table import text_width
 _STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PIECES: Final = re.compile(r" +|[^ ]+")
 _SET_IN: Final = 4
-"""What is broken off stands so much further in than the line that it belongs to."""
+"""The rest of a broken line is indented by this much more."""
 
 
 def folded(text: str, width: int) -> str:
@@ -39,7 +39,7 @@ def _parts(line: str, width: int) -> Iterator[str]:
             gap = piece
             continue
         needed = _width(piece)
-        # A style by itself is no word, and what is not even begun cannot be broken off.
+        # A style by itself is no word, and an empty line cannot be broken.
         if part.strip() and needed and taken + len(gap) + needed > width:
             yield part
             part, taken, gap = indent, len(indent), ""

@@ -50,7 +50,7 @@ def inert(line: str) -> str:
 
 
 def is_inert(line: str) -> bool:
-    """Whether no runner would obey the line as it is."""
+    """Return whether no CI runner would take the line for a command."""
     return _COMMAND_AT_START.match(line) is None and _LOGGING_COMMAND.search(line) is None
 
 

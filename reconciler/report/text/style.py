@@ -27,23 +27,23 @@ class Style(Struct, frozen=True, kw_only=True):
         return self._painted("1", text)
 
     def dim(self, text: str) -> str:
-        """What is secondary."""
+        """Return the text in the style of secondary text."""
         return self._painted("2", text)
 
     def red(self, text: str) -> str:
-        """What is lost or wrong."""
+        """Return the text in the style of losses and errors."""
         return self._painted("31", text)
 
     def green(self, text: str) -> str:
-        """What is new."""
+        """Return the text in the style of new things."""
         return self._painted("32", text)
 
     def yellow(self, text: str) -> str:
-        """What changes or waits."""
+        """Return the text in the style of changes and waits."""
         return self._painted("33", text)
 
     def of_action(self, action: Action, text: str) -> str:
-        """The colour of an action: red for what destroys or leaves unmanaged."""
+        """Return the text in the colour of an action: red if it destroys or releases."""
         match action:
             case Action.CREATE | Action.ADOPT:
                 return self.green(text)
@@ -67,7 +67,7 @@ MARKS = {
     Action.RELEASE: "!",
     Action.ADOPT: "^",
 }
-"""What stands before an action's line."""
+"""The sign of an action."""
 
 DESTRUCTIVE = (Action.DELETE, Action.REPLACE, Action.RELEASE)
 """Shown first and never folded away, in this order."""

@@ -15,10 +15,10 @@ _LAST_MIN = 24
 
 
 class Fit(Struct, frozen=True, kw_only=True):
-    """How a table is made to fit a terminal: no line of it is wider, so that none breaks in the middle of a cell.
+    """The fit of a table to a terminal: no line is wider, so that none breaks within a cell.
 
-    `width`: columns of the terminal; None: it may be as wide as it is. `drop`: which columns may go, the first ones
-    first. `cuts_last`: the last column is text of which the beginning will do.
+    `width`: columns of the terminal; None: unlimited. `drop`: columns that may go, the first ones first. `cuts_last`:
+    the last column is text that may be cut at its end.
     """
 
     width: int | None = None

@@ -1,4 +1,4 @@
-"""How a value of a field is shown to people: on one line, cut when long, texts of many lines as a diff."""
+"""Field values for people: on one line, cut when long, texts of many lines as a diff."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _is_number(text: str) -> bool:
 
 
 def is_long_text(before: Any, after: Any) -> bool:
-    """Whether a diff of lines says more than before and after on one line."""
+    """Return whether a diff of lines says more than before and after on one line."""
     return isinstance(before, str) and isinstance(after, str) and max(before.count("\n"), after.count("\n")) > 1
 
 

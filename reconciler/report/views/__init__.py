@@ -1,1 +1,1 @@
-"""What the page and its JSON show, as values: made from the last round and the journal, before anybody draws them."""
+"""The content of the page and its JSON as values, made from the last round and the journal."""

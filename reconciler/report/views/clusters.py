@@ -1,4 +1,4 @@
-"""One cluster with what is there, and all of them as heads."""
+"""One cluster with its objects, and the heads of all clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.report.views.timers import timers_of
 from reconciler.stages.state import ClusterState
 
 _RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0), ("pods", 1.0))
-"""What is told of the room of a cluster, and how many of our units are one of its base unit."""
+"""The shown resources of a cluster, with their number of units in a base unit."""
 
 
 def cluster_view(sight: Sight, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:

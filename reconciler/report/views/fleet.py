@@ -17,7 +17,7 @@ from reconciler.stages.state import HealthWord, Lag
 
 
 class Signs(Struct, frozen=True, kw_only=True):
-    """What the process knows of itself. `rounds`: since it began."""
+    """The process's own state. `rounds`: since its start."""
 
     reconciler: str
     fleet: str
@@ -30,11 +30,11 @@ class Signs(Struct, frozen=True, kw_only=True):
     rounds: int = 0
     last_round_at: str = ""
     leads: bool = True
-    """Whether this process acts; False: it stands by, and another one can tell."""
+    """Whether this process leads; False: it stands by, and the leader has the answers."""
 
 
 def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:
-    """Is all in step, and what needs somebody. `sight` None: no round has ended yet."""
+    """Return the state of the fleet and its alerts. `sight` None: no round has ended yet."""
     needs = needs_of(sight) if sight is not None else _before_the_first(signs, noted)
     clusters = sight.clusters.values() if sight is not None else ()
     syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))

@@ -47,7 +47,7 @@ def _by_name(identity: Identity) -> tuple[str, str, str, str]:
 
 
 def _identities(sight: Sight) -> set[Identity]:
-    """Everything of which there is a copy, or is to be one."""
+    """Return every object that has a copy or is scheduled."""
     found = set(sight.facts.decision.bindings)
     for rows in sight.facts.ledger.values():
         found |= rows.keys()
@@ -57,7 +57,7 @@ def _identities(sight: Sight) -> set[Identity]:
 
 
 def _is_of_kind(sight: Sight, wanted: str) -> Callable[[Identity], bool]:
-    """Whether an object is of the kind that is asked for: none means all that run pods."""
+    """Return a check of an object's kind: an empty kind means all that run pods."""
     interpreters = sight.facts.decision.interpreters
     known: dict[tuple[str, str], bool] = {}
 
@@ -85,16 +85,16 @@ def _worst(sight: Sight) -> dict[Identity, Rank]:
 
 
 class _Column(NamedTuple):
-    """What the cells of a cluster are made of, looked up once for all rows."""
+    """The inputs for the cells of a cluster, looked up once for all rows."""
 
     number: int
     name: str
     kept: Mapping[Identity, ObjectState]
     well: Mapping[Identity, Any]
-    """What is wanted there, where that is known to be there and well unless it is kept."""
+    """Scheduled objects: synced and healthy unless in `kept`."""
     workloads: Mapping[Identity, Workload]
     cells: dict[int | None, Cell]
-    """Those of what is well, by replicas: rows share them."""
+    """Cells of healthy copies, by replicas: rows share them."""
 
 
 def _columns(sight: Sight) -> list[_Column]:
@@ -126,7 +126,7 @@ def _row(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Row:
 
 
 def _cells(sight: Sight, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
-    """Most of twenty-five thousand are well: what is the same for all of these is not looked up for each."""
+    """Yield the cells of an object. Most of twenty-five thousand are healthy and share their parts."""
     binding = sight.facts.decision.bindings.get(identity)
     replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
     sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word

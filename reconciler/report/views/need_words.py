@@ -44,7 +44,7 @@ _SPECS: Final = {
 
 
 class NeedKey(NamedTuple):
-    """What makes two copies one need. `identity`: None where equal words of different objects are one."""
+    """The key that groups copies into one alert. `identity`: None if equal words of different objects are one."""
 
     what: What
     why: str
@@ -53,7 +53,7 @@ class NeedKey(NamedTuple):
 
 
 def key_of(sight: Sight, cluster: str, identity: Identity, state: ObjectState) -> Iterator[NeedKey]:
-    """What is to be told of a copy: of its sync, and of its health. What is frozen needs what it needed before, too."""
+    """Yield the alerts of a copy: of its sync and of its health. A frozen copy keeps its earlier alerts."""
     if isinstance(state.sync, Frozen):
         yield NeedKey(What.FROZEN, state.sync.by)
     last = state.sync.last if isinstance(state.sync, Frozen) else state.sync
@@ -85,7 +85,7 @@ def _held_key(sight: Sight, cluster: str, identity: Identity, sync: Held) -> Ite
         if waits and since is not None and age_s(since, sight.now) >= PATIENCE_S:
             yield NeedKey(What.STUCK, sync.why, "", identity)
     elif sync.by is not HeldBy.SUSPENDED or sync.why not in sight.facts.closed.values():
-        # What a person's order holds is told by the order.
+        # A copy that a person's suspension holds is covered by the alert of the suspension.
         yield NeedKey(What.SUSPENDED if sync.by is HeldBy.SUSPENDED else What.HELD, sync.why, sync.by)
 
 
@@ -127,7 +127,7 @@ def _weight(key: NeedKey) -> Weight:
 
 
 def _words(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> tuple[str, str | None]:
-    """The title, and what to do."""
+    """Return the title and the remedy."""
     these = _these(copies)
     match key.what:
         case What.FAILED if key.by == _ALTERED:
@@ -210,7 +210,7 @@ _BEGINNINGS: Final = {
 
 
 def _since(sight: Sight, key: NeedKey, cluster: str, identity: Identity) -> str | None:
-    """Since when, where history or the clusters tell."""
+    """Return the time of its start, from history or the clusters; None if unknown."""
     if key.what in _BEGINNINGS:
         return sight.noted.since(_BEGINNINGS[key.what], f"{identity} @ {cluster}")
     if key.what is What.STUCK:

@@ -1,4 +1,4 @@
-"""What somebody has to look at: the worst first, equal things once with their count."""
+"""Alerts: the worst first, equal ones once with their count."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
 
 def needs_of(sight: Sight, *, cluster: str | None = None, identity: Identity | None = None) -> Needs:
-    """What needs somebody. `cluster`, `identity`: only what is in that cluster, or about that object."""
+    """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
     found = list(_of_objects(sight, cluster, identity))
     if identity is None:
         found += _of_clusters(sight, cluster)
@@ -109,7 +109,7 @@ def _away(sight: Sight, name: str, found: ClusterState) -> Need:
 
 
 def _of_objects(sight: Sight, only: str | None, identity: Identity | None) -> Iterator[Need]:
-    """Of what is not as wanted or not well, in the clusters that were read."""
+    """Yield the alerts of copies that are not synced or not healthy, in the clusters that were read."""
     groups: dict[NeedKey, list[tuple[str, Identity]]] = {}
     for name, cluster in sorted(sight.clusters.items()):
         if only not in (None, name) or cluster.why_away is not None or cluster.is_left:

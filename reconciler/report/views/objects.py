@@ -43,9 +43,9 @@ _ACTIONS: Final[Mapping[str, str]] = {
 def object_view(
     sight: Sight, identity: Identity, events: Sequence[Event] = (), writes: Sequence[Event] = ()
 ) -> ObjectView:
-    """Everything about an object. `events`: the newest about it, `writes`: the newest of what was written of it.
+    """Return everything about an object of the store or of a known copy.
 
-    It is of the store, or a copy of it is known.
+    `events`: its newest events, `writes`: its newest writes.
     """
     decision = sight.facts.decision
     template, binding = decision.fleet.templates.get(identity), decision.bindings.get(identity)
@@ -122,7 +122,7 @@ def _copies(
 
 
 def _last_writes(sight: Sight, writes: Iterable[Event]) -> dict[str, LastWrite]:
-    """By cluster what was written there last. `writes`: the newest first."""
+    """Return the last write of each cluster. `writes`: the newest first."""
     found: dict[str, LastWrite] = {}
     for event in writes:
         cluster = event.subject.rpartition(" @ ")[2]
@@ -137,7 +137,7 @@ def _last_writes(sight: Sight, writes: Iterable[Event]) -> dict[str, LastWrite]:
 
 
 def _differences(sight: Sight, identity: Identity, names: Iterable[str]) -> Iterator[Difference]:
-    """What is due to change, field by field, as the last look at it told."""
+    """Yield the pending changes, field by field, of the last comparison."""
     for name in names:
         for change in map(sight.masker.change, sight.changes(name, identity)):
             for field in change.fields:
@@ -159,7 +159,7 @@ def _shown(sight: Sight, value: Json) -> str | None:
 
 
 def _overrides(sight: Sight, identity: Identity, rendered: Mapping[str, Rendered]) -> Iterator[Override]:
-    """What overrides set, equal ones of several clusters once."""
+    """Yield the effects of overrides, equal ones of several clusters once."""
     clusters: dict[tuple[str, str, str, str | None], list[str]] = {}
     for cluster, there in rendered.items():
         if there.manifest is None:

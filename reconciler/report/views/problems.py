@@ -1,4 +1,4 @@
-"""All problems of the store and of the last round, with what to do."""
+"""All problems of the store and of the last round, with their remedies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of the views, and the answer where there is no such thing."""
+"""Questions to the views, and the answer for an unknown name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ROWS_MAX: Final = 500
 
 
 class MatrixQuestion(Struct, frozen=True, kw_only=True):
-    """Which rows of the matrix: what is empty does not restrict them.
+    """A filter of the matrix's rows: an empty field does not restrict them.
 
-    `kind`: as people write it (`deploy`, `deployments.apps`). `q`: a part of namespace/name. `troubles`: only rows
-    with a cell that is not Synced and Healthy, the worst first. At most `limit` rows, from `offset` on.
+    `kind`: as people write it (`deploy`, `deployments.apps`). `q`: a part of namespace/name. `troubles`: only rows with
+    a cell that is not Synced and Healthy, the worst first. At most `limit` rows, from `offset` on.
     """
 
     namespace: str = ""
@@ -26,10 +26,10 @@ class MatrixQuestion(Struct, frozen=True, kw_only=True):
 
 
 class HistoryQuestion(Struct, frozen=True, kw_only=True):
-    """Which entries of history: what is empty does not restrict them.
+    """A filter of history entries: an empty field does not restrict them.
 
     `resource`: KIND/NAME as people write it. `since`: RFC 3339 in UTC. At most `limit` entries, newest first; with
-    `after`, the number of an entry, all that were recorded after it, oldest first.
+    `after`, the number of an entry, all later ones, oldest first.
     """
 
     resource: str = ""
@@ -41,7 +41,7 @@ class HistoryQuestion(Struct, frozen=True, kw_only=True):
 
 
 class NotFound(Struct, frozen=True, kw_only=True):
-    """There is no such thing, or several are called so. `close`: what may be meant, as KIND/NAME -n NAMESPACE."""
+    """The name is unknown or ambiguous. `close`: similar names, as KIND/NAME -n NAMESPACE."""
 
     why: str
     close: tuple[str, ...] = ()

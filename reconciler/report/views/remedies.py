@@ -1,4 +1,4 @@
-"""What to do about a problem, by its code: the words of the reference of problem codes."""
+"""Remedies of problems by code, from the reference of problem codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from reconciler.stages.lint import PROBLEM_CODES
 
 
 def remedy_of(code: str) -> str | None:
-    """What to do; None: nobody wrote it down."""
+    """Return the remedy of a problem code; None: there is none."""
     found = PROBLEM_CODES.get(code) or FURTHER_CODES.get(code)
     return found.remedy if found is not None else None

@@ -12,7 +12,7 @@ from reconciler.report.views.sight import Sight
 
 
 def rollouts_of(sight: Sight) -> tuple[RolloutPart, ...]:
-    """Where each Rollout stands, by name."""
+    """Return the state of each Rollout, by name."""
     return tuple(
         RolloutPart(
             name=found.rollout,

@@ -1,7 +1,7 @@
-"""The shapes of `/api/v1`, and what the pages are drawn from. As JSON their names are camel case.
+"""The shapes of `/api/v1` and of the pages. In JSON their names are camel case.
 
-Every text in them is masked already, and is text: whoever draws it escapes it. Times are RFC 3339 in UTC; what is not
-known or does not apply is null. Names and meanings never change within a version; more may come. Source: ADR 17.
+Every text in them is redacted already, and plain: who draws it escapes it. Times are RFC 3339 in UTC; null means
+unknown or not applicable. Names and meanings never change within a version; more may come. Source: ADR 17.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An object of the store. `namespace` is empty for what is of the whole cluster."""
+    """An object of the store. `namespace` is empty if it is cluster-scoped."""
 
     api_version: str
     kind: str
@@ -48,7 +48,7 @@ class ClusterCounts(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Weight(StrEnum):
-    """How urgent something is."""
+    """Urgency."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -56,7 +56,7 @@ class Weight(StrEnum):
 
 
 class What(StrEnum):
-    """What somebody has to look at, or why something is as it is."""
+    """The kind of an alert, or the reason of a state."""
 
     SOURCE = "source"
     """The store cannot be read."""
@@ -75,7 +75,7 @@ class What(StrEnum):
     STUCK = "stuck"
     """A move that waits for longer than usual."""
     PROBLEM = "problem"
-    """Something is wrong with a document of the store, or a round told of it."""
+    """A document of the store has a problem, or a round reported one."""
 
 
 class Need(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -100,7 +100,7 @@ class Need(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TimerKind(StrEnum):
-    """What ends by itself."""
+    """The kind of a timer."""
 
     FAILOVER = "failover"
     CAP = "cap"
@@ -136,7 +136,7 @@ class StagePart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RolloutPart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a revision goes over the clusters. `waiting`: a newer one that waits until it is done."""
+    """A revision on its way over the clusters in stages. `waiting`: a newer one that waits until it is done."""
 
     name: str
     release: str
@@ -172,21 +172,21 @@ class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
     is_progressing: bool
     phase: str
     time: str | None
-    """When the last round ended."""
+    """End of the last round."""
     round: int
     since: str | None
     source: SourcePart
     commit: CommitPart | None
     clusters: ClusterCounts
     objects: dict[str, int]
-    """How many are in each state of sync: synced, pending, held, fought, refused, failed, frozen, unknown, left."""
+    """Number of objects by state: synced, pending, held, fought, refused, failed, frozen, unknown, left."""
     health: dict[str, int]
     needs: tuple[Need, ...] = ()
     needs_total: int = 0
     timers: tuple[Timer, ...] = ()
     events: tuple[dict[str, Any], ...] = ()
     rollouts: tuple[RolloutPart, ...] = ()
-    """Where each Rollout of the store stands."""
+    """The state of each Rollout of the store."""
 
 
 class Cell(Struct, frozen=True, kw_only=True, array_like=True):
@@ -239,7 +239,7 @@ class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LastWrite(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was written there last. `action` is a word of the past: created, updated, healed, adopted."""
+    """The last write. `action` is a word of the past: created, updated, healed, adopted."""
 
     time: str
     action: str
@@ -255,10 +255,10 @@ class CopyPart(Struct, frozen=True, kw_only=True, rename="camel"):
     state: str
     health: str
     why: str = ""
-    """Why it is not in sync."""
+    """The reason why it is not in sync."""
     health_why: str = ""
     by: str | None = None
-    """What holds it, where it is held."""
+    """The holder, if it is held."""
     replicas: int | None = None
     ready: int | None = None
     last_write: LastWrite | None = None
@@ -272,12 +272,12 @@ class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
     live: str | None = None
     wanted: str | None = None
     manager: str | None = None
-    """Who set it, where the API server tells."""
+    """The field's manager, if the API server reports it."""
     time: str | None = None
 
 
 class Override(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What an override policy made of it. `value`: as text, masked."""
+    """The effect of an override policy. `value`: as text, redacted."""
 
     clusters: tuple[str, ...]
     path: str
@@ -287,7 +287,7 @@ class Override(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Reasoned(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A sentence of why it lives where it does, and what the sentence rests on."""
+    """A sentence about the reason of its placement, and its source."""
 
     words: str
     where: str | None = None
@@ -296,8 +296,8 @@ class Reasoned(Struct, frozen=True, kw_only=True, rename="camel"):
 class ObjectView(Struct, frozen=True, kw_only=True, rename="camel"):
     """`GET /api/v1/objects/KIND/NAMESPACE/NAME`: everything about one object of the store; `-` is no namespace.
 
-    `reasons`: the policy, the clusters, the arithmetic, in the words of `explain`; `explanation`: its document whole.
-    `brought`: what it takes along. `owners`: what brings it along. `history`: its newest entries.
+    `reasons`: the policy, the clusters, the arithmetic, in the words of `explain`; `explanation`: its whole document.
+    `brought`: its dependencies. `owners`: the objects that it is a dependency of. `history`: its newest entries.
     """
 
     version: int = 1
@@ -316,7 +316,7 @@ class ObjectView(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CapacityPart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a cluster has of one resource, in its base unit (cores, bytes, pods); null where it was not read."""
+    """One resource of a cluster, in its base unit (cores, bytes, pods); null if not read."""
 
     name: str
     allocatable: float | None = None
@@ -331,7 +331,7 @@ class PlacedObject(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`GET /api/v1/clusters/NAME`: one cluster with what is there. `objects`: the worst first, from `offset` on."""
+    """`GET /api/v1/clusters/NAME`: one cluster with its objects. `objects`: the worst first, from `offset` on."""
 
     version: int = 1
     name: str

@@ -1,4 +1,4 @@
-"""What the views are made from: the picture of the last round, what the clusters told, and rows of the journal."""
+"""The inputs of the views: the picture of the last round, observations, and rows of the journal."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _HEALTH_RANK: Final = {
 }
 
 Rank = tuple[int, int]
-"""How bad a state is: the worst has the lowest."""
+"""Severity of a state: the worst has the lowest."""
 NOMINAL_RANK: Final[Rank] = (_SYNC_RANK[Lag.SYNCED], _HEALTH_RANK[HealthWord.HEALTHY])
 
 
 class CommitWords(NamedTuple):
-    """What is known of a commit. `time`: RFC 3339 in UTC."""
+    """Author, subject and time of a commit. `time`: RFC 3339 in UTC."""
 
     author: str
     subject: str
@@ -46,12 +46,12 @@ class CommitWords(NamedTuple):
 
 
 class Noted(Struct, frozen=True, kw_only=True):
-    """Rows of the journal, as they are at one moment.
+    """Rows of the journal at one moment.
 
-    `suspensions`, `evictions`, `constraints`: those in force, evictions among the last ones. `timers`: name to the time
-    since which something waits. `held_since`: cluster to the time since which the guards hold something there. `begun`:
-    by kind and subject the event of what has begun and is not over, and the last failure. `events`: the newest ones.
-    `error`: why the journal cannot be read; empty: it can.
+    `suspensions`, `evictions`, `constraints`: those in force, evictions among the last ones. `timers`: name to start
+    time. `held_since`: cluster to the time since which the guards hold something there. `begun`: by kind and subject
+    the event of each unfinished episode, and the last failure. `events`: the newest ones. `error`: the error of reading
+    the journal; empty: none.
     """
 
     suspensions: tuple[SuspensionRecord, ...] = ()
@@ -64,20 +64,20 @@ class Noted(Struct, frozen=True, kw_only=True):
     error: str = ""
 
     def since(self, kind: EventKind, subject: str) -> str | None:
-        """When that began which is not over; None: history does not know it."""
+        """Return the start of an unfinished episode; None: not in history."""
         event = self.begun.get((str(kind), subject))
         return str(event.data.get("since") or event.time) if event is not None else None
 
 
 def no_words(revision: str) -> CommitWords | None:
-    """Where no repository is at hand, no commit is known."""
+    """Return None: without a repository, no commit is known."""
     return None
 
 
 class Sight(Struct, frozen=True, kw_only=True, dict=True):
-    """A picture with all that is told beside it. `words`: of a revision; None where it is no commit that is known.
+    """A picture with its context. `words`: of a revision; None if it is no known commit.
 
-    `since`: since when the fleet is in step, or is not. `servers`: addresses of the clusters.
+    `since`: the time of the last change between in step and out of step. `servers`: addresses of the clusters.
     """
 
     picture: Picture
@@ -90,7 +90,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def masker(self) -> Masker:
-        """It knows the values of all Secrets that are due to change: whatever is told may quote them."""
+        """Return a masker that knows all Secret values of pending changes: any text may quote them."""
         masker = Masker()
         changes = self.picture.round.plan.changes
         for manifest in secrets_among(changes):
@@ -102,7 +102,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def facts(self) -> Facts:
-        """What the state was made of."""
+        """Return the inputs of the state."""
         facts = self.picture.state.facts
         assert facts is not None, "a picture is of a state that was made of something"
         return facts
@@ -117,7 +117,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
         return self.masker.text(text)
 
     def author(self, revision: str) -> str | None:
-        """Who wrote a commit; None: it is none that is known."""
+        """Return the author of a commit; None: no known commit."""
         words = self.words(revision) if revision else None
         return words.author if words is not None else None
 
@@ -141,16 +141,16 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
         return binding.replicas_on(cluster) if binding is not None else None
 
     def workload(self, cluster: str, identity: Identity) -> Workload | None:
-        """How it runs there, where that was counted."""
+        """Return the workload's counts in the cluster; None if not counted."""
         return workload_in(self.observations.clusters, identity, cluster)
 
     def changes(self, cluster: str, identity: Identity) -> tuple[Change, ...]:
-        """What is due there still."""
+        """Return the pending changes in the cluster."""
         return self.facts.changes.get((cluster, identity), ())
 
 
 def rank_of(state: ObjectState) -> Rank:
-    """How bad a state is."""
+    """Return the severity of a state."""
     return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
 
 
@@ -182,7 +182,7 @@ def words_for_history(sight: Sight | None) -> Callable[[str], tuple[str, str] | 
 def copy_part(
     sight: Sight, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
 ) -> CopyPart:
-    """A copy with its state in words. `last_write`: as history tells it."""
+    """Return a copy with its state in words. `last_write`: from history."""
     seen, replicas = sight.workload(cluster, identity), sight.replicas(cluster, identity)
     return CopyPart(
         cluster=cluster,
@@ -199,19 +199,19 @@ def copy_part(
 
 
 def is_in_step(clusters: Mapping[str, ClusterState]) -> bool:
-    """Whether every cluster was read and holds nothing that is not as wanted."""
+    """Return whether every cluster was read and all its objects are synced."""
     return all(is_cluster_in_step(found) for found in clusters.values())
 
 
 def is_cluster_in_step(found: ClusterState) -> bool:
-    """Whether a cluster was read and holds nothing that is not as wanted."""
+    """Return whether a cluster was read and all its objects are synced."""
     return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total
 
 
 def ready_of(state: ObjectState, seen: Workload | None, replicas: int | None) -> int | None:
-    """How many replicas are ready; None: nobody knows.
+    """Return the number of ready replicas; None: unknown.
 
-    A copy that is Healthy has all of them. Else it is what the last look at workloads found, which may be older.
+    A Healthy copy has all of them. Else it is the last count of workloads, which may be older.
     """
     if state.health.word is HealthWord.HEALTHY:
         return replicas

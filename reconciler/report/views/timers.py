@@ -1,4 +1,4 @@
-"""What ends by itself, and what follows from that: made from constraints, orders, waiting moves and fights."""
+"""Timers and their consequences: from constraints, orders, waiting moves and write conflicts."""
 
 from __future__ import annotations
 

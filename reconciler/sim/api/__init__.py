@@ -1,1 +1,1 @@
-"""What an API server answers."""
+"""Answers of an API server."""

@@ -1,4 +1,4 @@
-"""Requests and answers as values, and what a Kubernetes URL means."""
+"""Requests and answers as values, and the meaning of a Kubernetes URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether nothing may be stored: by the query, or by the options that a deletion carries."""
+        """Return whether nothing may be stored: by the query, or by the options of a deletion."""
         options = self.body if self.method == "DELETE" and isinstance(self.body, dict) else {}
         value = self.query.get("dryRun") or "".join(options.get("dryRun") or ())
         if value not in ("", "All"):
@@ -55,7 +55,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """What the path of a resource request names. Empty strings where it names nothing."""
+    """The parts of a resource request's path. Empty strings for missing ones."""
 
     group: str
     version: str

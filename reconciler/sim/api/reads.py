@@ -115,7 +115,7 @@ def _token(text: str) -> tuple[int, list[str]]:
 
 
 def watch(state: State, resource: Resource, target: Target, request: Request) -> Answer:
-    """A watch from a version; without one (or from 0) it begins with what is there."""
+    """Return a watch from a version; without one (or from 0) it begins with the present objects."""
     matches = matcher(resource, target, request)
     form = _form(request)
     include = request.query.get("includeObject", "Metadata")

@@ -84,7 +84,7 @@ def _custom_layout(resource: Resource, now_s: float) -> tuple[list[Body], Callab
 
 
 def age(since: str | None, now_s: float) -> str:
-    """How long ago, as kubectl prints it: `45s`, `3m12s`, `5h`, `7d2h`."""
+    """Return the age, as kubectl prints it: `45s`, `3m12s`, `5h`, `7d2h`."""
     if not since:
         return "<unknown>"
     return duration(int(now_s) - timegm(strptime(since, "%Y-%m-%dT%H:%M:%SZ")))

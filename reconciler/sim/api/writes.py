@@ -249,7 +249,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         return 200, self._finished(live, managed.written(new, result.managed))
 
     def _owned_part(self, body: Body) -> Body:
-        """What an applier can own here: no nulls, no server fields, no status beside the status endpoint."""
+        """Return the part that an applier can own: no nulls, no server fields, no status beside the status endpoint."""
         config: Body = without_nulls(body)
         metadata = {k: v for k, v in config["metadata"].items() if k not in ("uid", "resourceVersion", "generation")}
         config = {**config, "metadata": metadata}

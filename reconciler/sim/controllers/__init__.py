@@ -1,1 +1,1 @@
-"""What the control plane does between requests: level-based functions of the state, run on simulated time."""
+"""The control plane between requests: level-based functions of the state, run on simulated time."""

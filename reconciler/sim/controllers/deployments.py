@@ -73,7 +73,7 @@ def is_available(state: State, pod: Body, owner: Body) -> bool:
 
 
 def has_passed(state: State, body: Body, since: str, wait_s: float) -> bool:
-    """Whether so many seconds have passed since a timestamp; if not, the object is looked at again then."""
+    """Return whether so many seconds have passed since a timestamp; if not, wake the object then."""
     due_s = timegm(strptime(since, "%Y-%m-%dT%H:%M:%SZ")) + wait_s
     if state.now_s >= due_s:
         return True

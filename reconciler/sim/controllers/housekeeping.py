@@ -10,7 +10,7 @@ from reconciler.sim.state.state import Key, State
 
 
 def collect(state: State, owner_uid: str) -> None:
-    """Delete what has lost its last owner."""
+    """Delete objects that have lost their last owner."""
     for group, plural, namespace, name in state.dependents_of(owner_uid):
         body = state.store.get((group, plural), namespace, name)
         if body is None:

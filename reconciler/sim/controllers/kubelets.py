@@ -1,4 +1,4 @@
-"""What nodes do with pods: start, become ready, crash, finish, stop; and how nodes fail."""
+"""Nodes and their pods: start, become ready, crash, finish, stop; and failures of nodes."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Kubelets:
         return has_passed(self._state, node, taint["timeAdded"], min(waits))
 
     def forget(self, pod: Body) -> Name:
-        """Drop what is remembered of a pod that is gone."""
+        """Drop the timers of a pod that is gone."""
         for step in ("start", "stop", "finish"):
             self._due.pop(f"{pod['metadata']['uid']} {step}", None)
         return name_of(pod)

@@ -21,18 +21,18 @@ _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How the embedded nodes behave."""
+    """The behaviour of the embedded nodes."""
 
     start_s: float = 1.0
     """From a pod's binding to its containers being ready."""
     stop_s: float = 0.5
     """From a pod's deletion to its end, at most its grace period."""
     job_s: float = 2.0
-    """How long a container of a Job runs."""
+    """The run time of a Job's container."""
     broken_images: tuple[str, ...] = ("broken",)
     """A container whose image tag contains one of these crashes for ever; in a Job it fails."""
     load_balancer_s: float | None = None
-    """When a Service of type LoadBalancer gets an address; None: never."""
+    """The delay until a Service of type LoadBalancer gets an address; None: never."""
 
 
 def controller_of(body: Body) -> Body | None:
@@ -73,12 +73,12 @@ def new_pod(owner: Body, template: Body, name: str, *, labels: Body | None = Non
 
 
 def is_ready(pod: Body) -> bool:
-    """Ready and not on its way out."""
+    """Return whether the pod is ready and not being deleted."""
     return condition(pod, "Ready").get("status") == "True" and "deletionTimestamp" not in pod["metadata"]
 
 
 def is_active(pod: Body) -> bool:
-    """Neither finished nor on its way out."""
+    """Return whether the pod is neither finished nor being deleted."""
     return pod["status"].get("phase") not in ("Succeeded", "Failed") and "deletionTimestamp" not in pod["metadata"]
 
 
@@ -105,7 +105,7 @@ def delete(state: State, body: Body, *, grace_s: int | None = None) -> None:
 
 
 def write_status(state: State, live: Body, new: Body) -> None:
-    """Store a controller's status and annotations, with ownership of what it changed."""
+    """Store a controller's status and annotations, with ownership of the changed fields."""
     if new == live:
         return
     who = Manager(CONTROLLER, "Update", live["apiVersion"], "status")

@@ -28,7 +28,7 @@ def _amounts(resources: Body | None) -> Amounts:
 
 
 def requests(spec: Body) -> Amounts:
-    """What a pod asks for: the sum of its containers, at least each init container, plus overhead, and one pod."""
+    """Return the requests of a pod: the sum of its containers, at least each init container, plus overhead, one pod."""
     total: Counter[str] = Counter()
     for container in spec.get("containers") or ():
         total.update(_amounts((container.get("resources") or {}).get("requests")))
@@ -40,7 +40,7 @@ def requests(spec: Body) -> Amounts:
 
 
 class Scheduler:
-    """Knows which pods wait and what is taken on each node, from the events of the store."""
+    """Waiting pods and the used capacity of each node, from the events of the store."""
 
     def __init__(self, state: State) -> None:
         """Begin with an empty cluster."""
@@ -51,7 +51,7 @@ class Scheduler:
         state.store.listeners.append(self._follow)
 
     def begin_anew(self) -> None:
-        """Forget what was, and learn what the store has now."""
+        """Read the store anew."""
         self._taken.clear()
         self._waiting.clear()
         for kept_as, body in self._state.store.everything():
@@ -135,13 +135,13 @@ def _lack(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> str:
 
 
 def _load(wanted: Amounts, allocatable: Amounts, taken: Counter[str]) -> int:
-    """How full the node would be, in thousandths of its tightest of CPU, memory and pods."""
+    """Return the load of the node, in thousandths of its tightest of CPU, memory and pods."""
     names = [name for name in ("cpu", "memory", "pods") if allocatable.get(name)]
     return max((1000 * (taken[n] + wanted.get(n, 0)) // allocatable[n] for n in names), default=0)
 
 
 def unsuitable(spec: Body, node: Body) -> str:
-    """Why a node may not take such a pod, leaving its free room aside; empty when it may."""
+    """Return why a node may not take such a pod, leaving its free capacity aside; empty if it may."""
     if node["spec"].get("unschedulable") and not tolerates(spec, _UNSCHEDULABLE):
         return "node(s) were unschedulable"
     for taint in node["spec"].get("taints") or ():
@@ -156,7 +156,7 @@ _UNSCHEDULABLE: Body = {"key": "node.kubernetes.io/unschedulable", "effect": "No
 
 
 def tolerates(spec: Body, taint: Body) -> bool:
-    """Whether a toleration covers a taint."""
+    """Return whether a toleration covers a taint."""
     return bool(matching_tolerations(spec, taint))
 
 

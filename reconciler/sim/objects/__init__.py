@@ -1,1 +1,1 @@
-"""What an API server does to one object: defaults, validation, field managers."""
+"""An API server's treatment of one object: defaults, validation, field managers."""

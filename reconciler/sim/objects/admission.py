@@ -1,4 +1,4 @@
-"""What the API server itself decides on a write: metadata, generation, status protection, addresses, Job labels."""
+"""Changes by the API server on a write: metadata, generation, status protection, addresses, Job labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaulting of the common kinds, as a 1.36 API server does it for what users write."""
+"""Defaulting of the common kinds, as a 1.36 API server does it for users' input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.sim.objects.status import Body, Json
 
 
 def _filled(body: Body, values: Body) -> Body:
-    """The map with what it lacks."""
+    """Return the map with missing values filled in."""
     return {**body, **{name: value for name, value in values.items() if name not in body}}
 
 

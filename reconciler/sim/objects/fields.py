@@ -20,7 +20,7 @@ NOTHING: Paths = frozenset()
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What changed from one tree to another."""
+    """The changes from one tree to another."""
 
     added: Paths
     modified: Paths
@@ -28,7 +28,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing changed."""
+        """Return whether nothing changed."""
         return not (self.added or self.modified or self.removed)
 
 
@@ -84,7 +84,7 @@ def _compact(value: Json) -> str:
 
 
 def is_atomic_list(shape: Shape) -> bool:
-    """Whether the list here is owned as a whole."""
+    """Return whether the list here is owned as a whole."""
     return not shape.is_set and not shape.list_keys
 
 
@@ -101,7 +101,7 @@ def by_element(items: list[Json], shape: Shape, where: Path) -> dict[str, Json]:
 
 
 def field_set(value: Json, shape: Shape, where: Path = ()) -> Paths:
-    """What somebody who applies this tree owns: leaves, items of keyed lists, and empty maps."""
+    """Return the fields that an applier of this tree owns: leaves, items of keyed lists, and empty maps."""
     found: set[Path] = set()
     _collect(value, shape, where, found)
     return frozenset(found)
@@ -127,7 +127,7 @@ def _collect(value: Json, shape: Shape, where: Path, found: set[Path]) -> None:
 
 
 def compare(old: Json, new: Json, shape: Shape) -> Comparison:
-    """What `new` adds to, changes in and removes from `old`. A new branch counts with each node on it."""
+    """Return the additions, changes and removals from `old` to `new`. A new branch counts with each node on it."""
     sets: tuple[set[Path], set[Path], set[Path]] = (set(), set(), set())
     _compare(old, new, shape, (), sets)
     added, modified, removed = sets

@@ -37,7 +37,7 @@ class Resource:
 
     @property
     def group_plural(self) -> tuple[str, str]:
-        """Where objects of this type are kept, whatever the version."""
+        """Return the store's key of this type, whatever the version."""
         return (self.group, self.plural)
 
     @property

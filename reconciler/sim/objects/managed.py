@@ -1,4 +1,4 @@
-"""Who owns which fields: `metadata.managedFields` through server-side apply and ordinary updates."""
+"""Owners of fields: `metadata.managedFields` through server-side apply and ordinary updates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Manager(NamedTuple):
 
 
 class Entry(Struct, frozen=True):
-    """What one manager owns, and since when it last changed that."""
+    """The fields of one manager, and the time of its last change."""
 
     paths: Paths
     time: str
@@ -92,10 +92,10 @@ def _without_entries(body: Body) -> Body:
 
 
 def after_update(live: Body | None, new: Body, who: Manager, shape: Shape, time: str) -> Managed:
-    """Entries after an ordinary write: the writer owns what it changed, others lose it.
+    """Return the entries after an ordinary write: the writer owns the changed fields, others lose them.
 
-    Entries that the body itself brings are taken (that is how they are rewritten); `[{}]` and `[]` clear them. An
-    object that has none is not tracked until somebody applies.
+    Entries in the body itself are taken (that is how they are rewritten); `[{}]` and `[]` clear them. An object that
+    has none is not tracked until somebody applies.
     """
     given = new["metadata"].get("managedFields")
     managed = read(live) if live is not None else {}
@@ -176,7 +176,7 @@ def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool
 
 
 def _pruned(merged: Body, previous: Paths, owned: Paths, shape: Shape) -> Body:
-    """Take away what the applier owned, then give back what is owned and what it never owned."""
+    """Take away the applier's former fields, then restore owned ones and those it never owned."""
     everything = with_named_parents(field_set(merged, shape))
     pruned = remove(merged, with_named_parents(previous), shape) or {}
     gone = everything - with_named_parents(field_set(pruned, shape))

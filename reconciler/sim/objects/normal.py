@@ -10,7 +10,7 @@ from reconciler.sim.objects import quantities
 from reconciler.sim.objects.status import Body, Json, Refused
 
 Fail = Callable[[str], Refused]
-"""How a body that does not decode is refused: 400 for POST and PUT, 500 for server-side apply, 422 for patches."""
+"""The refusal of a malformed body: 400 for POST and PUT, 500 for server-side apply, 422 for patches."""
 
 _DROPPED_EMPTY = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "data", "stringData", "binaryData", "limits", "requests"}

@@ -1,4 +1,4 @@
-"""What an API server demands of a Secret of one of the built-in types. Messages are those of its JSON decoder."""
+"""Validation of a Secret of one of the built-in types. Messages are those of the API server's JSON decoder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JSON_NAMES = {list: "array", str: "string", bool: "bool", int: "number", float:
 
 
 def typed_data(body: Body) -> Iterator[FieldError]:
-    """What is wrong with the keys that a Secret's type promises. Values are never repeated."""
+    """Yield the faults of the keys that a Secret's type requires. Values are never repeated."""
     kind, data = body["type"], body.get("data") or {}
     for key in _NEEDED_DATA.get(kind, ()):
         if key not in data:
@@ -31,7 +31,7 @@ def typed_data(body: Body) -> Iterator[FieldError]:
 
 
 def _no_json_object(encoded: str) -> str:
-    """What Go's decoder says of a value that is no JSON object; empty when it is one."""
+    """Return the message of Go's decoder for a value that is no JSON object; empty if it is one."""
     text = b64decode(encoded).decode(errors="replace").strip()
     try:
         value = json.loads(text)

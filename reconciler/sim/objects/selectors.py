@@ -44,7 +44,7 @@ def _requirement(text: str) -> Matches:
 
 
 def object_matches(selector: Body | None, labels: Labels) -> bool:
-    """Whether a LabelSelector matches. None selects nothing, an empty one everything."""
+    """Return whether a LabelSelector matches. None selects nothing, an empty one everything."""
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -53,7 +53,7 @@ def object_matches(selector: Body | None, labels: Labels) -> bool:
 
 
 def expression_matches(expression: Body, labels: Labels) -> bool:
-    """Whether one matchExpressions entry (of a LabelSelector or a node selector) holds."""
+    """Return whether one matchExpressions entry (of a LabelSelector or a node selector) holds."""
     key, operator = expression["key"], expression["operator"]
     values = expression.get("values") or []
     value = labels.get(key)

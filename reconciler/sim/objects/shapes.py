@@ -1,4 +1,4 @@
-"""How trees merge: which lists are keyed, sets or atomic, which maps are atomic.
+"""Merging of trees: lists are keyed, sets or atomic, maps may be atomic.
 
 A small table of our own for built-in kinds (a contract test compares it with the OpenAPI document of a real API
 server), and the `x-kubernetes-…` extensions of a CustomResourceDefinition's schema for custom ones.
@@ -45,7 +45,7 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the value at one place of a built-in kind merges."""
+    """The merging of the value at one place of a built-in kind."""
 
     kind: str
     name: str = ""
@@ -62,7 +62,7 @@ class Shape:
 
     @property
     def is_atomic_map(self) -> bool:
-        """Whether a map here is owned as a whole."""
+        """Return whether a map here is owned as a whole."""
         if self.is_item:
             return self.name in ATOMIC_ITEMS
         if self.name in ("port", "resource"):
@@ -88,7 +88,7 @@ class Shape:
 
     @property
     def is_set(self) -> bool:
-        """Whether the list here is a set of scalars."""
+        """Return whether the list here is a set of scalars."""
         return self.name in SET_LISTS and self.parent == ("metadata" if self.name == "finalizers" else "spec")
 
     def key_default(self, key: str) -> Json:

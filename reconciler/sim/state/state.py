@@ -1,4 +1,4 @@
-"""What one cluster is at one moment: objects, served types, simulated time, and its source of chance."""
+"""One cluster at one moment: objects, served types, simulated time, and its source of chance."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class State:
             self._index(Event(self.store.version, "ADDED", kept_as, body, None))
 
     def has_room_for_pod(self, namespace: str) -> bool:
-        """Whether the quota lets one more be made."""
+        """Return whether the quota allows one more pod."""
         return self.pods_max is None or len(self.sorted("Pod", namespace)) < self.pods_max
 
     def wake(self, due_s: float, body: Body) -> None:

@@ -104,11 +104,11 @@ class Store:
         self.oldest = self.version
 
     def back_up(self) -> Backup:
-        """What there is now."""
+        """Return a copy of the present state."""
         return Backup(self.version, {kept_as: dict(found) for kept_as, found in self._objects.items()})
 
     def put_back(self, backup: Backup) -> None:
-        """Be as at an earlier moment, versions too; nobody is told, and the log is forgotten."""
+        """Restore an earlier state, versions too; watches get no events, and the log is cleared."""
         self.version = backup.version
         self._objects = {kept_as: dict(found) for kept_as, found in backup.objects.items()}
         self.compact()

@@ -1,4 +1,4 @@
-"""Which policy speaks for which template, and what a broken file leaves as it is."""
+"""The policy of each template, and the objects that a broken file freezes."""
 
 from reconciler.stages.claims.bucket import Match
 from reconciler.stages.claims.claim import Claims, ClaimTables, claim

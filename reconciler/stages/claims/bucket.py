@@ -1,7 +1,7 @@
-"""Selectors of one kind in one namespace, so that a template meets only those that may select it.
+"""Selectors of one kind in one namespace, indexed so that a template meets only those that may select it.
 
-A selector that asks for a label is found by the one of its labels that the fewest selectors ask for. One that only
-excludes is found by what it excludes: it selects every template that has none of that.
+A selector that requires labels is indexed by the rarest of them. One that only excludes is indexed by its exclusions:
+it selects every template without any of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Match(NamedTuple, Generic[Selecting]):
 
 
 class _Entry(NamedTuple, Generic[Selecting]):
-    """A selector by labels. `number` leads to what excludes it; `rest` is what else it asks for, None: nothing."""
+    """A selector by labels. `number`: of its exclusions; `rest`: its other requirements, None: none."""
 
     number: int
     match: Match[Selecting]
@@ -66,7 +66,7 @@ class Bucket(Generic[Selecting]):
 
     @property
     def looks_at_labels(self) -> bool:
-        """Whether any selector here depends on labels."""
+        """Return whether any selector here depends on labels."""
         return bool(self._selectors)
 
     @property
@@ -76,7 +76,7 @@ class Bucket(Generic[Selecting]):
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """The keys of labels that decide what is selected here."""
+        """Return the keys of the labels that selectors here depend on."""
         return frozenset(asked.key for _, labels in self._selectors for asked in labels.requirements)
 
     def collect(self, name: str, labels: Mapping[str, str], found: list[Match[Selecting]]) -> None:
@@ -128,7 +128,7 @@ class Bucket(Generic[Selecting]):
 
 
 def _asked(labels: LabelSelector) -> Iterator[LabelRequirement]:
-    """What a selector asks a template to have."""
+    """Return the labels that a selector requires."""
     return (found for found in labels.requirements if found.operator in (Operator.IN, Operator.EXISTS))
 
 

@@ -1,4 +1,4 @@
-"""Which policy governs each template. Recomputed each round: nothing is held by who was first."""
+"""The policy that governs each template. Recomputed each round: being first gives no claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     """Every template of the store is in exactly one of `claims`, `unclaimed` and `frozen`.
 
     `selecting` holds, by policy, the indexes of its selectors that select at least one template. `faults`: templates
-    that could not be worked on, with what was raised; they are to be frozen, and claimed anew without them.
+    that could not be processed, with their exceptions; they are to be frozen, and claimed anew without them.
     """
 
     claims: Mapping[Identity, Claim] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Claims(Struct, frozen=True, kw_only=True):
 
 
 class ClaimTables:
-    """What the last call found."""
+    """The results of the last call."""
 
     __slots__ = ("broken", "claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
 
@@ -57,7 +57,7 @@ class ClaimTables:
         self.reasons = _Reasons()
 
     def follow(self, fleet: Fleet) -> None:
-        """Take the policies of the store, and what is broken in it."""
+        """Update the policies of the store, and its broken documents."""
         propagation = fleet.propagation
         if fleet.frozen is not self.broken.reaches:
             self.broken = Frozen(fleet.frozen)
@@ -81,7 +81,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     unclaimed: dict[Identity, bool | None] = {}
     problems: dict[Identity, Problem | None] = {}
     faults: dict[Identity, Exception] = {}
-    # One walk for all tables, without a step for what has nothing to say, as is most of a large store.
+    # One walk for all tables, without a step for templates without results, as are most of a large store.
     for identity, template, looked in _look_at(fleet.templates, dirty, tables, faults):
         matches, reach = looked
         if matches or tables.selected.looked_at:
@@ -120,7 +120,7 @@ def _look_at(
     tables: ClaimTables,
     faults: dict[Identity, Exception],
 ) -> Iterator[tuple[Identity, Template | None, _Looked]]:
-    """What selects each template, and what freezes it; those of which that cannot be told go to the `faults`."""
+    """Yield each template with its selectors and its reach; exceptions go to the `faults`."""
     found: list[tuple[Identity, Template | None]] = (
         list(templates.items()) if dirty is None else [(identity, templates.get(identity)) for identity in dirty]
     )
@@ -175,7 +175,7 @@ def _rank(match: PropagationMatch) -> tuple[bool, int, int, PolicyRef]:
 
 
 def _why_lost(loser: PropagationMatch, winner: PropagationMatch) -> str:
-    """Why a policy lost, as the end of the sentence "it lost because …"."""
+    """Return why a policy lost, as the end of the sentence "it lost because …"."""
     won = winner.policy.ref
     if loser.policy.is_cluster_scoped and not winner.policy.is_cluster_scoped:
         return f"{won} is of the namespace itself, which comes before cluster policies"
@@ -190,7 +190,7 @@ _Lost = tuple[PolicyRef, str]
 
 
 class _Reasons:
-    """Why selectors of one index win and lose: each said once, whatever they select, since thousands share it."""
+    """The reasons why selectors of one index win and lose: each made once, since thousands of templates share it."""
 
     __slots__ = ("_known", "_lost", "_ranks")
 

@@ -1,8 +1,8 @@
-"""The policies that still speak for what no policy governs any more.
+"""The policies of objects that have left the store.
 
-What is gone from the store has no claim. Two policies may speak for it: the one that would claim it if it were still
-there (renamed, or replaced in the same commit), and the one that applied it, which its copies name.
-Source: design#keep: a new value in the same commit counts only if it keeps more.
+A removed template has no claim. Two policies may govern it: the one that would claim it if it were still there
+(renamed, or replaced in the same commit), and the one that applied it, which its copies name. Source: design#keep: a
+new value in the same commit counts only if it keeps more.
 """
 
 from __future__ import annotations

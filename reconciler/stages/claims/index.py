@@ -26,10 +26,10 @@ _ALIKE_MAX: Final = 64
 
 
 class _Place(NamedTuple, Generic[AnyPolicy]):
-    """What may select templates of one kind in one namespace; `everywhere` are policies without selectors.
+    """Policies for templates of one kind in one namespace; `everywhere`: policies without selectors.
 
-    `names` and `label_keys`: what of a template decides. `alike`: the matches of templates that are selected by no
-    name, by the values of these labels.
+    `names` and `label_keys`: the relevant parts of a template. `alike`: the matches of templates that are selected by
+    no name, by the values of these labels.
     """
 
     buckets: tuple[Bucket[AnyPolicy], ...]
@@ -40,7 +40,7 @@ class _Place(NamedTuple, Generic[AnyPolicy]):
 
 
 class PolicyIndex(Generic[AnyPolicy]):
-    """Policies by what they select. Building it takes one pass over them; a look-up takes about a microsecond."""
+    """Policies by their selectors. Building it takes one pass over them; a look-up takes about a microsecond."""
 
     __slots__ = ("_buckets", "_places", "_unselective")
 
@@ -60,7 +60,7 @@ class PolicyIndex(Generic[AnyPolicy]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no policy selects anything."""
+        """Return whether no policy selects anything."""
         return not self._buckets and not self._unselective
 
     def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:

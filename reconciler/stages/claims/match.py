@@ -1,4 +1,4 @@
-"""What selectors select: templates by resource selectors, clusters by affinities."""
+"""Matching: templates by resource selectors, clusters by affinities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.selector import LabelRequirement, Operator
 
 
 class Score(IntEnum):
-    """How precisely a selector selects; the larger one wins. Karmada: the implicit priority of a policy."""
+    """The precision of a selector; the larger one wins. Karmada: the implicit priority of a policy."""
 
     NONE = 0
     KIND = 1
@@ -21,15 +21,15 @@ class Score(IntEnum):
 
     @property
     def words(self) -> str:
-        """How a reason says it: `by name`."""
+        """Return it in a reason's words: `by name`."""
         return {0: "not at all", 1: "by kind", 2: "by label", 3: "by name"}[self]
 
 
 def selects(selector: ResourceSelector, template: Template) -> Score:
-    """How a selector selects a template; NONE when it does not.
+    """Return the precision with which a selector selects a template; NONE if it does not.
 
-    apiVersion and kind compare as exact strings; a name makes the label selector irrelevant.
-    Source: "resourceSelector parameters"; Karmada: the score of a selector.
+    apiVersion and kind compare as exact strings; a name makes the label selector irrelevant. Source: "resourceSelector
+    parameters"; Karmada: the score of a selector.
     """
     identity = template.identity
     if selector.kind != identity.kind or selector.api_version != template.gvk.api_version:
@@ -44,10 +44,10 @@ def selects(selector: ResourceSelector, template: Template) -> Score:
 
 
 def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, str]:
-    """Whether an affinity matches a cluster, and why or why not, fit for `explain`.
+    """Return whether an affinity matches a cluster, with the reason for `explain`.
 
-    Exclusion counts first; then names, labels and fields must all match; what is not given matches everything.
-    Source: "clusterAffinity parameters"; Karmada: how a cluster matches.
+    Exclusion counts first; then names, labels and fields must all match; a missing one matches everything. Source:
+    "clusterAffinity parameters"; Karmada: how a cluster matches.
     """
     if cluster.name in affinity.exclude:
         return False, "excluded by exclude"
@@ -86,7 +86,7 @@ def _label_misses(requirement: LabelRequirement, labels: Mapping[str, str]) -> s
 
 
 def _field_misses(requirement: FieldRequirement, cluster: Cluster) -> str:
-    """Why a field requirement does not hold, empty when it does. Zones: In wants a common one, NotIn none (Karmada)."""
+    """Return why a field requirement fails, empty if met. Zones: In wants a common one, NotIn none (Karmada)."""
     wants = requirement.operator is Operator.IN
     if requirement.key == "zone":
         common = requirement.values & set(cluster.zones)

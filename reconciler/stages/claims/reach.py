@@ -13,10 +13,9 @@ from reconciler.stages.claims.bucket import Bucket, Match
 
 
 def hold_new_claims(fleet: Fleet, placed: Callable[[Identity], bool]) -> Fleet:
-    """The fleet in which broken documents of new files freeze only what they could claim anew: what is placed nowhere.
+    """Return the fleet in which broken new files freeze only unplaced objects, which they could claim anew.
 
-    What such a document says was not in force before, so that what is placed goes on without it.
-    Source: design#broken-input.
+    Such a document was not active before, so that placed objects go on without it. Source: design#broken-input.
     """
     if not any(reach.is_new for reach in fleet.frozen):
         return fleet
@@ -33,9 +32,9 @@ def _on_new_claims(reach: Reach, waiting: Iterable[Template]) -> Reach:
 
 
 class Frozen:
-    """The broken documents of a store by what they reach, so that a template meets only those that may concern it.
+    """The broken documents of a store by their reach, so that a template meets only those that may concern it.
 
-    Source: design#broken-input: no write, no delete, no new claim for what a broken document might select.
+    Source: design#broken-input: no write, no delete, no new claim for an object that a broken document might select.
     """
 
     __slots__ = ("_buckets", "_everything", "_identities", "_is_sorted_in", "_namespaces", "reaches")
@@ -50,7 +49,7 @@ class Frozen:
         self._buckets: dict[tuple[str, str, str], Bucket[Reach]] = {}
 
     def _sort_in(self) -> None:
-        """When the first template comes: most rounds ask for none."""
+        """Build the index when the first template comes: most rounds ask for none."""
         self._is_sorted_in = True
         for number, reach in enumerate(self.reaches):
             if reach.everything:
@@ -91,7 +90,7 @@ class Frozen:
         gvk, identity = template.gvk, template.identity
         namespaces = (identity.namespace, "") if identity.namespace else ("",)
         found: list[Match[Reach]] = []
-        # A selector that does not tell its version or its kind may mean any.
+        # A selector with unknown version or kind may mean any.
         for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
             bucket = self._buckets.get(key)
             if bucket is not None:

@@ -1,4 +1,4 @@
-"""What travels with a workload: what it refers to, its Namespace, the autoscalers that scale it."""
+"""Dependencies of a workload: its references, its Namespace, the autoscalers that scale it."""
 
 from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.companions import CompanionIndex, CompanionTables, companions

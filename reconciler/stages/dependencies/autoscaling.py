@@ -1,6 +1,6 @@
-"""Whose replicas an autoscaler of the store decides, and in which clusters.
+"""Workloads that an autoscaler of the store scales, and the clusters of that.
 
-Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas. What the template says counts at
+Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas. The template's number counts at
 creation; afterwards the live numbers are the autoscalers', so an edit of a template does not divide them again.
 """
 
@@ -22,9 +22,9 @@ _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 
 
 class Autoscaling:
-    """What the templates of the store scale.
+    """The scale targets of the store's templates.
 
-    `yielded`: for each target of a bound autoscaler, the clusters to which that autoscaler goes.
+    `yielded`: for each target of a bound autoscaler, the clusters of that autoscaler.
     """
 
     __slots__ = ("_dirty", "_scalers", "yielded")
@@ -36,7 +36,7 @@ class Autoscaling:
         self.yielded = Table[Identity, frozenset[str]]()
 
     def follow(self, fleet: Fleet, dirty: Iterable[Identity], interpreters: Registry) -> set[Identity]:
-        """Look again at templates that came, went or changed, or whose policy did; what they scale or scaled."""
+        """Update changed templates, and those with a changed policy; return their old and new scale targets."""
         dirty = tuple(dirty)
         before = self._scalers.on(dirty)
         templates, kinds = fleet.templates, interpreters.kinds_with("scale_target")
@@ -51,7 +51,7 @@ class Autoscaling:
         return self._dirty
 
     def has(self, policies: Mapping[Identity, PropagationPolicy], identity: Identity) -> bool:
-        """Whether an autoscaler goes where a workload with a policy goes, or its members decide about its replicas."""
+        """Return whether an autoscaler is placed with a workload, or its members control its replicas."""
         scalers = self._scalers.of((identity,))
         if not scalers:
             return False

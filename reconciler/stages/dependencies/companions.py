@@ -1,9 +1,9 @@
-"""What belongs to a workload and travels with it on request, although the workload does not refer to it.
+"""Companions of a workload, placed with it on request, although the workload does not refer to them.
 
 Source: design#bring; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a
 policy, or on a workload (which then counts instead): Services that select its pods, Ingresses and routes in front of
-those Services (with what they refer to under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its
-pods. All of them are looked for in the namespace of the workload: what another namespace has is not its to move.
+those Services (with their references under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
+All of them are searched in the namespace of the workload: objects of another namespace are not its to move.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class _Mention(NamedTuple):
 
 
 class CompanionTables:
-    """Which workloads bring something along, and what comes of it.
+    """Workloads with companions, and the resulting bindings.
 
-    `bindings` of what is brought along, to be joined over the others. `policies` of what has none of its own.
+    `bindings` of companions, to be joined over the others. `policies` of companions without one of their own.
     """
 
     __slots__ = ("bindings", "policies", "wanted")
@@ -62,7 +62,7 @@ class CompanionTables:
     def want(
         self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Collection[Identity]
     ) -> Mapping[Identity, Collection[Companion]]:
-        """What workloads bring along. `dirty`: templates that came, went or changed, or whose policy did."""
+        """Return the wanted companions of workloads. `dirty`: templates that changed, or whose policy did."""
         concerned = among(dirty, policies, self.wanted.rows)
         self.wanted.update(concerned, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
         return self.wanted.rows
@@ -76,11 +76,11 @@ def companions(
     tables: CompanionTables,
     interpreters: Registry,
 ) -> None:
-    """Where companions go: where their workloads go, besides where their own policy sends them.
+    """Place companions with their workloads, besides the clusters of their own policy.
 
     `policies`: the policy that claims each template. `bindings`: of everything so far, dependencies included. `held`:
-    the clusters where a workload's old copy still is. `tables`: say what is wanted, and take what is found. Where
-    anything is wanted, all of it is looked at again.
+    the clusters where a workload's old copy still is. `tables`: the wanted companions; takes the results. If any are
+    wanted, all are computed again.
     """
     brought = _brought(fleet, policies, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
     dirty = sorted(brought.keys() | tables.bindings.rows.keys())
@@ -140,7 +140,7 @@ def _accompany(
 
 
 class CompanionIndex:
-    """Services, what stands in front of them, and budgets by namespace; autoscalers by what they scale."""
+    """Services, their fronts, and budgets by namespace; autoscalers by their targets."""
 
     def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         """Look at every template of the fleet once."""

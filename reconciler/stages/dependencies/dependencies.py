@@ -29,7 +29,7 @@ DEPENDENCY = "dependency"
 """The rule of reasons that rest on an owner."""
 
 _MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
-"""What every namespace of every cluster has by itself."""
+"""Objects that every namespace of every cluster has by itself."""
 
 
 def dependencies(
@@ -89,7 +89,7 @@ def _link(
 
 
 def _links(owner: Template, refs: Iterable[tuple[DependencyRef, Found]], going: Travel, *, is_told: bool) -> Links:
-    """What a template refers to, and what of it goes along. `is_told`: what of it is missing is told."""
+    """Return the references of a template, and its dependencies. `is_told`: missing ones are reported."""
     needs: set[Identity] = set()
     problems: list[Problem] = []
     for ref, (targets, is_there, is_refused) in refs:
@@ -114,7 +114,7 @@ def _follow_all(
     tables: LinkTables,
     followers: Collection[Identity],
 ) -> None:
-    """Find the bindings and policies of followers anew: of what is brought along, or was, or is bound by itself."""
+    """Compute the bindings and policies of followers anew: present and former dependencies, with their own bindings."""
     mentions = tables.mentions(followers)
     # Many dependencies share the policies of their owners.
     of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
@@ -161,7 +161,7 @@ def _follow(
 def _clusters_of(
     owner: Identity, bindings: Mapping[Identity, Binding], held: Mapping[Identity, Collection[str]]
 ) -> list[tuple[str, Iterable[str]]]:
-    """Why, and where to: with an owner, and with its old copies."""
+    """Return the clusters of an owner, and of its old copies, each with its reason."""
     found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
     if owner in held:
         found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
@@ -169,7 +169,7 @@ def _clusters_of(
 
 
 def may_be_missing(ref: DependencyRef) -> bool:
-    """Whether its owner runs without it, or every cluster makes it."""
+    """Return whether its owner runs without it, or every cluster makes it."""
     return ref.optional or (ref.identity.kind, ref.identity.name) in _MADE_BY_CLUSTERS
 
 

@@ -1,4 +1,4 @@
-"""What goes along with others: a dependency with what refers to it, a companion with the workload it belongs to."""
+"""Followers of other objects: a dependency of its owner, a companion of its workload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.model.refs import Identity
 
 
 class Brought(NamedTuple):
-    """One owner that brings something along, why, and to which clusters, each group of them with a text of its own."""
+    """One owner of a follower, the reason, and its clusters in groups with a text of their own."""
 
     owner: Identity
     reason: Reason
@@ -48,7 +48,7 @@ def following(own: Binding, brought: Iterable[Brought]) -> Binding:
 
 
 def _following_one(own: Binding, brought: Brought) -> Binding:
-    """The same of what goes nowhere by itself and has one owner, as nearly all dependencies."""
+    """Return the same for a follower without own clusters and with one owner, as nearly all dependencies."""
     owner, reason, ((text, clusters),) = brought
     names = _in_order(tuple(clusters))
     return replace(
@@ -82,7 +82,7 @@ class Alike(Mapping[str, Reason]):
         return iter(self._clusters)
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Return the number of clusters."""
         return len(self._clusters)
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Alike(Mapping[str, Reason]):
         return repr(dict(self))
 
 
-# What follows owners that are placed alike has the same targets, and what renders them finds that out by comparing.
+# Followers of owners with equal placement have equal targets, which rendering finds by comparing.
 @lru_cache(maxsize=4096)
 def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
     """Targets without replicas."""
@@ -104,10 +104,10 @@ def _in_order(clusters: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def inherited_policy(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
-    """The policy of the first owner, with what all owners together ask of a dependency.
+    """Return the policy of the first owner, with all owners' requirements on a dependency.
 
-    Source: design#dependencies; Karmada: any Overwrite, any preserve. It is suspended where every owner
-    is. It neither fails over by itself nor brings anything along.
+    Source: design#dependencies; Karmada: any Overwrite, any preserve. It is suspended where every owner is. It neither
+    fails over by itself nor has dependencies.
     """
     overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
     suspended = set.intersection(*(set(owner.suspension.clusters) for owner in owners))

@@ -1,4 +1,4 @@
-"""What stands in front of Services: Ingresses, and the routes of the Gateway API with what they set for Services.
+"""Fronts of Services: Ingresses, and the routes of the Gateway API with their settings for Services.
 
 Source: Kubernetes, Ingress; Gateway API: routes by their backends, and by a Service as their parent in a mesh;
 BackendTLSPolicy by its targets.
@@ -29,7 +29,7 @@ FRONTS: Final[Mapping[Companion, tuple[tuple[str, str], ...]]] = {
         _BACKEND_TLS,
     ),
 }
-"""Group and kind of what each word of `fleet.reconciler/bring` means."""
+"""Group and kind of each word of `fleet.reconciler/bring`."""
 
 
 def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
@@ -45,7 +45,7 @@ def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
 
 
 def why_in_front(front: Identity, service: str) -> str:
-    """Why it goes with the pods behind a Service, as the end of the sentence "it …"."""
+    """Return why it is placed with the pods behind a Service, as the end of the sentence "it …"."""
     return f"it {'is about' if front[:2] == _BACKEND_TLS else 'leads to'} Service {service}"
 
 

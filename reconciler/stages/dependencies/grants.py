@@ -1,7 +1,7 @@
-"""ReferenceGrants: by which a namespace lets objects of other namespaces refer to its own.
+"""ReferenceGrants: a namespace lets objects of other namespaces refer to its own.
 
 Source: Gateway API: ReferenceGrant: it stands in the namespace that is referred to, and without it the reference is
-refused; design#grants. So it says who may carry an object of another namespace along, and goes along itself.
+refused; design#grants. So it decides who may have a dependency in another namespace, and is one itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def granting(ref: DependencyRef, grants: Iterable[Template]) -> tuple[Identity, 
 
 
 def how(dependency: Identity, path: str) -> str:
-    """How an owner uses a dependency, as the end of a sentence that begins with the owner."""
+    """Return how an owner uses a dependency, as the end of a sentence that begins with the owner."""
     return f"refers {'by' if dependency[:2] == _GRANT else 'to'} it in {path}"
 
 

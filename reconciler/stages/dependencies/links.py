@@ -1,4 +1,4 @@
-"""Who refers to what, from one round to the next."""
+"""References between objects, kept between rounds."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Mention(NamedTuple):
 
 
 class Links(Struct, frozen=True, kw_only=True):
-    """What one template refers to.
+    """The references of one template.
 
-    `refs`: its references, and those of what was followed. `needs`: what of its own is in the store, or makes it there.
-    `brought`: what it brings along, with the ways to it. `followed`: what of that was followed further.
+    `refs`: its references, and those of followed objects. `needs`: its own targets in the store, or their makers there.
+    `brought`: its dependencies, with the ways to them. `followed`: dependencies that were followed further.
     """
 
     refs: tuple[DependencyRef, ...]
@@ -44,11 +44,11 @@ class Links(Struct, frozen=True, kw_only=True):
 
 
 class LinkTables:
-    """The links of all owners, and what comes of them.
+    """The links of all owners, and the results.
 
     `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
-    that holds for it. `needs`: what each template that is bound or followed refers to in the store, whether it brings
-    it along or not. `makers`: what templates make.
+    that holds for it. `needs`: references to the store of each template that is bound or followed, whether they are
+    dependencies or not. `makers`: objects that templates make.
     """
 
     __slots__ = (
@@ -73,12 +73,12 @@ class LinkTables:
 
     @property
     def followed(self) -> Collection[Identity]:
-        """What makers bring along, and makers that are brought along: what all these refer to travels as well."""
+        """Return makers that are dependencies, and the dependencies of makers: all their references are followed."""
         return self._followed.looked_at
 
     @property
     def all_problems(self) -> list[Problem]:
-        """What is wrong with any link."""
+        """Return the problems of all links."""
         return [problem for found in self._problems.rows.values() for problem in found]
 
     def seekers(self, edited: Collection[Identity]) -> set[Identity]:
@@ -88,11 +88,11 @@ class LinkTables:
         return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
 
     def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
-        """What any of these brings along."""
+        """Return the dependencies of these."""
         return self._brought.on(owners)
 
     def followed_by(self, owners: Iterable[Identity]) -> set[Identity]:
-        """What any of these brings along and is followed further."""
+        """Return the dependencies of these that are followed further."""
         return self._followed.on(owners)
 
     def link(self, links: Mapping[Identity, Links | None]) -> None:

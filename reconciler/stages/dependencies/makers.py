@@ -1,4 +1,4 @@
-"""What templates of the store make: a Secret that an operator in the cluster writes is there where its maker is."""
+"""Objects that templates of the store make: a Secret that an operator writes is in the cluster of its maker."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from reconciler.stages.templates import made_of
 
 
 class Maker(NamedTuple):
-    """A template that makes something. `is_whole` False: it only adds to what has to be there."""
+    """A template that makes something. `is_whole` False: it only adds to an existing object."""
 
     identity: Identity
     is_whole: bool
 
 
 class Makers(Struct, frozen=True):
-    """`of`: by what is made, its makers, sorted. `made`: by maker, what it makes."""
+    """`of`: by made object, its makers, sorted. `made`: by maker, the objects that it makes."""
 
     of: Mapping[Identity, tuple[Maker, ...]] = field(default_factory=dict)
     made: Mapping[Identity, tuple[Made, ...]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class MakerTables:
     def follow(
         self, templates: Mapping[Identity, Template], dirty: Iterable[Identity], interpreters: Registry
     ) -> set[Identity]:
-        """Look again at templates that came, went or changed; what has other makers than before."""
+        """Update changed templates; return the objects whose makers changed."""
 
         def made_by(identity: Identity) -> tuple[Made, ...] | None:
             template = templates.get(identity)

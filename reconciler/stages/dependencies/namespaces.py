@@ -46,7 +46,7 @@ Targets = tuple[TargetCluster, ...]
 
 
 class NamespaceTables:
-    """What is bound in each namespace, and the Namespaces that followed."""
+    """Bound objects of each namespace, and the Namespaces that followed."""
 
     __slots__ = ("first", "followed", "inhabitants")
 
@@ -110,7 +110,7 @@ def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: 
 
 
 def _concerns_first(first: Mapping[str, Identity], identity: Identity, before: Targets, after: Targets) -> bool:
-    """Whether it was the first in a cluster that it left, or comes before the first in one where it is."""
+    """Return whether it was the first in a cluster that it left, or comes before the first in one where it is."""
     there = {cluster for cluster, _ in after}
     if any(first.get(cluster) == identity for cluster, _ in before if cluster not in there):
         return True
@@ -144,7 +144,7 @@ def _followed(
 
 
 def comes_by_itself(fleet: Fleet, name: str) -> bool:
-    """Whether the Namespace is none of ours to create."""
+    """Return whether we need not create the Namespace."""
     if name == "default" or is_system_namespace(name):
         return True
     template = fleet.templates.get(namespace_identity(name))

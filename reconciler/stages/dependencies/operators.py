@@ -1,8 +1,8 @@
-"""The parts of an operator: what has to run until the objects that it finalizes are gone.
+"""The parts of an operator: they must run until the objects that it finalizes are gone.
 
-An operator may write objects of a kind when RBAC grants it: roles with a rule for the kind, what binds them, the
-ServiceAccounts that are bound, and the workloads that run as these. Source: Kubernetes, "Using RBAC Authorization" and
-"Finalizers": an object with a finalizer stays until a controller has taken the finalizer off.
+An operator may write objects of a kind when RBAC grants it: roles with a rule for the kind, their bindings, the bound
+ServiceAccounts, and the workloads that run as these. Source: Kubernetes, "Using RBAC Authorization" and "Finalizers":
+an object with a finalizer stays until a controller has taken the finalizer off.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Bodies = Mapping[Identity, JsonObject]
 
 
 def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> frozenset[Identity]:
-    """The objects of one cluster that operators of a kind consist of: RBAC, ServiceAccounts, workloads.
+    """Return the objects of a kind's operators in one cluster: RBAC, ServiceAccounts, workloads.
 
-    `objects`: what is ours in the cluster, by identity.
+    `objects`: ours in the cluster, by identity.
     """
     resources = _resources(kind, objects)
     roles = {one for one, body in objects.items() if _is_role(one) and _grants(body, kind[0], resources)}
@@ -58,7 +58,7 @@ def _grants(role: JsonObject, group: str, resources: Collection[str]) -> bool:
 
 
 def _resources(kind: GroupKind, objects: Bodies) -> frozenset[str]:
-    """Return how rules may name the objects of a kind, or what a controller writes of them."""
+    """Return the resource names of a kind in RBAC rules, with its subresources."""
     plural = guessed_plural(kind[1])
     for identity, body in objects.items():
         if identity.kind == "CustomResourceDefinition" and (dig(body, "spec", "group"), _kind_of(body)) == kind:

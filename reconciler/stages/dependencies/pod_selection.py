@@ -10,13 +10,13 @@ from reconciler.model.tree import Json
 
 
 def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
-    """Whether a Service selects pods with these labels. Without a selector it selects none."""
+    """Return whether a Service selects pods with these labels. Without a selector it selects none."""
     wanted = mapping(selector)
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
 
 
 def selected_by_selector(labels: Mapping[str, str], selector: Json) -> bool:
-    """Whether a label selector selects pods with these labels: an empty one all, one that is missing none."""
+    """Return whether a label selector selects pods with these labels: an empty one all, a missing one none."""
     if not isinstance(selector, Mapping):
         return False
     if not selected_by_labels(labels, selector.get("matchLabels")) and mapping(selector.get("matchLabels")):

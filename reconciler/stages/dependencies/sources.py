@@ -1,4 +1,4 @@
-"""Where what a reference names comes from: templates of the store, and what makes it in the cluster."""
+"""Sources of a reference's target: templates of the store, and their makers in the cluster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reconciler.stages.dependencies.makers import Makers, makers_of
 
 
 class Source(NamedTuple):
-    """A template that has to be where what refers to it is. `made`: what it makes, when that is referred to."""
+    """A template that must be where its referrers are. `made`: the object that it makes, if that is the target."""
 
     identity: Identity
     made: Identity | None = None
 
 
 class Found(NamedTuple):
-    """What a reference leads to. `is_there`: it is satisfied wherever these are. `is_refused`: for want of a grant."""
+    """The targets of a reference. `is_there`: it is satisfied wherever these are. `is_refused`: without a grant."""
 
     sources: tuple[Source, ...]
     is_there: bool
@@ -42,11 +42,11 @@ class Sources:
 
     @classmethod
     def among(cls, fleet: Fleet, interpreters: Registry) -> Sources:
-        """Look in a fleet of which nothing was worked out before."""
+        """Return the sources of a fleet without earlier results."""
         return cls(fleet, makers_of(fleet, interpreters))
 
     def find(self, ref: DependencyRef, owner: Identity) -> Found:
-        """What goes along with a reference of `owner`: what it names, with what grants it."""
+        """Return the dependencies of a reference of `owner`: its targets, with their grants."""
         found = self._named(ref, owner)
         if not ref.granted_to or not (found.sources or found.is_there):
             return found
@@ -54,11 +54,11 @@ class Sources:
         return found._replace(sources=(*found.sources, *grants)) if grants else Found((), False, is_refused=True)
 
     def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
-        """What a reference names and what would grant it, whether all of it is there or not."""
+        """Return the targets of a reference and their possible grants, whether all of them exist or not."""
         return {source.identity for source in self._named(ref, owner).sources} | set(self._grants(ref))
 
     def _named(self, ref: DependencyRef, owner: Identity) -> Found:
-        """What a reference means, sorted. What the owner makes itself needs no other maker."""
+        """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
         if ref.labels:
             labelled = tuple(self._labelled(ref))
             return Found(labelled, bool(labelled))

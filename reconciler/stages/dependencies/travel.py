@@ -1,7 +1,7 @@
-"""What travels with one template, and why.
+"""The dependencies of one template, and the reasons.
 
-Source: Karmada: dependencies are not followed further. What a maker refers to is: without its store, its issuer and
-their credentials it makes nothing. So a maker is followed, and all that it refers to.
+Source: Karmada: dependencies are not followed further. Those of a maker are: without its store, its issuer and their
+credentials it makes nothing. So a maker is followed, with all its references.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from reconciler.stages.templates import references_of
 
 
 class Way(NamedTuple):
-    """How something is reached. `path`: the field that refers, of the owner, or of `by`. `made`: what it makes."""
+    """The way to a dependency. `path`: the referring field, of the owner, or of `by`. `made`: the object it makes."""
 
     path: str
     by: Identity | None = None
     made: Identity | None = None
 
     def told(self, owner: Identity, dependency: Identity) -> str:
-        """Why a dependency travels with its owner, as a sentence about "it"."""
+        """Return why a dependency is placed with its owner, as a sentence about "it"."""
         refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
         if self.made is None:
             return f"{refers}{with_owner} {how(dependency, self.path)}"
@@ -35,9 +35,9 @@ class Way(NamedTuple):
 
 
 class Travel(NamedTuple):
-    """What travels with one template.
+    """The dependencies of one template.
 
-    `found`: all of it, with the ways to each. `refs`: the references of the owner and of what was `followed`.
+    `found`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
     """
 
     found: Mapping[Identity, list[Way]]
@@ -54,9 +54,9 @@ def travel(
     is_followed: bool = False,
     at_first: Sequence[Found] | None = None,
 ) -> Travel:
-    """What travels with a template that brings along what its references name. `is_followed`: as if it were a maker.
+    """Return the dependencies of a template by its references. `is_followed`: as if it were a maker.
 
-    `at_first`: what its references lead to, where that is known.
+    `at_first`: the targets of its references, if known.
     """
     found: dict[Identity, list[Way]] = {}
     follows = is_followed or owner.identity in sources.makers.made

@@ -1,4 +1,4 @@
-"""What differs between one live object and what is wanted of it. Knows nothing of policies and placement."""
+"""Differences between one live object and its desired state. Independent of policies and placement."""
 
 from reconciler.stages.diff.applied_fields import applied_fields
 from reconciler.stages.diff.bodies import Bodies

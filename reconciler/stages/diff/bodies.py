@@ -1,4 +1,4 @@
-"""What is sent of one template, made ready once for all clusters that get the same body."""
+"""The bodies to send of one template, prepared once for all clusters with an equal body."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Bodies:
     def __init__(self, schema: Schema | None, record_key: bytes = b"", *, are_shared: bool = False) -> None:
         """Start with no body.
 
-        `record_key`: the journal's key, with which Secret values are hashed. `are_shared`: members hold the same live
-        body where they got the same, so that a difference found in one of them is that of all.
+        `record_key`: the journal's key for hashes of Secret values. `are_shared`: members with equal live bodies share
+        one object, so that a difference found in one of them is that of all.
         """
         self.are_shared = are_shared
         self.schema = schema
@@ -55,7 +55,7 @@ class Bodies:
         left: tuple[str, ...],
         find: Callable[[], Difference],
     ) -> Difference:
-        """What `find` finds out about these, once. `left`: paths that are left to others."""
+        """Return the result of `find`, computed once for equal inputs. `left`: paths that are left to others."""
         key = (id(wanted.body), id(live), id(recorded), left)
         known = self._differences.get(key)
         if known is None:

@@ -1,7 +1,7 @@
-"""When two spellings are one value, and what an API server leaves out when it stores an object.
+"""Equality of values in different notation, and fields that an API server drops when it stores an object.
 
-Source: design#same-value; Kubernetes API conventions (quantities, defaulting, optional fields) and what a
-kube-apiserver 1.36 was seen to store (tests/apiserver/test_engine_t.py).
+Source: design#same-value; Kubernetes API conventions (quantities, defaulting, optional fields) and the observed storage
+of a kube-apiserver 1.36 (tests/apiserver/test_engine_t.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ALLOCATED_KEYS: Final = tuple(f'"{name}":'.encode() for name in sorted(ALLOCATE
 
 
 class Verdict(IntEnum):
-    """How what is wanted compares with an atomic value that may carry defaults; the larger one decides."""
+    """The comparison with an atomic value that may carry defaults; the larger one decides."""
 
     EQUAL = 0
     DOUBTFUL = 1
@@ -36,7 +36,7 @@ class Verdict(IntEnum):
 
 
 def same_scalar(one: Json, other: Json, format_: Format = Format.PLAIN) -> bool:
-    """Whether two scalars are one value: `1000m` and `1`, one instant in two notations, base64 with line breaks.
+    """Return whether two scalars are one value: `1000m` and `1`, one instant in two notations, base64 with line breaks.
 
     True is not 1 although Python thinks so; 1.0 is 1, as for the API server.
     """
@@ -73,7 +73,7 @@ def _instant(value: Json) -> Json:
 
 
 def says_nothing(value: Json, node: Node, *, keeps_empty: bool) -> bool:
-    """Whether a wanted value asks for the same as leaving the field out, were nothing there.
+    """Return whether a desired value is equivalent to leaving the field out, if nothing is there.
 
     null (unless it is a value of its own), zero values that are left out when stored, empty maps and lists of built-in
     kinds, `{}` for a struct that is always there.
@@ -93,7 +93,7 @@ def says_nothing(value: Json, node: Node, *, keeps_empty: bool) -> bool:
 
 
 def null_in_map(node: Node) -> str:
-    """What a null among the values of a typed map is stored as."""
+    """Return the stored form of a null among the values of a typed map."""
     return "0" if node.format is Format.QUANTITY else ""
 
 
@@ -103,10 +103,10 @@ def child_of_node(node: Node, name: str) -> Node:
 
 
 def covered(wanted: Json, found: Json, before: Json, node: Node, *, keeps_empty: bool) -> Verdict:
-    """Whether an atomic value that was found is what the wanted one becomes when it is stored.
+    """Return whether a live atomic value is the stored form of the desired one.
 
-    `before` is what we wanted when `found` was stored, MISSING when that is not known: a field that only `found` has
-    is a default unless `before` had it.
+    `before`: the desired value when `found` was stored, MISSING if unknown: a field that only `found` has is a default
+    unless `before` had it.
     """
     if not keeps_empty and wanted == found:
         return Verdict.EQUAL
@@ -131,7 +131,7 @@ def _covered_object(wanted: JsonObject, found: JsonObject, before: Json, node: N
         if name in found:
             then = before.get(name, MISSING) if isinstance(before, Mapping) else MISSING
             if value is None and not child.is_nullable:
-                # Asking for null is leaving it out: what is there can only be a default.
+                # A null is the same as leaving the field out: a live value can only be a default.
                 one = _extra(found[name], name, before, child, keeps_empty=keeps_empty)
             else:
                 one = covered(value, found[name], then, child, keeps_empty=keeps_empty)
@@ -166,7 +166,7 @@ def _extra(value: Json, name: str, before: Json, node: Node, *, keeps_empty: boo
 
 
 def equal(one: Json, other: Json, node: Node, *, keeps_empty: bool) -> bool:
-    """Whether two wanted values are stored as the same one; order within sets does not count."""
+    """Return whether two desired values are stored as the same one; order within sets does not count."""
     if isinstance(one, dict) and isinstance(other, dict):
         return all(
             _equal_entry(one.get(name, MISSING), other.get(name, MISSING), child_of_node(node, name), keeps_empty)
@@ -199,7 +199,7 @@ def sendable(body: JsonObject, schema: Schema | None) -> JsonObject:
 
 
 def _may_hold_unsaid(body: JsonObject) -> bool:
-    """Whether there could be anything to strip: a look at the bytes is thirty times as quick as a walk."""
+    """Return whether there could be anything to strip: a look at the bytes is thirty times as quick as a walk."""
     try:
         data = orjson.dumps(body)
     except orjson.JSONEncodeError:

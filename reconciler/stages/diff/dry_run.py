@@ -1,7 +1,7 @@
-"""What a server-side apply with `dryRun=All` would change, told from its answer.
+"""Changes of a server-side apply with `dryRun=All`, from its answer.
 
-Nothing is stripped or rebuilt: every difference is shown, and those outside the fields that are ours are labelled as
-side effects (defaults, webhooks), which never cause a write. Source: design#dry-run.
+Nothing is stripped or rebuilt: every difference is shown, and those outside our fields are labelled as side effects
+(defaults, webhooks), which never cause a write. Source: design#dry-run.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def dry_run_changes(
     desired: JsonObject,
     previous: JsonObject | None = None,
 ) -> tuple[FieldChange, ...]:
-    """The fields that differ between the live object and the dry run's answer, sorted by path.
+    """Return the fields that differ between the live object and the dry run's answer, sorted by path.
 
     `previous` is as for `diff.difference_from`, and `desired` in the form of `previous`, where that has hashes. A field
-    of ours that went, or fell back to a default, is REMOVED; what is neither ours before nor after is a SIDE_EFFECT.
-    The dry run cannot know of fields that are to be taken over first (`Difference.removed_paths`).
+    of ours that went, or fell back to a default, is REMOVED; one that is neither ours before nor after is a
+    SIDE_EFFECT. The dry run does not cover fields that are to be taken over first (`Difference.removed_paths`).
     """
     ours_before, ours_after = fields_of(live, manager), fields_of(result, manager)
     changes = []
@@ -52,12 +52,12 @@ def dry_run_changes(
 
 
 def is_write_needed(changes: tuple[FieldChange, ...]) -> bool:
-    """Whether anything but side effects would change."""
+    """Return whether anything but side effects would change."""
     return any(change.cause is not Cause.SIDE_EFFECT for change in changes)
 
 
 def _within_leaf(fields: Mapping[str, Any], path: FieldPath) -> bool:
-    """Whether a place above the path is owned as a whole (an atomic list or map)."""
+    """Return whether a place above the path is owned as a whole (an atomic list or map)."""
     for end in range(1, len(path)):
         found = subtree(fields, path[:end])
         if found is None:

@@ -93,7 +93,7 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
     "preemptionPolicy": "PreemptLowerPriority",
     "type": "Opaque",
 }
-"""What an API server fills in where such a field is left out: taking one out that says the same changes nothing."""
+"""The API server's defaults of such fields: removing a field with its default changes nothing."""
 
 
 _SAID: Final = (
@@ -108,7 +108,7 @@ _SAID: Final = (
     "may not be updated",
     "updates to",
 )
-"""How API servers and webhooks word that a field cannot change in place; of a rule of a kind its author chooses."""
+"""Words of API servers and webhooks for an immutable field; the author of a kind's rule chooses others."""
 
 
 def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> str | None:
@@ -168,7 +168,7 @@ def _may_in_a_pod(path: FieldPath, change: FieldChange) -> bool:
 
 
 def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, live: JsonObject) -> bool:
-    """The exceptions: what is set for the first time, an indexed Job that scales, a headless name that goes."""
+    """Return whether an exception allows it: a first value, an indexed Job that scales, a removed headless name."""
     match kind:
         case ("", "Service"):
             # An ExternalName service has no address yet; taking the field away keeps the address.
@@ -193,7 +193,7 @@ def _may_after_all(kind: tuple[str, str], path: FieldPath, change: FieldChange, 
 
 
 def _may_resize(change: FieldChange, live: JsonObject) -> bool:
-    """Whether a claim may ask for another size: for more once it is bound, and for less only above what it has.
+    """Return whether a claim may change its size: up once it is bound, and down only above its capacity.
 
     Source: Kubernetes, expanding persistent volume claims, recovering from failure when expanding volumes.
     """

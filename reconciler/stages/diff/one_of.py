@@ -1,9 +1,9 @@
-"""Fields of which an object may have one only: where we want one, another that stands there has to go.
+"""Mutually exclusive fields: a desired one displaces a live one.
 
-Server-side apply takes away only what is ours. Next to the `httpGet` that we want it would leave the `tcpSocket` that
-somebody put in its place, or the `rollingUpdate` that the API server filled in before we asked for `Recreate`, and the
-API server refuses the two together. Source: Kubernetes: validation of probes, environment variables, volumes, update
-strategies, profiles and disruption budgets; client-side apply has `retainKeys` for it.
+Server-side apply takes away only our fields. Next to our `httpGet` it would leave the `tcpSocket` that somebody put in
+its place, or the `rollingUpdate` that the API server filled in before we asked for `Recreate`, and the API server
+refuses the two together. Source: Kubernetes: validation of probes, environment variables, volumes, update strategies,
+profiles and disruption budgets; client-side apply has `retainKeys` for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ONLY_WITH_TYPE: Final = {"rollingUpdate": "RollingUpdate", "localhostProfile": 
 def displaced(
     wanted: JsonObject, live: JsonObject, root: Node, changed: Iterable[FieldPath]
 ) -> dict[FieldPath, FieldPath]:
-    """Paths of live fields that what is wanted excludes, with the changed path because of which each must go."""
+    """Return paths of live fields that desired ones exclude, each with the changed path that displaces it."""
     found: dict[FieldPath, FieldPath] = {}
     for path in changed:
         name = path[-1] if path else None

@@ -1,8 +1,8 @@
-"""Entries of map lists that somebody put in the place of ours: an entry whose key was edited by hand.
+"""Entries of map lists that replaced ours: an entry whose key was edited by hand.
 
-A key tells the entries of such a list apart, so that an entry with another key is another entry for an API server:
-server-side apply would add ours again beside the edited one, or be refused since the two cannot stand together. So the
-edited one has to go with the same apply. An entry that somebody added beside ours is theirs, and stays.
+An entry with another key is another entry for an API server: server-side apply would add ours again beside the edited
+one, or be refused since the two cannot stand together. So the edited one has to go with the same apply. An entry that
+somebody added beside ours is theirs, and stays.
 
 Source: design#replaced-entries; docs/concepts/three-way-diff.md.
 """
@@ -27,9 +27,9 @@ _ALIKE_ABOVE: Final = 0.5
 
 
 class SharedList(NamedTuple):
-    """A map list of a live object with entries that are neither wanted nor ours: `strangers`.
+    """A map list of a live object with entries that are neither desired nor ours: `strangers`.
 
-    `names`: the fields of a key. `sent`: what was sent last; empty where that is not known.
+    `names`: the fields of a key. `sent`: the last sent entries; empty if unknown.
     """
 
     path: FieldPath
@@ -55,10 +55,10 @@ class Substitutes(NamedTuple):
 
 
 def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -> Substitutes:
-    """The entries that took the place of entries of ours, as the live object and what was sent last tell.
+    """Return the entries that replaced ours, from the live object and the last sent state.
 
-    One of ours is gone, and the other came by an update of somebody else since our last apply, when ours was there.
-    What another tool applied is its declared will, and no substitute.
+    One of ours is gone, and the other came by an update of somebody else since our last apply, when ours was there. An
+    entry that another tool applied is its declared will, and no substitute.
     """
     certain: list[FieldPath] = []
     possible: list[FieldPath] = []
@@ -74,7 +74,7 @@ def substitutes(lists: Collection[SharedList], live: JsonObject, manager: str) -
 
 
 def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -> tuple[FieldChange, ...]:
-    """Of entries that go, those in whose list an API server refused something.
+    """Return the removed entries in whose list an API server refused something.
 
     `refused`: paths of fields as API servers write them, which name entries by their position.
     """
@@ -92,7 +92,7 @@ def _named_steps(path: FieldPath) -> FieldPath:
 
 
 def _came_since(live: JsonObject, path: FieldPath, since: str) -> bool:
-    """Whether somebody holds the entry, all by updates, and none of them older than our last apply.
+    """Return whether the entry has owners, all by updates, and none of them older than our last apply.
 
     Times are those of the last write of a manager, in seconds. An entry that was there when we last applied is older.
     """
@@ -103,9 +103,9 @@ def _came_since(live: JsonObject, path: FieldPath, since: str) -> bool:
 
 
 def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:
-    """Of the entries that came, those that are one that is gone under another key.
+    """Return the new entries that are a removed one under another key.
 
-    The most alike come first. Where more entries are as alike as are gone, nothing tells which of them it is: none.
+    The most similar come first. If more entries are equally similar than were removed, the match is ambiguous: none.
     """
     if not shared.sent:
         return set()
@@ -137,10 +137,10 @@ def _groups(pairs: Collection[tuple[Key, Key]]) -> list[tuple[set[Key], set[Key]
 
 
 def _likeness(shared: SharedList, old: Key, new: Key) -> tuple[float, int]:
-    """The share of what we said of an entry that stands in another one, and how much else stands there.
+    """Return the share of our entry's fields in another one, and the number of other fields there.
 
-    All of it where nothing but the key was said. Values that are encrypted in the store are known as hashes of what was
-    sent, so that what is wanted counts as well.
+    An entry with only a key has a share of 1. Values that are encrypted in the store are known as hashes, so the
+    desired entry counts as well.
     """
     said = [entries[old] for entries in (shared.sent, shared.want) if old in entries]
     return max((_compared(entry, shared.found[new], shared.names) for entry in said), key=lambda found: found[0])

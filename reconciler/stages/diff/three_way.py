@@ -1,7 +1,7 @@
-"""Three-way difference of one object: desired, live, and what we own of it.
+"""Three-way difference of one object: desired, live, and owned fields.
 
 Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
-Fields that we never mentioned are never looked at, which is what makes server defaults and other managers silent.
+Fields that we never mentioned are ignored, so that server defaults and other managers cause no difference.
 
 Source: design#three-way-diff; design#never-mentioned; design#removed-fields; server-side apply's pruning rules as
 measured on a kube-apiserver 1.36.
@@ -46,13 +46,13 @@ OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """What an apply would change, sorted by path.
+    """The changes of an apply, sorted by path.
 
-    `removed_paths`: fields that were ours, are not wanted any more, and are now held by an Update of another manager
-    (or by nobody), entries that others put in the place of ours, and fields that what is wanted excludes: server-side
-    apply alone would leave them. Take them over (`adoption.takeover_operations`) before the apply.
-    `in_the_way`: entries that may stand in the place of ours; they go where the API server refuses ours beside them.
-    `unsure` says why engine S has to decide; `replace` names an immutable field that changes.
+    `removed_paths`: fields that were ours, are not desired any more, and are now held by an Update of another manager
+    (or by nobody), entries that replaced ours, and fields that desired ones exclude: server-side apply alone would
+    leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries that may have
+    replaced ours; they go if the API server refuses ours beside them. `unsure`: the reason why engine S has to decide;
+    `replace`: the immutable field that changes.
     """
 
     fields: tuple[FieldChange, ...] = ()
@@ -66,10 +66,10 @@ NO_DIFFERENCE: Final = Difference()
 
 
 class Desired(NamedTuple):
-    """What is asked of an object, in the forms that a comparison needs; all clusters with one body share it.
+    """The desired state of an object, in the forms that a comparison needs; all clusters with one body share it.
 
-    `body`: what would be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps.
-    `fields` and `metadata`: what of the body can be wished for.
+    `body`: to be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps. `fields` and
+    `metadata`: the declarable part of the body.
     """
 
     body: JsonObject
@@ -94,14 +94,13 @@ def difference_from(
     schema: Schema | None,
     ignored: tuple[str, ...] = (),
 ) -> Difference:
-    """What applying what is wanted as `manager`, by force, would change in `live`.
+    """Return the changes in `live` of a forced apply of the desired state as `manager`.
 
-    `wanted` has been made ready for all clusters that are asked for the same. `previous` is the desired state of the
-    last apply; it tells drift from a new declaration and remembers fields whose ownership moved away; where the journal
-    may not hold values (Secrets), it has hashes, as `wanted.recorded` has. `ignored` are field paths left to others
-    (ignore rules, autoscalers). A field that another manager owns as well and that left the desired state is handed
-    over: no change, and our ownership stays until our next apply; it does no harm meanwhile, and a round with nothing
-    to do writes nothing.
+    `wanted` is prepared for all clusters with an equal body. `previous` is the desired state of the last apply; it
+    distinguishes drift from a new declaration and remembers fields whose ownership moved away; for Secrets it has
+    hashes, as `wanted.recorded` has. `ignored` are field paths left to others (ignore rules, autoscalers). A field that
+    another manager owns as well and that left the desired state is handed over: no change, and our ownership stays
+    until our next apply; it does no harm meanwhile, and a round with nothing to do writes nothing.
     """
     node = schema.root if schema is not None else FREE
     ours: list[Owned] = []
@@ -146,14 +145,14 @@ class _Found(Struct, frozen=True):
         return cause_of(path, self.previous, self.wanted.recorded)
 
     def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
-        """Fields that have to go, with the changed path for whose sake: only one of the two may be there."""
+        """Return fields that must go, with the changed path that displaces each: only one of the two may exist."""
         # The table is that of Kubernetes' own kinds.
         if self.schema is None or self.schema.keeps_empty:
             return {}
         return displaced(self.wanted.fields, self.live, self.schema.root, (path for path, _, _ in changed))
 
     def is_declared_by_others(self, path: FieldPath) -> bool:
-        """Whether another manager holds something at or below the path by Apply: its declared will, which is left."""
+        """Return whether another manager holds something at or below the path by Apply: its declared will, to keep."""
         others = (entry for entry in entries_of(self.live) if not is_applied_by(entry, self.manager))
         return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
 
@@ -249,9 +248,9 @@ def _changed(found: _Found, path: FieldPath, before: Json, after: Json) -> Field
 
 
 def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
-    """Why a field that is ours differs: drift when it was wanted just so before, else newly declared.
+    """Return the cause of a difference in our field: drift if its desired value is unchanged, else declared.
 
-    Without the previous desired state that cannot be told, and the difference counts as declared.
+    Without the previous desired state that is unknown, and the difference counts as declared.
     """
     if path == OWNER_PATH:
         return Cause.OWNERSHIP
@@ -305,7 +304,7 @@ def _lost(
 
 
 def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
-    """Whether an unwanted item around the path is ours alone, so that it goes as a whole, and the path with it."""
+    """Return whether an undesired item around the path is ours alone, so that it goes as a whole with the path."""
     for end in range(len(path) - 1, 0, -1):
         around = path[:end]
         is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
@@ -337,7 +336,7 @@ def _vanished(was: Json, now: Json, node: Node, path: FieldPath) -> Iterator[tup
 
 
 def _is_leaf(value: Json, node: Node) -> bool:
-    """Whether a value is compared as a whole; so is a map list whose items their keys do not tell apart."""
+    """Return whether a value is compared as a whole; so is a map list with ambiguous keys."""
     if node.is_atomic:
         return True
     if not isinstance(value, list) or node.is_set:

@@ -13,7 +13,7 @@ from reconciler.stages.ownership import FieldPath, Keyed, Member
 from reconciler.stages.schemas import FREE, Node, Schema, Shape, object_meta
 
 DECLARED_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
-"""What of metadata can be wished for; the rest is the API server's."""
+"""The declarable part of metadata; the rest is the API server's."""
 
 TreeChange = tuple[FieldPath, Json, Json]
 """Path, before, after; MISSING where there is nothing."""
@@ -30,7 +30,7 @@ def declared(body: JsonObject) -> dict[str, Any]:
 
 
 def tree_changes(before: JsonObject, after: JsonObject, schema: Schema | None) -> tuple[TreeChange, ...]:
-    """Where two objects differ, in path order of the trees; a value that came or went is one change as a whole."""
+    """Return the differences of two objects, in path order; an added or removed value is one change as a whole."""
     if before is after:
         return ()
     root = schema.root if schema is not None else FREE

@@ -1,6 +1,6 @@
 """One walk over desired, live and owned fields at once.
 
-What is equal costs a comparison and nothing else: paths are built only for what differs, since a fleet has a hundred
+An equal value costs a comparison and nothing else: paths are built only for differences, since a fleet has a hundred
 thousand pairs and nearly all of them are equal.
 """
 
@@ -44,7 +44,7 @@ def path_of(trail: Trail) -> FieldPath:
 
 
 class Walk:
-    """Collects what differs. `changed` and `removed` hold (path, before, after); `doubts` why T alone cannot tell.
+    """Collects differences. `changed` and `removed` hold (path, before, after); `doubts`: cases that T cannot decide.
 
     `shared`: map lists that have entries of others.
     """
@@ -125,7 +125,7 @@ class Walk:
         elif same_scalar(want, found, node.format):
             return
         elif node.drops_zero and not want and (trail[1] in ALLOCATED or (is_ours and self._sent_before(trail, want))):
-            # Empty asks for any; or it was sent before, and what came back in its place is a default.
+            # Empty means any value; or it was sent before, and the live value is its default.
             return
         self.changed.append((path_of(trail), found, want))
 
@@ -230,11 +230,11 @@ class Walk:
                 self.gone(NOTHING, FREE, (trail, step), is_struct_field=False)
 
     def gone(self, owned: Owned, node: Node, trail: Trail, *, is_struct_field: bool) -> None:
-        """A place that we own something at or below, and that is not wanted any more.
+        """Handle an undesired place with owned fields at or below it.
 
-        As server-side apply prunes: a struct's field goes unless another manager owns something at or below it; an
-        item of a list or map goes unless another manager owns the item itself. What stays loses only what is ours
-        alone, and where nothing is left that is ours alone it is a hand-over, which is no change.
+        As server-side apply prunes: a struct's field goes unless another manager owns something at or below it; an item
+        of a list or map goes unless another manager owns the item itself. A remaining place loses only our own fields,
+        and without any it is a hand-over, which is no change.
         """
         path = path_of(trail)
         before = value_at(self.live, path)
@@ -242,7 +242,7 @@ class Walk:
             return
         is_owned = not owned or "." in owned
         if node.is_inline and not owned and not node.is_atomic:
-            # It was sent as {}: all that is there are defaults and what others wrote. An atomic one is ours as a whole.
+            # It was sent as {}: all live fields are defaults or from others. An atomic one is ours as a whole.
             return
         held = owns_within if is_struct_field else owns
         if (is_owned or is_struct_field) and not any(held(tree, path) for tree in self.others):
@@ -287,7 +287,7 @@ def _key_values(raw: str) -> tuple[Json, ...]:
 
 
 def entries_by_key(items: Json, node: Node) -> dict[tuple[Json, ...], JsonObject]:
-    """The entries of a map list by key; none when it is no list, or keys do not tell its entries apart."""
+    """Return the entries of a map list by key; none if it is no list, or keys are ambiguous."""
     places = indexed(items, *key_names(node)) if isinstance(items, list) else None
     return {key: items[index] for key, index in (places or {}).items()}
 

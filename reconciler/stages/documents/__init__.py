@@ -1,4 +1,4 @@
-"""What documents of all kinds share: tables of fields, names, dialects, scopes. Knows no rule of one kind."""
+"""Shared parts of documents of all kinds: tables of fields, names, dialects, scopes. No rule of one kind."""
 
 from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_policy, refused_kind
 from reconciler.stages.documents.fields import Fields, Report, document_fields

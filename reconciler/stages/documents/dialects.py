@@ -46,10 +46,10 @@ _REFUSED: Mapping[tuple[str, str], str] = {
 
 
 def is_policy(api_version: str, kind: str) -> bool:
-    """Whether a document is one of the four policy kinds, in whatever version of the three groups."""
+    """Return whether a document is one of the four policy kinds, in any version of the three groups."""
     return api_version.partition("/")[0] in POLICY_GROUPS and kind in PROPAGATION_KINDS | OVERRIDE_KINDS
 
 
 def refused_kind(api_version: str, kind: str) -> str:
-    """Why a kind of Karmada's control API cannot be part of a store, with what to do; empty for every other kind."""
+    """Return why a store may not have a kind of Karmada's control API, with the remedy; empty for every other kind."""
     return _REFUSED.get((api_version.rpartition("/")[0], kind), "")

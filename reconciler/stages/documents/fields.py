@@ -1,4 +1,4 @@
-"""A typed reader of document fields: what may stand where is a table, and what does not fit becomes a problem.
+"""A typed reader of document fields: a table lists the allowed fields, and each misfit becomes a problem.
 
 A `Shape` lists the fields of one mapping. Reading a mapping through `Fields` reports unknown fields, wrong types,
 unknown values, refused fields and fields without effect once, for every field, whether or not the parser asks for it.
@@ -50,7 +50,7 @@ class Report:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the document must not be used."""
+        """Return whether the document must not be used."""
         return any(problem.severity is Severity.ERROR for problem in self.problems)
 
     def sorted(self) -> tuple[Problem, ...]:
@@ -98,11 +98,11 @@ class Fields:
         return None if found is None else found.value
 
     def has(self, name: str) -> bool:
-        """Whether the field is there, not null and well-typed."""
+        """Return whether the field is there, not null and well-typed."""
         return name in self._found
 
     def is_empty(self, name: str) -> bool:
-        """Whether a field is absent, null or empty; what has a wrong type is not empty."""
+        """Return whether a field is absent, null or empty; one of a wrong type is not empty."""
         return name not in self._mentioned or (name in self._found and not self._found[name].value)
 
     def path(self, name: str, *rest: Step) -> tuple[Step, ...]:
@@ -111,7 +111,7 @@ class Fields:
         return (*self.steps, found.key if found else name, *rest)
 
     def source(self, name: str = "") -> Source:
-        """Where the mapping, or one of its fields, stands."""
+        """Return the place of the mapping, or of one of its fields."""
         return self.report.document.at(*(self.path(name) if name else self.steps))
 
     def text(self, name: str, default: str = "") -> str:
@@ -145,7 +145,7 @@ class Fields:
         return self._get(name, FieldType.MAP) or _NO_TEXTS
 
     def any(self, name: str) -> Json:
-        """Whatever stands there; `has` tells null from absent."""
+        """Return the value, of any type; `has` tells null from absent."""
         return self._get(name, FieldType.ANY)
 
     def text_of_either(self, name: str) -> str | None:
@@ -216,7 +216,7 @@ def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ..
 
 
 def _misfit(expected: FieldType, value: Json) -> str:
-    """What is wrong with the type of a value, empty when nothing is."""
+    """Return the fault of a value's type, empty if it fits."""
     if expected in (FieldType.TEXTS, FieldType.OBJECTS):
         return _misfit_of_list(expected, value)
     if expected is FieldType.MAP:
@@ -264,7 +264,7 @@ def _type_of(value: Json) -> str:
 
 
 def _unknown(root: Shape, here: Shape, key: str) -> str:
-    """What to say of a field that is not in the shape: a close spelling, or the place where it belongs."""
+    """Return the message about a field that is not in the shape: a close spelling, or the place where it belongs."""
     close = difflib.get_close_matches(key, here.by_spelling, n=1, cutoff=0.7)
     if close:
         return f"unknown field {key}; did you mean {close[0]}?"

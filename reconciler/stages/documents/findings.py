@@ -31,7 +31,7 @@ class Findings:
 
     @property
     def has_errors(self) -> bool:
-        """Whether the template must not be used."""
+        """Return whether the template must not be used."""
         return any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
@@ -57,7 +57,7 @@ def type_name(value: Json) -> str:
 
 
 def not_a_string(value: Json) -> str:
-    """What to do about a value that must be a string."""
+    """Return the message about a value that must be a string."""
     return f"{type_name(value)} where a string is needed" + (
         "; quote it" if isinstance(value, bool | int | float) else ""
     )

@@ -1,8 +1,8 @@
-"""Types that cannot be meant: a kind or an API version that a group which is known completely does not have.
+"""Impossible types: a kind or an API version that a completely known group does not have.
 
-Known completely are the groups of our own documents and those of Kubernetes. Taken for a custom resource, a misspelt
+Completely known are the groups of our own documents and those of Kubernetes. Taken for a custom resource, a misspelt
 `PropogationPolicy` or `apps/v1 Deploymnet` would look like a document that was deleted, so it is an error with a
-proposal, and what it might mean is frozen. A type of any other group may be a custom resource and is none.
+proposal, and the objects it might mean are frozen. A type of any other group may be a custom resource and is no error.
 
 Source: Kubernetes 1.36 (`scopes.BUILT_IN`); CustomResourceDefinitions: their groups have a dot, and the API server
 serves no custom resource under an API version of its own.
@@ -35,7 +35,7 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
 """(group, kind) of the documents that are read here, with their API version."""
 
 _OUR_GROUPS: Final = POLICY_GROUPS | {"cluster.karmada.io", "fleet.reconciler"}
-"""Groups of which no other kind can be distributed."""
+"""Groups without kinds for distribution."""
 
 _STABLE: Final[Mapping[str, tuple[str, ...]]] = {"autoscaling": ("v2", "v1")}
 """Stable versions of a built-in group, the newest first; of all others it is v1 alone."""
@@ -79,9 +79,9 @@ _NEAR: Final = 2
 
 
 class TypeFault(NamedTuple):
-    """Why a type cannot be meant. `field`: apiVersion or kind; `meant`: what it is probably meant to be, None: unclear.
+    """The reason why a type is impossible. `field`: apiVersion or kind; `meant`: the probable type, None: unclear.
 
-    `is_ours`: it is of a group, or meant to be of a group, whose documents say what is done with others.
+    `is_ours`: its group, or the probable one, has documents that configure the distribution of others.
     """
 
     code: str
@@ -94,7 +94,7 @@ class TypeFault(NamedTuple):
 # Thousands of documents are of the same few types.
 @lru_cache(maxsize=1024)
 def type_fault(api_version: str, kind: str) -> TypeFault | None:
-    """What is wrong with a type; None when it is known, or may be a custom resource."""
+    """Return the fault of a type; None if it is known, or may be a custom resource."""
     group, _, version = api_version.rpartition("/")
     if refused_kind(api_version, kind) or not is_api_version(api_version) or not is_kind(kind):
         return None  # Has an error of its own.
@@ -221,7 +221,7 @@ def _is_near(word: str, other: str) -> bool:
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters must be added, left out, changed or swapped with their neighbour (optimal string alignment)."""
+    """Return the edit distance, with swaps of neighbours (optimal string alignment)."""
     if abs(len(one) - len(other)) > _NEAR:
         return _NEAR + 1
     before: list[int] = []

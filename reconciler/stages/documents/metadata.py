@@ -10,7 +10,7 @@ from reconciler.stages.documents.names import is_dns_label, is_dns_subdomain
 from reconciler.stages.documents.system_namespaces import is_system_namespace
 
 DEFAULT_NAMESPACE = "default"
-"""Where a namespaced object without metadata.namespace lives, as for kubectl."""
+"""The namespace of a namespaced object without metadata.namespace, as for kubectl."""
 
 
 def read_flavor(document: Fields) -> Flavor | None:

@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as names, types, label keys, label values and JSON pointers."""
+"""Kubernetes' rules for names, types, label keys, label values and JSON pointers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _BAD_TILDE = regex(r"~(?![01])")
 
 
 def is_dns_label(text: str) -> bool:
-    """Whether it may name a namespace: at most 63 lower-case letters, digits and dashes (RFC 1123)."""
+    """Return whether it may name a namespace: at most 63 lower-case letters, digits and dashes (RFC 1123)."""
     return len(text) <= 63 and _DNS_LABEL.fullmatch(text) is not None
 
 
 def is_dns_subdomain(text: str) -> bool:
-    """Whether it may name an object: DNS labels joined by dots, at most 253 characters."""
+    """Return whether it may name an object: DNS labels joined by dots, at most 253 characters."""
     return len(text) <= 253 and all(_DNS_LABEL.fullmatch(part) for part in text.split("."))
 
 
 @lru_cache(maxsize=1024)
 def is_api_version(text: str) -> bool:
-    """Whether it is a version, or a group and a version.
+    """Return whether it is a version, or a group and a version.
 
     >>> is_api_version("v1"), is_api_version("apps/v1"), is_api_version("a/b/c"), is_api_version("/v1")
     (True, True, False, False)
@@ -35,7 +35,7 @@ def is_api_version(text: str) -> bool:
 
 
 def is_kind(text: str) -> bool:
-    """Whether it may name a kind.
+    """Return whether it may name a kind.
 
     >>> is_kind("Deployment"), is_kind("My Kind")
     (True, False)
@@ -44,12 +44,12 @@ def is_kind(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether it may be the value of a label: empty, or at most 63 characters that begin and end alphanumerically."""
+    """Return whether it may be a label's value: empty, or at most 63 characters with alphanumeric ends."""
     return not text or (len(text) <= 63 and _QUALIFIED.fullmatch(text) is not None)
 
 
 def is_label_key(text: str) -> bool:
-    """Whether it may be the key of a label or an annotation: `[prefix/]name`.
+    """Return whether it may be the key of a label or an annotation: `[prefix/]name`.
 
     >>> is_label_key("app.kubernetes.io/name"), is_label_key("a b")
     (True, False)
@@ -61,6 +61,6 @@ def is_label_key(text: str) -> bool:
 
 
 def is_json_pointer(text: str) -> bool:
-    """Whether it is an RFC 6901 pointer to something inside a document: it begins with a slash."""
+    """Return whether it is an RFC 6901 pointer to something inside a document: it begins with a slash."""
     # A repeated group of a regular expression would take 300 bytes a step.
     return text.startswith("/") and _BAD_TILDE.search(text) is None

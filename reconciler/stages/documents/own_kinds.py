@@ -1,4 +1,4 @@
-"""What documents of our own kinds share: Fleet, Rollout and Render have one API version, and no namespace."""
+"""Shared rules of our own kinds: Fleet, Rollout and Render have one API version, and no namespace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_own_api_version(document: Fields) -> None:
 
 
 def refuse_namespace(metadata: Fields, kind: str) -> None:
-    """Report a namespace of an object that has none. `kind`: what it is, as a word in a sentence."""
+    """Report a namespace of an object that has none. `kind`: its name in a sentence."""
     if metadata.has("namespace"):
         message = f"{kind} has no namespace; take it out"
         metadata.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))

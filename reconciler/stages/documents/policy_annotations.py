@@ -13,13 +13,13 @@ from reconciler.stages.documents.fields import Fields
 PREFIX: Final = "fleet.reconciler/"
 
 AFFINITY_MODE: Final = "fleet.reconciler/affinity-mode"
-"""How ordered clusterAffinities read, whatever the API group: `tiers` or `exclusive`."""
+"""The meaning of ordered clusterAffinities, whatever the API group: `tiers` or `exclusive`."""
 
 FAIL_BACK: Final = "fleet.reconciler/fail-back"
 """`true`: what had to leave an earlier group of clusters goes back as soon as that group takes it again."""
 
 BRING: Final = "fleet.reconciler/bring"
-"""What belongs to a workload and travels with it: `services,ingresses,routes,autoscalers,budgets`, or some of them."""
+"""Companions that are placed with a workload: some of `services,ingresses,routes,autoscalers,budgets`."""
 
 POLICY_ANNOTATIONS: Final = (AFFINITY_MODE, BRING, FAIL_BACK)
 
@@ -35,7 +35,7 @@ def check_annotations(document: Fields) -> None:
 
 
 def read_affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -> AffinityMode:
-    """How ordered groups read.
+    """Return the meaning of ordered groups.
 
     Source: "Elastic scheduling with multi-cluster priorities" (they spill over); Karmada: one group is in use.
     """
@@ -55,7 +55,7 @@ def read_affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -
 
 
 def read_fail_back(document: Fields, placement: Placement) -> bool:
-    """Whether earlier groups are gone back to. Source: design#fail-back: an opt-in."""
+    """Return whether to go back to earlier groups. Source: design#fail-back: an opt-in."""
     written = _written(document, FAIL_BACK)
     if written is None:
         return False
@@ -69,7 +69,7 @@ def read_fail_back(document: Fields, placement: Placement) -> bool:
 
 
 def read_brings(document: Fields) -> frozenset[Companion]:
-    """What travels with the workloads that the policy claims."""
+    """Return the companions of the workloads that the policy claims."""
     brings, unknown = parse_brings(_written(document, BRING) or "")
     if unknown:
         _error(document, BRING, "bring-unknown", unknown)
@@ -77,7 +77,7 @@ def read_brings(document: Fields) -> frozenset[Companion]:
 
 
 def parse_brings(text: str) -> tuple[frozenset[Companion], str]:
-    """The companions that an annotation lists, and what is wrong with it; empty when nothing is."""
+    """Return the companions that an annotation lists, and its fault; empty: none."""
     words = [word.strip() for word in text.split(",")] if text.strip() else []
     unknown = ", ".join(repr(word[:80]) for word in words if word not in tuple(Companion))
     problem = f"{unknown} is not known; name some of {', '.join(Companion)}, with commas between" if unknown else ""

@@ -1,4 +1,4 @@
-"""What is documented of a problem code."""
+"""The documentation of a problem code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ProblemCode(NamedTuple):
-    """A heading, what the problem means, and what to do about it."""
+    """A heading, the meaning of the problem, and the remedy."""
 
     title: str
     meaning: str

@@ -62,7 +62,7 @@ BUILT_IN: Final[Mapping[tuple[str, str], bool]] = {
 
 
 def is_namespaced(group: str, kind: str) -> bool | None:
-    """Whether objects of a built-in kind live in a namespace; None for every other kind.
+    """Return whether a built-in kind is namespaced; None for every other kind.
 
     >>> is_namespaced("apps", "Deployment"), is_namespaced("", "Node"), is_namespaced("example.com", "Node")
     (True, False, None)

@@ -1,4 +1,4 @@
-"""Tables of what may stand where: a `Shape` lists the fields of one mapping of a document."""
+"""Tables of allowed fields: a `Shape` lists the fields of one mapping of a document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.problem import Severity
 
 
 class FieldType(StrEnum):
-    """What a field holds, as documentation and messages name it."""
+    """The type of a field, as documentation and messages name it."""
 
     TEXT = "string"
     FLAG = "boolean"
@@ -27,7 +27,7 @@ class FieldType(StrEnum):
 
 
 class Status(StrEnum):
-    """What becomes of a field that is written."""
+    """The support of a field."""
 
     SUPPORTED = "supported"
     NO_EFFECT = "accepted without effect"
@@ -62,7 +62,7 @@ class Field(_Required, frozen=True, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """What becomes of the field as a whole."""
+        """Return the support of the field as a whole."""
         if self.refused:
             return Status.REFUSED
         return Status.NO_EFFECT if self.no_effect else Status.SUPPORTED

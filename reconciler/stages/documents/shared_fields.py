@@ -44,7 +44,7 @@ METADATA = Field(
 
 
 def document_shape(spec: Field) -> Shape:
-    """The shape of a whole document of which only the spec differs."""
+    """Return the shape of a document with this spec."""
     return shape(API_VERSION, KIND, METADATA, spec, STATUS)
 
 

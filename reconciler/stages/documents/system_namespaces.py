@@ -17,10 +17,10 @@ CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.kar
 # Thousands of templates live in a namespace.
 @lru_cache(maxsize=4096)
 def is_system_namespace(namespace: str) -> bool:
-    """Whether nothing is distributed into a namespace.
+    """Return whether nothing is distributed into a namespace.
 
     Source: "PropagationPolicy and OverridePolicy" (any namespace other than the system reserved ones); Karmada:
-    `kube-*` and its own namespaces; `fleet-system` is where members keep our own marks.
+    `kube-*` and its own namespaces; `fleet-system` has our own marks in members.
 
     >>> is_system_namespace("kube-system"), is_system_namespace("kubernetes"), is_system_namespace("default")
     (True, False, False)
@@ -29,7 +29,7 @@ def is_system_namespace(namespace: str) -> bool:
 
 
 def is_never_distributed(gvk: GVK, identity: Identity) -> bool:
-    """Whether no policy may claim it: it lives in or is a system namespace, or belongs to the control API."""
+    """Return whether no policy may claim it: it is in or is a system namespace, or belongs to the control API."""
     if gvk.group in CONTROL_GROUPS:
         return True
     if identity.namespace:

@@ -1,4 +1,4 @@
-"""A snapshot of the store to a fleet: each document read, and the last good content of what is broken."""
+"""A snapshot of the store to a fleet: each document read, and the last good content of broken ones."""
 
 from reconciler.stages.fleet.assemble import assemble
 from reconciler.stages.fleet.clusters import CLUSTER_APIS

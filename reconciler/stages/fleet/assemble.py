@@ -131,7 +131,7 @@ def _collect(
 
 
 def _is_of_chart(file: ParsedFile, charts: list[str]) -> bool:
-    """Whether it is a Helm template: under `templates` of a chart, or under a chart and full of `{{`."""
+    """Return whether it is a Helm template: under `templates` of a chart, or under a chart and full of `{{`."""
     for chart in charts:
         below = f"{chart}/" if chart else ""
         if file.path.startswith(f"{below}templates/") or (file.has_template_syntax and file.path.startswith(below)):
@@ -227,7 +227,7 @@ def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> Reach:
 
 
 def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
-    """Clusters by name. Two documents for one name leave what is where it is, so everything is frozen."""
+    """Return clusters by name. Two documents for one name freeze everything, as the right one is unknown."""
     named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
     return {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
 

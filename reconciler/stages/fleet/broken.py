@@ -1,4 +1,4 @@
-"""What a broken document might have said: its reach, as far as it can still be told.
+"""The reach of a broken document: the objects it may concern, as far as recognisable.
 
 Source: design#broken-input; design#reach.
 """
@@ -36,7 +36,7 @@ def reach_of_document(document: Document) -> Reach:
 
 
 def reach_of_text(broken: BrokenDocument) -> Reach:
-    """The reach of a document that is no YAML, from what its lines still tell."""
+    """Return the reach of a document that is no YAML, from its recognisable lines."""
     source = Source(broken.path, broken.line)
     if broken.body is None:
         return Reach(source=source, everything=True)
@@ -66,7 +66,7 @@ def _reach_of_mistyped(document: Document) -> Reach:
 
 
 def _reach_of_meant(body: JsonObject, source: Source, fault: TypeFault) -> Reach:
-    """Of a policy of no known kind its namespace, if it names one; of a resource what is written and what is meant."""
+    """Return the namespace of an unknown policy kind, if it names one; of a resource the written and probable one."""
     meant = fault.meant
     if not fault.is_ours:
         written = told_identities(body)
@@ -94,7 +94,7 @@ def _as_meant(body: JsonObject, meant: GVK) -> JsonObject:
 
 
 def _reach_of_policy(body: JsonObject, source: Source) -> Reach:
-    """A namespace, or everything: nothing is known of what the policy selects."""
+    """Return a namespace, or everything: the policy's selectors are unknown."""
     kind, name, namespace = body.get("kind"), dig(body, "metadata", "name"), dig(body, "metadata", "namespace")
     assert isinstance(kind, str), "what is no string is no policy"
     if kind.startswith("Cluster"):
@@ -108,7 +108,7 @@ def _reach_of_policy(body: JsonObject, source: Source) -> Reach:
 
 
 def _reach_of_object(body: JsonObject, source: Source, kind: DocumentKind) -> Reach:
-    """A template's own identity; clusters, settings and what does not tell its name could concern everything."""
+    """Return a template's own identity; clusters, settings and nameless documents could concern everything."""
     identities = told_identities(body) if kind in (DocumentKind.TEMPLATE, DocumentKind.ENCRYPTED) else frozenset()
     if identities:
         return Reach(source=source, identities=identities)

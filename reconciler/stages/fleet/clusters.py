@@ -142,7 +142,7 @@ _SHAPES: Final = {
 
 
 def is_cluster(api_version: str, kind: str) -> bool:
-    """Whether a document declares a member."""
+    """Return whether a document declares a member cluster."""
     return CLUSTER_APIS.get(api_version) == kind
 
 

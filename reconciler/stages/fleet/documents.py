@@ -1,4 +1,4 @@
-"""What a document of the store is: its kind decides, not its place."""
+"""The kind of a document of the store: by its type, not its place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLUSTER_KINDS: Final = frozenset((api_version.partition("/")[0], kind) for api_
 
 
 class DocumentKind(Enum):
-    """What to do with a document."""
+    """The treatment of a document."""
 
     TEMPLATE = auto()
     PROPAGATION_POLICY = auto()
@@ -40,7 +40,7 @@ class DocumentKind(Enum):
 
 
 def classify(document: Document) -> DocumentKind:
-    """What a document is, by its apiVersion and kind; whether it is a good one is for its parser to say.
+    """Return the kind of a document, by its apiVersion and kind; its parser checks the content.
 
     Source: design#store-layout.
     """
@@ -63,7 +63,7 @@ def classify(document: Document) -> DocumentKind:
 # Thousands of documents are of the same few types.
 @lru_cache(maxsize=1024)
 def kind_of(api_version: str, kind: str) -> DocumentKind:
-    """What documents of a type are. A wrong version of our own kinds is for their parsers to report."""
+    """Return the kind of documents of a type. A wrong version of our own kinds is reported by their parsers."""
     group = api_version.rpartition("/")[0]
     if type_fault(api_version, kind) is not None:
         return DocumentKind.MISTYPED

@@ -29,7 +29,7 @@ from reconciler.stages.templates import read_template
 
 _DATA: Final = frozenset({("", "Secret"), ("", "ConfigMap")})
 _OPEN_FIELDS: Final = frozenset({"value", "args", "command"})
-"""Fields of what has an interpreter that no interpreter looks at: env values, args, commands."""
+"""Fields that no interpreter reads: env values, args, commands."""
 _WHOLE_FILE: Final = regex(rb"^(?:sops_(?:mac|version)=|\[sops\]\r?$)", re.MULTILINE)
 """A dotenv or INI file of sops."""
 
@@ -78,7 +78,7 @@ def _in_order(written: JsonObject, made: JsonObject) -> JsonObject:
 
 
 def _hidden_from_interpreters(document: Document, template: Template, body: JsonObject) -> tuple[Problem, ...]:
-    """What has to be in clear, since placement, dependencies or health are worked out from it."""
+    """Return problems of encrypted fields that placement, dependencies or health need in clear."""
     kind = template.identity[:2]
     if kind in _DATA or BUILT_IN_KINDS.by_kind.get(kind) is None:
         return ()
@@ -100,7 +100,7 @@ def stray_ciphertext(document: Document) -> Problem | None:
 
 
 def of_whole_file(file: StoreFile) -> Problem | None:
-    """What is to be said of a file that sops encrypted in a form which is no manifest; None: it is none."""
+    """Return the problem of a file that sops encrypted and that is no manifest; None: it is none."""
     if MARK.encode() not in file.data or _WHOLE_FILE.search(file.data) is None:
         return None
     message = "a dotenv or INI file that sops encrypted; encrypt a manifest, as YAML or JSON"

@@ -1,4 +1,4 @@
-"""Every field of every kind that steers distribution, with what becomes of it. Documentation is generated from this.
+"""Every field of every kind that configures distribution, with its support. Documentation is generated from this.
 
 Source: design#policy-groups; design#spellings.
 """

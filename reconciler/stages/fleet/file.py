@@ -1,4 +1,4 @@
-"""What one file of the store says, by itself: a pure function of its path and content."""
+"""The content of one file of the store: a pure function of its path and data."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from reconciler.model.rollouts.rollout import Rollout
 
 
 class ParsedFile(Struct, frozen=True, kw_only=True):
-    """The documents of a file by kind, its problems, and the reach of what is broken in it.
+    """The documents of a file by kind, its problems, and the reach of its broken ones.
 
-    `skipped`: where documents without apiVersion and kind stand. `has_template_syntax`: it is no YAML and holds `{{`,
-    which under a Helm chart is no error. `builds_on`: of a kustomization, the paths that it leads to.
+    `skipped`: places of documents without apiVersion and kind. `has_template_syntax`: it is no YAML and holds `{{`,
+    which under a Helm chart is no error. `builds_on`: the references of a kustomization.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What a Render reads is no document of the store: its files go nowhere but through the command that renders."""
+"""Inputs of a Render are no documents of the store: only the rendering command reads them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.stages.hydration import input_folders, is_below, is_input
 
 
 def inputs_of(files: list[ParsedFile]) -> frozenset[str]:
-    """Folders and files that renders read, as far as documents tell: what is in them is no document."""
+    """Return folders and files that renders read, as far as documents show: their content is no document."""
     renders = [render for file in files for render in file.renders]
     if not renders:
         return frozenset()

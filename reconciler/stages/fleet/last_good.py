@@ -1,8 +1,8 @@
-"""What cannot be read does not count: the last content of that path that was good stays in force.
+"""Unreadable files do not count: the last good content of their path stays active.
 
-A path that is broken or unreadable, or in whose way something else stands, keeps its last good content. One that is new
-said nothing before, and that stays in force: it holds back only what is placed nowhere yet. As long as there is such a
-one, nothing is gone either, since it may be there now. Source: design#broken-input; design#absence.
+A path that is broken or unreadable, or blocked by something else, keeps its last good content. A new one had no
+content, and that stays active: it holds back only unplaced objects. While there is such a one, no other document counts
+as deleted, since it may be there now. Source: design#broken-input; design#absence.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _KEYS: Final = {
     "renders": "name",
     "locks": "path",
 }
-"""What tells one document of a kind from others; of a Fleet document there is one."""
+"""The key of a document of each kind; of a Fleet document there is one."""
 
 
 class Earlier(Struct, frozen=True, kw_only=True):
-    """What was in force before, of the paths that matter.
+    """The earlier active content of the paths that matter.
 
-    `good`: the last good content of paths that are broken, or gone and not taken for deleted. `new`: broken paths of
-    which it is known that they had none. `in_the_way`: of paths that are gone, what stands there now.
+    `good`: the last good content of paths that are broken, or gone and not taken for deleted. `new`: broken paths that
+    had no earlier content. `in_the_way`: for paths that are gone, their obstacles.
     """
 
     good: Mapping[str, ParsedFile] = field(default_factory=dict)
@@ -46,10 +46,10 @@ class Earlier(Struct, frozen=True, kw_only=True):
 def with_last_good(
     files: Iterable[ParsedFile], earlier: Earlier, known: MutableMapping[str, ParsedFile] | None = None
 ) -> Iterator[ParsedFile]:
-    """The files, with the last good content in place of broken ones, and of those that are gone and may not be.
+    """Yield the files, with the last good content of broken ones, and of missing ones that may exist.
 
-    The problems of broken ones are kept. What a good file says now is left out of older content, since it moved there.
-    `known`: what was made before, so that it is the same object as long as it says the same.
+    The problems of broken ones are kept. Documents that are now in a good file are left out of older content, since
+    they moved. `known`: earlier results, so that equal ones are the same object.
     """
     known = {} if known is None else known
     found = list(files)
@@ -139,7 +139,7 @@ def _shown(key: Hashable) -> str:
 
 
 def says(file: ParsedFile, key: Hashable) -> bool:
-    """Whether one of its documents has this key, as `without_later_twins` asks."""
+    """Return whether one of its documents has this key, as `without_later_twins` asks."""
     return key in _keys(file)
 
 
@@ -161,7 +161,7 @@ def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
 
 
 def says_nothing(file: ParsedFile) -> bool:
-    """Whether a file has no document of a type: no bytes, blanks, comments, lines without apiVersion and kind."""
+    """Return whether a file has no typed document: no bytes, blanks, comments, lines without apiVersion and kind."""
     policies, own = file.propagation or file.overrides, file.rollouts or file.renders
     return not (file.templates or policies or own or file.clusters or file.settings or file.frozen)
 

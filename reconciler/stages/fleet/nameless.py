@@ -1,4 +1,4 @@
-"""Why a store names no fleet: nobody may write for one that it cannot name. Source: design#fleet-document."""
+"""The reason why a store names no fleet: then nobody may write for it. Source: design#fleet-document."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from reconciler.model.problem import Severity
 
 
 def why_nameless(fleet: Fleet) -> str:
-    """Return why a fleet has no name, and what to do: the first error where its document may be, else that it has none.
+    """Return why a fleet has no name, with the remedy: the first error of its document, else that it has none.
 
-    What concerns everything is the Fleet document, or a file of which nobody knows what is in it.
+    A reach of everything is that of the Fleet document, or of a file with unknown content.
     """
     broken = {reach.source.path for reach in fleet.frozen if reach.everything}
     for problem in fleet.problems:

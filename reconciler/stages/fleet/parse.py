@@ -41,12 +41,12 @@ _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
 
 
 def is_store_file(path: str) -> bool:
-    """Whether a file's name says that it holds documents: .yaml, .yml, .json."""
+    """Return whether a file's name ends in .yaml, .yml or .json."""
     return path.endswith(SUFFIXES)
 
 
 def memo_key(file: StoreFile) -> str:
-    """What `parse_file` depends on: content and path, since every source names the path."""
+    """Return the inputs of `parse_file`: content and path, since every source names the path."""
     return f"{file.blob}:{file.path}"
 
 
@@ -76,14 +76,14 @@ class ParsedAsRead:
         """So many files were parsed."""
 
     def __call__(self, file: StoreFile) -> StoreFile:
-        """The file without its data: what it says is known now."""
+        """Return the file without its data: its content has been parsed."""
         self._parsed[memo_key(file)] = parse_file(file)
         self.count += 1
         return StoreFile(path=file.path, blob=file.blob, data=b"")
 
 
 def parse_file(file: StoreFile) -> ParsedFile:
-    """What one file says. Pure: the same path and content give an equal result; it never raises."""
+    """Return the content of one file. Pure: the same path and data give an equal result; it never raises."""
     if file.faults:
         unread = Reach(source=Source(file.path), everything=True)
         return ParsedFile(path=file.path, blob=file.blob, problems=file.faults, frozen=(unread,))
@@ -101,12 +101,12 @@ def parse_file(file: StoreFile) -> ParsedFile:
 
 
 class _Said(Struct):
-    """What the documents of one file say."""
+    """The documents of one file."""
 
     problems: list[Problem]
     frozen: list[Reach]
     has_ciphertext: bool = False
-    """Whether anything in the file looks like a value that sops encrypted: found once, not for each document."""
+    """Whether anything in the file looks like a value that sops encrypted: searched once, not for each document."""
     skipped: list[Source] = field(default_factory=list)
     builds_on: list[str] = field(default_factory=list)
     found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})
@@ -114,7 +114,7 @@ class _Said(Struct):
 
 def _parse_documents(file: StoreFile) -> ParsedFile:
     read = read_yaml(file.path, file.data)
-    # A lock tells nothing of what is to be where, so that a broken one freezes nothing.
+    # A lock places no object, so a broken one freezes nothing.
     broken = () if is_lock(file.path) else read.broken
     said = _Said(
         problems=list(read.problems),
@@ -171,7 +171,7 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
 
 
 def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str, Any, tuple[Problem, ...]]:
-    """Under which name of `ParsedFile` a document is kept, what it says, and its problems."""
+    """Return the field of `ParsedFile` for a document, its content, and its problems."""
     if kind is DocumentKind.ENCRYPTED:
         return ("templates", *read_encrypted(document, file))
     name, parser = _PARSERS[kind]
@@ -179,7 +179,7 @@ def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str,
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:
-    """Why a document of this kind is not taken."""
+    """Return the reason why a document of this kind is not accepted."""
     if kind is DocumentKind.WITHHELD:
         message = "its values are not kept beside the journal; it stays as it is until the store can be followed again"
         return document.problem("secret-not-kept", message)

@@ -1,7 +1,7 @@
-"""The last fleet and the files that made it, so that a commit of a few files does not assemble all of them again.
+"""The last fleet and its files, so that a commit of a few files does not assemble all of them again.
 
 Only files of ordinary content are patched into the last fleet: templates and policies, each with an identity of its
-own, and what is to be said of them. Everything else is assembled from all files: what freezes something, too.
+own, and their problems. Everything else is assembled from all files, and so is a change that freezes something.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Pair = tuple[ParsedFile | None, ParsedFile | None]
 
 
 class FleetTables:
-    """The files of the last assembly, and what came of them."""
+    """The files of the last assembly, and its result."""
 
     __slots__ = ("_files", "_fleet", "_inputs", "_overrides", "_problems", "_propagation", "_templates")
 
@@ -52,10 +52,10 @@ class FleetTables:
         has_charts: bool,
         inputs: frozenset[str],
     ) -> None:
-        """Remember an assembly.
+        """Keep an assembly.
 
-        One with charts, whose files are left out, is not built upon, nor one in which something is frozen by files
-        that are good by themselves: another edit may mend it. `inputs`: what is read by renders, and left out too.
+        One with charts, whose files are left out, is not patched, nor one in which files that are valid by themselves
+        freeze something: another edit may mend it. `inputs`: files that renders read; they are left out too.
         """
         self._files, self._problems, self._inputs = files, problems, inputs
         of_files = (len(file.frozen) for file in files if file.frozen and not is_input(file.path, inputs))
@@ -99,7 +99,7 @@ class FleetTables:
 def _remarks(
     before: tuple[Problem, ...], pairs: Iterable[_Pair], of_snapshot: Iterable[Problem]
 ) -> tuple[Problem, ...]:
-    """What is said of the store: of files that differ, what their new versions earn."""
+    """Return the problems of the store, with those of changed files replaced."""
     old = {problem for file, _ in pairs for problem in (file.problems if file else ())}
     new = {problem for _, file in pairs for problem in (file.problems if file else ())}
     return with_problems(without_problems(before, old - new - set(of_snapshot)), new)
@@ -111,7 +111,7 @@ def _changes(
     said: Callable[[ParsedFile], tuple[_Value, ...]],
     key_of: Callable[[_Value], _Key],
 ) -> dict[_Key, _Value | None] | None:
-    """What the new versions say in place of the old ones; None when two documents are of one key."""
+    """Return the changed rows of the table; None if two documents have one key."""
     changes: dict[_Key, _Value | None] = {
         key_of(value): None for old, _ in pairs for value in (said(old) if old else ())
     }
@@ -141,12 +141,12 @@ def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> lis
 
 
 def is_chart_file(path: str) -> bool:
-    """Whether it says that its folder is a Helm chart."""
+    """Return whether it makes its folder a Helm chart."""
     return path.endswith(_CHART_FILES) and path.rpartition("/")[2] in _CHART_FILES
 
 
 def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) -> bool:
-    """Whether nothing in the file concerns another one."""
+    """Return whether nothing in the file concerns another one."""
     if is_chart_file(file.path):
         return False
     if (

@@ -1,7 +1,7 @@
-"""What of a file of the store may be kept on a disk: everything but Secrets, and what may be written into them.
+"""The part of a store file that may be kept on a disk: all but Secrets, and values for them.
 
-What is withheld stays a document that says its type and name, so that it is known what must not be touched while its
-values are not at hand. Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
+A withheld document keeps its type and name, so that its object is left alone while its values are unknown. Source:
+design#promise-10: no secret value leaves the process except to the cluster it is for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WITHHELD_BLOB: Final = "withheld:"
 
 
 def without_secrets(file: StoreFile) -> StoreFile:
-    """The file as it may be kept; the same one where nothing has to be left out.
+    """Return the file as it may be kept; the same one if nothing has to be left out.
 
-    Every document stays on its line. `blob` tells the two contents apart.
+    Every document stays on its line. `blob` differs between the two contents.
     """
     if not _may_hold_secrets(file.data):
         return file
@@ -43,7 +43,7 @@ def without_secrets(file: StoreFile) -> StoreFile:
 
 
 def withheld_blob(blob: str) -> str:
-    """The name of what may be kept of a content; of what has been kept already, the same."""
+    """Return the blob name of the kept part of a content; of a kept part, the same."""
     return blob if blob.startswith(_WITHHELD_BLOB) else f"{_WITHHELD_BLOB}{blob}"
 
 
@@ -69,7 +69,7 @@ def _kept(document: Document) -> JsonObject:
 
 
 def _sketch(body: JsonObject) -> JsonObject:
-    """The type and name of a document, and of an override policy what it selects."""
+    """Return the type and name of a document, and the selectors of an override policy."""
     told = {key: body[key] for key in ("apiVersion", "kind") if isinstance(body.get(key), str)}
     named = {key: dig(body, "metadata", key) for key in ("name", "namespace")}
     metadata = {key: value for key, value in named.items() if isinstance(value, str)}

@@ -1,4 +1,4 @@
-"""What a person renders with helm or kustomize and commits: documents, locks, variants as overrides. Runs nothing."""
+"""Committed output of helm or kustomize: documents, locks, variants as overrides. Runs nothing."""
 
 from reconciler.stages.hydration.codes import HYDRATION_CODES
 from reconciler.stages.hydration.difference import first_difference, is_same, operations

@@ -1,4 +1,4 @@
-"""Problem codes of what is rendered by a command and committed."""
+"""Problem codes of rendered and committed files."""
 
 from __future__ import annotations
 

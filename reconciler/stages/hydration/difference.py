@@ -1,4 +1,4 @@
-"""How one tree becomes another: the operations of an override, and the first field that differs.
+"""Differences between trees: the operations of an override, and the first field that differs.
 
 Values are compared with their types: `true` is not `1`, and `1` is not `1.0`.
 """
@@ -16,10 +16,10 @@ Operation = dict[str, Any]
 
 
 def operations(before: JsonObject, after: JsonObject) -> list[Operation]:
-    """The operations of JSON Patch that make the one tree of the other, applied in order.
+    """Return the operations of JSON Patch that turn one tree into the other, applied in order.
 
-    Lists of one length are gone into by index, one that only grows or shrinks at its end is added to or cut, and any
-    other is replaced: what was inserted in the middle would shift all indexes after it.
+    Lists of equal length are compared by index, one that only grows or shrinks at its end is extended or cut, and any
+    other is replaced: an insertion in the middle would shift all indexes after it.
     """
     return list(_of_maps(before, after, ()))
 
@@ -38,7 +38,7 @@ def _of_maps(before: JsonObject, after: JsonObject, steps: tuple[Step, ...]) -> 
 def _of_values(before: Json, after: Json, steps: tuple[Step, ...]) -> Iterator[Operation]:
     if is_same(before, after):
         return
-    # An operation with null as its value says nothing in some dialects, so that what is around it is replaced.
+    # An operation with null as its value is ambiguous in some dialects, so its parent is replaced.
     if isinstance(before, Mapping) and isinstance(after, Mapping) and not _has_null(before, after):
         yield from _of_maps(before, after, steps)
     elif isinstance(before, list) and isinstance(after, list) and None not in before and None not in after:
@@ -74,7 +74,7 @@ def _has_null(*maps: JsonObject) -> bool:
 
 
 def is_same(one: Json, other: Json) -> bool:
-    """Whether two trees are equal, types included; the order of keys says nothing."""
+    """Return whether two trees are equal, types included; the order of keys is ignored."""
     return canonical_bytes(one) == canonical_bytes(other)
 
 

@@ -1,4 +1,4 @@
-"""Documents of kind `Render`: what is rendered, for which clusters, and where the output goes."""
+"""Documents of kind `Render`: renderer, clusters and output."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def _check_path(fields: Fields, path: str, name: str, *rest: int) -> None:
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether a path is in its one form: from the root of the store, nothing in it that leads elsewhere.
+    """Return whether a path is in its one form: from the root of the store, without parts that lead elsewhere.
 
     >>> is_plain_path("apps/web"), is_plain_path("../web"), is_plain_path("/etc"), is_plain_path("https://x/y")
     (True, False, False, False)
@@ -293,5 +293,5 @@ def _check_output(spec: Fields, render: Render) -> None:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is a folder or in it."""
+    """Return whether a path is a folder or in it."""
     return path == folder or path.startswith(f"{folder}/")

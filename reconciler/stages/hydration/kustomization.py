@@ -1,4 +1,4 @@
-"""What a kustomization leads to, and what of it is refused before kustomize sees it.
+"""References of a kustomization, and parts of it that are refused before kustomize runs.
 
 Nothing is fetched and nothing is run: remote bases, charts, and plugins of any kind are refused by name. kustomize
 would refuse some of them itself; it is not asked.
@@ -25,7 +25,7 @@ _FUNCTIONS: Final = ("config.kubernetes.io/function", "config.k8s.io/function")
 
 
 class Standing(Enum):
-    """What stands at a path of the store."""
+    """The kind of entry at a path of the store."""
 
     FILE = auto()
     FOLDER = auto()
@@ -40,7 +40,7 @@ class Kustomization(NamedTuple):
 
 
 def is_kustomization(path: str) -> bool:
-    """Whether a file makes its folder one of kustomize."""
+    """Return whether a file makes its folder one of kustomize."""
     return path.rpartition("/")[2] in KUSTOMIZATIONS
 
 
@@ -73,7 +73,7 @@ def resolved(folder: str, text: str) -> str | None:
 def read_kustomization(
     path: str, data: bytes, standing: Callable[[str], Standing], read: Callable[[str], bytes | None]
 ) -> Kustomization:
-    """What a kustomization leads to and what of it is refused. `standing` and `read` tell of paths of the store."""
+    """Return the references and the problems of a kustomization. `standing` and `read` look up paths of the store."""
     if path.endswith("Kustomization"):
         message = "a file without suffix is not seen as a kustomization by the store; name it kustomization.yaml"
         return Kustomization((), (_problem(Source(path), "", message),))

@@ -23,7 +23,7 @@ _MOST_NAMED: Final = 3
 
 
 def is_lock(path: str) -> bool:
-    """Whether a file's name says that it is a lock."""
+    """Return whether a file's name is that of a lock."""
     return path.rpartition("/")[2] == LOCK_NAME
 
 
@@ -58,10 +58,10 @@ def lock_text(render: Render, inputs: Mapping[str, str], tool: Mapping[str, str]
 
 
 def input_paths(render: Render, lock: RenderLock | None = None) -> tuple[str, ...]:
-    """Files and folders that a render reads, as far as the document and its lock tell.
+    """Return files and folders that a render reads, as far as the document and its lock show.
 
-    The folders of kustomize that its folders lead to are those with a kustomization in the lock: as long as none of
-    these files changed, no other one is led to.
+    The folders of kustomize that its folders lead to are those with a kustomization in the lock: while none of these
+    files changes, no other one is led to.
     """
     if render.helm is not None:
         found = {render.helm.path, *render.helm.values, *(path for each in render.variants for path in each.values)}
@@ -77,7 +77,7 @@ def input_paths(render: Render, lock: RenderLock | None = None) -> tuple[str, ..
 def staleness(
     render: Render, lock: RenderLock | None, inputs: Mapping[str, str], outputs: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """What is to be said of an output whose inputs and files have these blob ids. Pure; it starts nothing."""
+    """Yield the problems of an output whose inputs and files have these blob ids. Pure; it starts nothing."""
     command = "run reconciler hydrate and commit what it writes"
     if lock is None:
         yield _problem(render, render.source, "render-stale", f"it was never rendered: {command}")
@@ -107,7 +107,7 @@ def _problem(render: Render, source: Source, code: str, message: str) -> Problem
 
 
 def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-    """Folders whose files are inputs and no documents: charts, and what kustomizations lead to.
+    """Return folders whose files are inputs and no documents: charts, and references of kustomizations.
 
     `references`: by folder of a kustomization the folders and files that it builds upon.
     """
@@ -127,5 +127,5 @@ def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str,
 
 
 def is_input(path: str, folders: frozenset[str]) -> bool:
-    """Whether a file is in one of the folders."""
+    """Return whether a file is in one of the folders."""
     return any(is_below(path, folder) for folder in folders)

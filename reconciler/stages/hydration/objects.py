@@ -1,4 +1,4 @@
-"""What a tool wrote, as objects of a store: hooks left out, namespaces settled, Secrets refused."""
+"""Output of a tool as objects of a store: hooks left out, namespaces settled, Secrets refused."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from reconciler.stages.yaml import read_yaml
 
 HOOK: Final = "helm.sh/hook"
 _STEERING: Final = ("fleet.reconciler", "cluster.karmada.io", "cluster.open-cluster-management.io")
-"""Groups whose documents steer the fleet: what is rendered is distributed, and says not how."""
+"""Groups whose documents configure the fleet: rendered objects are distributed, and may not configure it."""
 
 _OF_ALL: Final = frozenset({"render-hook-dropped", "render-scope-unknown"})
-"""Codes of what is told once, and not for each variant again."""
+"""Codes that are reported once, and not for each variant."""
 
 Bodies = Mapping[Identity, JsonObject]
 """Objects by identity, pruned as a store's templates are before overrides."""
 
 
 class Rendered(NamedTuple):
-    """The objects of one run of a tool, and what is wrong with them."""
+    """The objects of one run of a tool, and their problems."""
 
     objects: Bodies
     problems: tuple[Problem, ...]
 
 
 def read_rendered(render: Render, variant: str, data: bytes, interpreters: Registry) -> Rendered:
-    """The objects that a tool wrote for a variant (empty: the base), in the order of their identities.
+    """Return the objects that a tool wrote for a variant (empty: the base), in the order of their identities.
 
-    Bodies are as the engine has them before overrides: pruned of what API servers set, without nulls.
+    Bodies are as the engine has them before overrides: without server-written fields and nulls.
     """
     reading = _Reading(render, variant, interpreters)
     found = read_yaml("rendered.yaml", data)
@@ -117,7 +117,7 @@ class _Reading:
         return with_value(pruned, ("metadata", "annotations", TAKE_OVER), placement.take_over)
 
     def _in_namespace(self, body: JsonObject, subject: str) -> JsonObject:
-        """As Helm installs it: what is namespaced and says no namespace is in that of the release."""
+        """Return the body as Helm installs it: a namespaced object without a namespace is in that of the release."""
         helm = self._render.helm
         if helm is None or dig(body, "metadata", "namespace") or not isinstance(body.get("metadata"), dict):
             return body
@@ -151,7 +151,7 @@ def _subject(body: JsonObject) -> str:
 
 
 def _scopes(documents: list[Document]) -> Iterator[tuple[tuple[str, str], bool]]:
-    """Whether the kinds that are defined in the output are namespaced."""
+    """Yield whether each kind that is defined in the output is namespaced."""
     for document in documents:
         spec = document.body.get("spec")
         if document.body.get("kind") == "CustomResourceDefinition":
@@ -160,7 +160,7 @@ def _scopes(documents: list[Document]) -> Iterator[tuple[tuple[str, str], bool]]
 
 
 def nondeterminism(render: Render, variant: str, one: Bodies, other: Bodies) -> tuple[Problem, ...]:
-    """Where two runs on the same inputs differ: the first field of each object. Values are not told."""
+    """Return the differences of two runs on the same inputs: the first field of each object, without values."""
     where = f"variant {variant}" if variant else "base"
     found = []
     for identity in sorted(one.keys() | other.keys()):

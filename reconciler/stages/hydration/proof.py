@@ -25,7 +25,7 @@ from reconciler.stages.yaml import read_yaml
 def disproofs(
     render: Render, base: Bodies, variants: Mapping[str, Bodies], files: Mapping[str, bytes], interpreters: Registry
 ) -> Iterator[str]:
-    """What differs between the files as the engine understands them and what the tool wrote; nothing is right.
+    """Yield differences between the files as the engine reads them and the output of the tool.
 
     The rules of a variant are those for its clusters: overrides of several variants never meet in one.
     """
@@ -51,7 +51,7 @@ def disproofs(
 
 
 def _is_for(target: ClusterAffinity, clusters: ClusterAffinity) -> bool:
-    """Whether a rule is for the clusters of a variant; where they are written differs."""
+    """Return whether a rule is for the clusters of a variant, whatever its source."""
     return replace(target, source=NOWHERE) == replace(clusters, source=NOWHERE)
 
 

@@ -39,7 +39,7 @@ class Compiled(NamedTuple):
 
 
 def compile_variants(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> Compiled:
-    """The files of an output: the base, overrides, and what only some variants have. Sorted; a pure function."""
+    """Return the files of an output: base, overrides, and objects of only some variants. Sorted; a pure function."""
     problems = tuple(_refusals(render, base, variants))
     if problems:
         return Compiled({}, problems)
@@ -72,7 +72,7 @@ def _only(group: tuple[str, ...]) -> str:
 def _holders(
     render: Render, base: Bodies, variants: Mapping[str, Bodies]
 ) -> dict[tuple[str, ...], list[Identity]]:  # fmt: skip
-    """What the base lacks, by the variants that have it."""
+    """Return objects that the base lacks, by the variants that have them."""
     found: dict[tuple[str, ...], list[Identity]] = {}
     for identity in sorted({identity for bodies in variants.values() for identity in bodies} - base.keys()):
         group = tuple(variant.name for variant in render.variants if identity in variants[variant.name])
@@ -81,7 +81,7 @@ def _holders(
 
 
 def _refusals(render: Render, base: Bodies, variants: Mapping[str, Bodies]) -> Iterator[Problem]:
-    """What no override and no single placement can say."""
+    """Yield differences that no override and no single placement can express."""
     for variant in render.variants:
         bodies = variants[variant.name]
         for identity in base.keys() - bodies.keys():
@@ -152,7 +152,7 @@ def _selector(identity: Identity, body: JsonObject) -> dict[str, str]:
 
 
 def _name(render: Render, identity: Identity) -> str:
-    """A name that no other object of any render gets; of letters that a name may have, an end tells it apart."""
+    """Return a name unique among all objects of all renders; an end distinguishes names with replaced letters."""
     parts = (render.name, identity.kind.lower(), identity.namespace, identity.name)
     readable = _UNFIT.sub("-", "-".join(part for part in parts if part))[: _NAME_MAX - 9].strip("-.")
     return f"{readable}-{digest_of([render.name, *identity])[:8]}"

@@ -1,4 +1,4 @@
-"""What runs already as a store: live objects as templates, and what Argo CD or Flux were told as Renders."""
+"""Existing systems as a store: live objects as templates, and applications of Argo CD or Flux as Renders."""
 
 from reconciler.stages.importing.apps import Checkout, Checkouts, ImportedStore, safe_name
 from reconciler.stages.importing.argocd import read_argocd

@@ -1,6 +1,6 @@
-"""What runs in several clusters as one template: replicas as weights, other differences as overrides.
+"""Copies in several clusters as one template: replicas as weights, other differences as overrides.
 
-Source: design#division: static weights that are the live replicas give back the live replicas.
+Source: design#division: static weights equal to the live replicas reproduce the live replicas.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OBVIOUS_GROUPS = frozenset({"", "apps", "batch"})
 
 
 class Imported(Struct, frozen=True, kw_only=True):
-    """One object as it is to stand in the store: its template, where it runs, and what differs there.
+    """One object for the store: its template, its clusters, and the differences there.
 
-    `weights`: replicas by cluster where they are divided; empty: each cluster has what the template says.
-    `patches`: what clusters have otherwise, as operations of an override.
+    `weights`: replicas by cluster if they are divided; empty: each cluster has the template's number. `patches`:
+    differences of clusters, as operations of an override.
     """
 
     gvk: GVK
@@ -39,7 +39,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 def imported(copies: Mapping[str, LiveObject], interpreters: Registry) -> Imported:
-    """One object that runs in clusters, by their names, as one template; what most of them have is what it says."""
+    """Return the copies of one object, by cluster, as one template; it has the most common content."""
     clusters = tuple(sorted(copies))
     first = copies[clusters[0]]
     kind = interpreters.of(*first.identity[:2])
@@ -99,14 +99,14 @@ def _weights(first: LiveObject, bodies: Mapping[str, JsonObject], interpreters: 
 
 
 def _commonest(bodies: Mapping[str, JsonObject]) -> JsonObject:
-    """What most clusters have; of equals, what the first of them by name has."""
+    """Return the most common body; of equals, that of the first cluster by name."""
     digests = {name: digest_of(body) for name, body in sorted(bodies.items())}
     (digest, _), *_ = Counter(digests.values()).most_common(1)
     return next(bodies[name] for name, found in digests.items() if found == digest)
 
 
 def _operations(before: Json, after: Json, at: tuple[str, ...] = ()) -> Iterator[JsonObject]:
-    """What makes one body of another: operations of a `plaintext` override."""
+    """Yield the operations of a `plaintext` override that turn one body into the other."""
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -171,7 +171,7 @@ def _words(identity: Identity) -> tuple[str, ...]:
 
 
 def _safe_name(*parts: str) -> str:
-    """A legal name for a policy: of what it is about, or of a digest of that where it would be too long or no name."""
+    """Return a legal name for a policy: of its subject, or of a digest if that is too long or illegal."""
     name = "-".join(("imported", *parts)).lower()
     is_legal = len(name) <= _NAME_MAX and all(
         (letter.isalnum() and letter.isascii()) or letter in "-." for letter in name

@@ -1,6 +1,6 @@
-"""Live objects as templates of a store, and the policies under which they are adopted where they are.
+"""Live objects as templates of a store, and policies that adopt them in their clusters.
 
-Source: design#foreign-objects: conflictResolution decides about what exists and is not ours; design#identity;
+Source: design#foreign-objects: conflictResolution decides about objects that exist and are not ours; design#identity;
 design#stale-copies.
 """
 
@@ -34,13 +34,13 @@ _KINDS_OF_THE_CLUSTER = frozenset(
         ("storage.k8s.io", "CSINode"),
     }
 )
-"""What a cluster consists of, or writes about itself."""
+"""Kinds that a cluster consists of, or writes about itself."""
 _KEPT_UP_BY_THE_CLUSTER = (
     ("labels", "kubernetes.io/bootstrapping"),
     ("labels", "kube-aggregator.kubernetes.io/automanaged"),
     ("annotations", "apf.kubernetes.io/autoupdate-spec"),
 )
-"""Marks by which an API server finds what it makes and mends itself: its roles, services and priority levels."""
+"""Marks of objects that an API server makes and restores itself: its roles, services and priority levels."""
 _MADE_BY_OPERATORS = (
     ("labels", "reconcile.external-secrets.io/managed"),
     ("labels", "secrets-store.csi.k8s.io/managed"),
@@ -55,7 +55,7 @@ POLICY_API = "policy.one.alibabacloud.com/v1alpha1"
 
 
 def reason_to_skip(live: LiveObject) -> str:
-    """Why an object is not to be written into a store; empty when it may be."""
+    """Return the reason why an object may not be written into a store; empty if it may."""
     identity = live.identity
     mark = foreign_mark(live.body)
     is_brought = mark is not None and mark.place is Place.OWNER

@@ -19,9 +19,9 @@ class _Line(NamedTuple):
 
 
 def with_comments(written: str, before: str, after: str) -> str:
-    """The text `after` with the comments of `written`. `before`: what the values of `written` look like in our layout.
+    """Return the text `after` with the comments of `written`. `before`: the values of `written` in our layout.
 
-    Text that is no comment is never taken over, so that what it says stays the same.
+    Only comments are taken over, so that the values stay the same.
     """
     lines, rest = _lines(written, before.splitlines())
     if lines is None:
@@ -34,7 +34,7 @@ def with_comments(written: str, before: str, after: str) -> str:
             for line in lines[start:end]:
                 made += [*line.above, line.text + line.behind]
         else:
-            # A comment behind a line that is gone is about what is gone; those above may be about what follows.
+            # A comment behind a removed line is about that line; those above may be about the next one.
             made += [comment for line in lines[start:end] for comment in line.above]
             made += new[to:until]
     return "".join(f"{line}\n" for line in (*made, *rest))

@@ -1,4 +1,4 @@
-"""What a commit of a sync says: which clusters come, change and leave, and what leaving means."""
+"""The message of a sync's commit: added, changed and retired clusters, and the meaning of retiring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a live ClusterProfile says, as far as a document of the store may have it. All of it comes from a stranger."""
+"""A live ClusterProfile, as far as a document of the store may have it. All of it is untrusted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Origin(Struct, frozen=True, kw_only=True):
         return f"{self.name}/{self.namespace}" if self.namespace else self.name
 
     def covers(self, annotation: str) -> bool:
-        """Whether a document with this annotation follows what is looked at."""
+        """Return whether a document with this annotation follows this inventory."""
         name, slash, namespace = annotation.rpartition("/")
         return bool(slash) and name == self.name and self.namespace in ("", namespace)
 
@@ -52,7 +52,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     """With the properties that become labels."""
     dropped: tuple[str, ...] = ()
-    """What was left out of it, in words."""
+    """The parts that were left out of it, in words."""
 
 
 def read_profile(body: JsonObject, properties: Mapping[str, str]) -> Profile | str:

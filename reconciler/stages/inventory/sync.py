@@ -1,7 +1,7 @@
-"""What makes the documents of a store equal to an inventory. Documents of others are never touched.
+"""The edits that make the documents of a store equal to an inventory. Documents of others are never touched.
 
-A document follows an inventory when its annotation says so; every other one is a person's. A profile that is gone
-takes its document with it, which is an edit that people review: nothing in a cluster is deleted by it.
+A document follows an inventory by its annotation; every other one is a person's. When a profile is gone, its document
+is removed, which is an edit that people review: nothing in a cluster is deleted by it.
 
 Source: design#members; docs/concepts/deletion.md.
 """
@@ -38,7 +38,7 @@ class InventoryRefused(ConfigurationError):
 
 
 class EditKind(StrEnum):
-    """What is done to a document."""
+    """The change of a document."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -61,7 +61,7 @@ class Synced(Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    """What was left out of profiles that were taken."""
+    """Parts that were left out of accepted profiles."""
 
 
 class _Owned(Struct, frozen=True):
@@ -80,9 +80,9 @@ def synced(
     properties: Mapping[str, str],
     text: Text,
 ) -> Synced:
-    """What makes the documents of a store that follow `origin` equal to the profiles of a whole list.
+    """Return the edits that make the documents of a store that follow `origin` equal to the profiles of a whole list.
 
-    `fleet` is what the `files` say. `properties`: properties of a profile to the labels that they become.
+    `fleet` is parsed from the `files`. `properties`: properties of a profile to the labels that they become.
 
     Raises:
         InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
@@ -130,7 +130,7 @@ def followed(origin: Origin, files: Iterable[StoreFile]) -> frozenset[tuple[str,
 
 
 def _refuse_unread(fleet: Fleet) -> None:
-    """What cannot be read might be a document of a cluster: it would be written a second time, or taken for gone."""
+    """Refuse unreadable files: one might be a cluster's document, to be written a second time, or taken for gone."""
     if any(reach.everything for reach in fleet.frozen):
         told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
         raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
@@ -209,7 +209,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _document(profile: Profile, origin: Origin, before: JsonObject) -> JsonObject:
-    """The document, with what people added to the one that was there: labels, annotations and other fields."""
+    """Return the document, with people's additions to the earlier one: labels, annotations and other fields."""
     metadata: Mapping[str, Any] = dig(before, "metadata") or {}
     annotations = dict(metadata.get("annotations") or {})
     theirs = set(str(annotations.get(LABELS_ANNOTATION, "")).split(" "))
@@ -235,7 +235,7 @@ def _document(profile: Profile, origin: Origin, before: JsonObject) -> JsonObjec
 
 
 def _checked(edit: Edit) -> Edit | str:
-    """The edit, if what it writes is read as this one cluster and nothing else; else why not."""
+    """Return the edit, if its document parses as this one cluster and nothing else; else the reason."""
     assert edit.data is not None, "a file is written"
     if len(edit.data) > DOCUMENT_MAX_BYTES:
         return f"its document would have {len(edit.data):,} bytes; at most {DOCUMENT_MAX_BYTES:,} are written"

@@ -1,4 +1,4 @@
-"""What is legal in a store and surely not meant."""
+"""Legal but surely unintended parts of a store."""
 
 from reconciler.stages.lint.all_codes import PROBLEM_CODES
 from reconciler.stages.lint.lint import lint

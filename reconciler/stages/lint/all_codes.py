@@ -1,4 +1,4 @@
-"""Every problem code that users may meet, with what it means and what to do. Documentation is generated from this.
+"""Every problem code that users may meet, with its meaning and remedy. Documentation is generated from this.
 
 A part that reports problems keeps its codes in a table beside its modules and adds the table here.
 """

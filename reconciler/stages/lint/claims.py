@@ -66,10 +66,10 @@ def _described(selector: ResourceSelector) -> str:
 
 
 def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) -> Iterator[Problem]:
-    """A hint for each template that goes nowhere.
+    """Yield a hint for each template that is placed nowhere.
 
-    What follows an owner (`carried`) goes there. A Namespace goes where something in it goes. Definitions of policies'
-    kinds and what is never distributed are told of elsewhere.
+    A dependency (`carried`) is placed with its owner, a Namespace with its objects. Definitions of policies' kinds and
+    objects that are never distributed have hints elsewhere.
     """
     inhabited = {identity.namespace for identity in claims.claims}
     for identity in claims.unclaimed:

@@ -35,10 +35,10 @@ def lint(
     selection: Selection = _NOTHING_STAGED,
     makers: Makers = NO_MAKERS,
 ) -> tuple[Problem, ...]:
-    """Warnings and hints about a store, in the order of its files, each once; of Rollouts errors as well.
+    """Return warnings and hints about a store, in the order of its files, each once; of Rollouts errors as well.
 
     `carried` are the templates that follow an owner as its dependencies: they need no policy of their own. `selection`:
-    which Rollout speaks for which template. `makers`: what templates make.
+    the Rollout of each template. `makers`: objects that templates make.
     """
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),

@@ -65,7 +65,7 @@ def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Ite
 
 
 def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> Iterator[Problem]:
-    """A rule for clusters to which nothing that the policy selects may go."""
+    """Yield rules for clusters that no selected object may be placed in."""
     clusters = tuple(fleet.clusters.values())
     for index, rule in enumerate(policy.rules):
         if rule.target is None:

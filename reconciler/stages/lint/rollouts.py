@@ -1,4 +1,4 @@
-"""Clusters that no stage or two stages of a Rollout have, and templates of which it is not clear how they change."""
+"""Clusters in no stage or two stages of a Rollout, and templates with an ambiguous Rollout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.stages.rollouts import Selection, lay_out
 
 
 def lint_rollouts(fleet: Fleet, selection: Selection) -> Iterator[Problem]:
-    """What is to be said of the layouts of all Rollouts, and of what they select."""
+    """Yield the problems of the layouts of all Rollouts, and of their selections."""
     for rollout in fleet.rollouts:
         yield from lay_out(rollout, fleet.clusters).problems
     yield from selection.problems

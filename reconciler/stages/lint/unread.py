@@ -1,6 +1,6 @@
-"""What broken files may hold: of that nobody can say that it is missing.
+"""Possible content of broken files: it does not count as missing.
 
-Source: design#broken-input: what a broken document might say is unknown, not absent.
+Source: design#broken-input: the content of a broken document is unknown, not absent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
 
 
 def known_to_be_missing(fleet: Fleet, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """The problems, without those of something missing that a file of which nothing is known may hold."""
+    """Yield the problems, without those of missing things that an unreadable file may hold."""
     is_anything_unread = any(reach.everything for reach in _unread(fleet))
     for problem in problems:
         if not (is_anything_unread and problem.code in _SAY_THAT_SOMETHING_IS_MISSING):
@@ -35,7 +35,7 @@ def known_to_be_missing(fleet: Fleet, problems: Iterable[Problem]) -> Iterator[P
 
 
 def may_be_unread(fleet: Fleet, policy: PolicyRef, selector: ResourceSelector) -> bool:
-    """Whether a broken document may be what a selector of a policy means. Its labels cannot be known."""
+    """Return whether a selector of a policy may mean a broken document. Its labels are unknown."""
     namespace = policy.namespace or selector.namespace
     return any(
         reach.everything

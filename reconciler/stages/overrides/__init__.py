@@ -1,4 +1,4 @@
-"""What override policies change in a body for one cluster. Knows nothing of placement."""
+"""Changes of a body by override policies for one cluster. Independent of placement."""
 
 from reconciler.stages.overrides.apply import FieldOverride, apply_quiet_rules, apply_rules
 from reconciler.stages.overrides.quiet import are_quiet, changing_quietly, may_add_fields

@@ -74,7 +74,7 @@ def apply_rules(
 
 
 def apply_quiet_rules(body: JsonObject, rules: Iterable[SelectedRule], interpreter: Interpreter) -> JsonObject:
-    """The body with rules applied of which `are_quiet` says that they meet neither fault nor remark."""
+    """Return the body with rules applied that cannot fail or cause remarks (`are_quiet`)."""
     for rule in rules:
         for _, field, overrider in rule.steps:
             edit = _edit(body, field, overrider, interpreter)
@@ -86,7 +86,7 @@ def apply_quiet_rules(body: JsonObject, rules: Iterable[SelectedRule], interpret
 def _run(
     rule: SelectedRule, body: JsonObject, interpreter: Interpreter
 ) -> Iterator[tuple[str, Source, Edit | EditFault]]:
-    """The overriders of a rule in order, with what each did to the body that the one before has left.
+    """Yield the overriders of a rule in order, each with its edit of the body before it.
 
     It ends after the first that fails.
     """

@@ -1,4 +1,4 @@
-"""What one overrider did to a body, or why it could not."""
+"""The edit of a body by one overrider, or the reason of its failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDENTITY: Final[tuple[tuple[str, ...], ...]] = (
 
 
 class Edit(NamedTuple):
-    """The body afterwards, the steps of what changed, and what should be said about it as (code, message)."""
+    """The new body, the steps of its changes, and warnings as (code, message)."""
 
     body: JsonObject
     changed: tuple[tuple[Step, ...], ...] = ()
@@ -23,7 +23,7 @@ class Edit(NamedTuple):
 
 
 class EditFault(NamedTuple):
-    """Why the overrider cannot be applied."""
+    """The reason why the overrider cannot be applied."""
 
     code: str
     message: str

@@ -47,7 +47,7 @@ def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interp
 
 
 def changed_quietly(images: tuple[str, ...], overrider: ImageOverrider) -> bool | None:
-    """Whether `edit_images` would change one of these images, all of a body's pods; None: it may say something then."""
+    """Return whether `edit_images` would change one of a body's images; None: it may cause a remark."""
     if overrider.predicate:
         return None
     changes = False

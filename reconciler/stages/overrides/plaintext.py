@@ -22,9 +22,9 @@ _INDEX: Final = regex(r"-?\d{1,9}", re.ASCII)
 def edit_plaintext(
     body: JsonObject, compiled: CompiledPatch, operations: tuple[PatchOperation, ...]
 ) -> Iterator[tuple[int, Edit | EditFault]]:
-    """What each operation changed, as (its number, edit), or the first one that fails.
+    """Yield the edit of each operation, with its number, or the first one that fails.
 
-    The operations are applied together; the edit of each carries the body that all of them made.
+    The operations are applied together; each edit carries the final body.
     """
     patched = compiled.apply(body)
     if isinstance(patched, PatchFault):
@@ -58,13 +58,13 @@ def _steps(tree: Json, tokens: tuple[str, ...]) -> tuple[Step, ...]:
 
 
 def _meets(path: str, field: tuple[str, ...]) -> bool:
-    """Whether an operation on the path changes the field: one is above the other."""
+    """Return whether an operation on the path changes the field: one is above the other."""
     tokens = pointer_tokens(path) or ()
     return tokens[: len(field)] == field[: len(tokens)]
 
 
 def _hint(body: JsonObject, operations: tuple[PatchOperation, ...], fault: PatchFault) -> str:
-    """Why the path of the file is not the path of the rendered object."""
+    """Return a hint if the path of the file is not the path of the rendered object."""
     if body.get("kind") == "Secret" and operations[fault.operation].path.startswith("/stringData"):
         return "; stringData is folded into data, in base64, before overrides are applied: write /data"
     return ""

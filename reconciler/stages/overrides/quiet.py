@@ -1,4 +1,4 @@
-"""Rules that surely meet neither fault nor remark, told without applying them: nearly all that there are."""
+"""Rules that can neither fail nor cause remarks, known without applying them: nearly all rules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.stages.templates import may_be_refused
 
 
 def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
-    """Whether the rules could write a field that was taken out of the body, as images and commands cannot."""
+    """Return whether the rules could write a field that was pruned from the body, as images and commands cannot."""
     return any(
         written.labels or written.annotations or written.field or written.plaintext
         for written in (rule.rule.overriders for rule in rules)
@@ -17,10 +17,10 @@ def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
 
 
 def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> bool:
-    """Whether the rules can be applied to a body with these images without a word; False when that takes applying them.
+    """Return whether the rules apply to a body with these images without faults or remarks; False if unknown.
 
-    Labels and annotations of the usual form can always be set. Images are looked at as they are, so only the first
-    overrider of all may change them. `images` None: it is not known which and where they are.
+    Labels and annotations of the usual form can always be set. Images are checked as they are, so only the first
+    overrider of all may change them. `images` None: unknown.
     """
     for number, rule in enumerate(rules):
         if rule.rule.overriders.plaintext:
@@ -38,9 +38,9 @@ def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -
 
 
 def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """Those of quiet rules that change something, as reports name them; None when that takes applying them.
+    """Return the names of quiet rules that change something; None if that takes applying them.
 
-    Told of what nearly all rules are, one image overrider, since it does not depend on what a kind prunes.
+    Decided for one image overrider alone, as nearly all rules are: it does not depend on what a kind prunes.
     """
     if len(rules) != 1 or images is None:
         return None

@@ -1,4 +1,4 @@
-"""What overrides make of assigned replicas: room is taken for those that run, not for those that were assigned.
+"""The effect of overrides on assigned replicas: capacity counts the rendered replicas, not the assigned ones.
 
 Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
 """
@@ -36,7 +36,7 @@ class ReplicaOverrides:
         self._index = OverrideIndex(policies, fleet.clusters) if policies else None
 
     def of(self, identity: Identity) -> Rendered | None:
-        """What becomes of the replicas of a workload; None: what was assigned."""
+        """Return the rendering of a workload's replicas; None: as assigned."""
         if self._index is None:
             return None
         index, template = self._index, self._fleet.templates[identity]

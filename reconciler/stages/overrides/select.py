@@ -64,12 +64,12 @@ class SelectedRule(Struct, frozen=True, kw_only=True):
     rule: OverrideRule
     clusters: frozenset[str] | None
     label: str
-    """How reports name it: `OverridePolicy demo/web rule 0`."""
+    """Its name in reports: `OverridePolicy demo/web rule 0`."""
     steps: tuple[Step, ...]
     plaintext: CompiledPatch
 
     def is_for(self, cluster: str) -> bool:
-        """Whether the rule targets a cluster."""
+        """Return whether the rule targets a cluster."""
         return self.clusters is None or cluster in self.clusters
 
 

@@ -1,4 +1,4 @@
-"""Whose an object and its fields are: marks, field managers, adoption and release."""
+"""Ownership of objects and fields: marks, field managers, adoption and release."""
 
 from reconciler.stages.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
 from reconciler.stages.ownership.conflict_resolution import conflict_resolution

@@ -123,7 +123,7 @@ def _adopted_fields(live: JsonObject, manager: str, predecessors: frozenset[str]
 
 
 def _last_applied(live: JsonObject) -> JsonObject | None:
-    """What client-side apply was last given, with the annotation that holds it as one more field."""
+    """Return the last input of client-side apply, with the annotation that holds it as one more field."""
     text = dig(live, "metadata", "annotations", LAST_APPLIED)
     try:
         body = orjson.loads(text) if isinstance(text, str) else None

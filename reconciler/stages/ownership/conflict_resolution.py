@@ -1,4 +1,4 @@
-"""What is done about an object that exists and is not ours. Source: Karmada: `work.karmada.io/conflict-resolution`."""
+"""The treatment of an object that exists and is not ours. Source: Karmada: `work.karmada.io/conflict-resolution`."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _parsed_step(match: re.Match[str]) -> FieldStep | None:
 
 
 def matches(pattern: FieldPath, path: FieldPath) -> bool:
-    """Whether the path is the one of the pattern or lies below it.
+    """Return whether the path is the one of the pattern or lies below it.
 
     An item of a map list also matches a pattern that names only some of its keys, a set's item also a quoted key.
     """

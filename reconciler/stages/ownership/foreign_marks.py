@@ -1,7 +1,7 @@
-"""The marks by which other tools know what they hold, as they write them on objects.
+"""Marks of other tools on their objects.
 
-A field manager is no mark: it stays when the tool has let go, and nobody can take it off. What only says which tool
-once wrote a manifest is none either. Each row names where it comes from.
+A field manager is no mark: it stays when the tool has released the object, and nobody can take it off. A mark that only
+names the tool that once wrote a manifest is none either. Each row names its source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TAKE_OVER: Final = "fleet.reconciler/take-over"
 
 
 class Place(StrEnum):
-    """Where on an object a mark is."""
+    """The place of a mark on an object."""
 
     LABEL = "labels"
     ANNOTATION = "annotations"
@@ -53,7 +53,7 @@ class ForeignMark(Struct, frozen=True, kw_only=True):
                 return f"an owner of kind {self.key.rpartition('/')[2]}"
 
     def is_among(self, found: Mapping[str, Any]) -> bool:
-        """Whether labels, annotations or owners of an object hold the mark."""
+        """Return whether labels, annotations or owners of an object hold the mark."""
         if self.key not in found:
             return False
         value = str(found[self.key])
@@ -166,7 +166,7 @@ def controller_of(body: JsonObject) -> str:
 
 
 def states(template: JsonObject, mark: ForeignMark) -> bool:
-    """Whether a template of the store carries the mark itself."""
+    """Return whether a template of the store carries the mark itself."""
     return mark.place is not Place.OWNER and mark.is_among(dig(template, "metadata", mark.place.value) or {})
 
 

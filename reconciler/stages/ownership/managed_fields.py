@@ -1,4 +1,4 @@
-"""Who owns which field, as `metadata.managedFields` records it.
+"""Owners of fields, as `metadata.managedFields` records them.
 
 Source: Kubernetes server-side apply, field management; FieldsV1: `f:` a field, `k:` an item of a map list by its keys,
 `v:` an item of a set, `i:` a position, `.` the place itself.
@@ -21,7 +21,7 @@ NOTHING: Final[Mapping[str, Any]] = {}
 
 @lru_cache(maxsize=65536)
 def step_of(raw: str) -> FieldStep | None:
-    """The step that a key of FieldsV1 stands for; None for `.` and for what is malformed."""
+    """Return the step of a key of FieldsV1; None for `.` and for a malformed one."""
     kind, _, rest = raw.partition(":")
     if kind == "f":
         return rest
@@ -45,7 +45,7 @@ def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
 
 
 def is_applied_by(entry: JsonObject, manager: str) -> bool:
-    """Whether the entry holds what the manager applied to the object itself (not to a subresource)."""
+    """Return whether the entry is an Apply of the manager on the object itself (not on a subresource)."""
     return entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
@@ -71,13 +71,13 @@ def subtree(fields: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any] | N
 
 
 def owns(fields: Mapping[str, Any], path: FieldPath) -> bool:
-    """Whether the place itself is owned, not only something below it."""
+    """Return whether the place itself is owned, not only something below it."""
     found = subtree(fields, path)
     return found is not None and (not found or "." in found)
 
 
 def owns_within(fields: Mapping[str, Any], path: FieldPath) -> bool:
-    """Whether the place itself or something below it is owned."""
+    """Return whether the place itself or something below it is owned."""
     return subtree(fields, path) is not None
 
 
@@ -92,7 +92,7 @@ def paths_of(fields: Mapping[str, Any], prefix: FieldPath = ()) -> Iterator[Fiel
 
 
 def fields_of(body: JsonObject, manager: str) -> Mapping[str, Any]:
-    """What the manager owns by Apply, as one FieldsV1 tree; empty when it owns nothing."""
+    """Return the fields that the manager owns by Apply, as one FieldsV1 tree; empty if none."""
     trees = [entry["fieldsV1"] for entry in entries_of(body) if is_applied_by(entry, manager)]
     return trees[0] if len(trees) == 1 else union(trees)
 
@@ -115,7 +115,7 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, An
 
 
 def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
-    """The first tree without the places that the second owns; what is then empty is left out."""
+    """Return the first tree without the places that the second owns; without empty rest."""
     left: dict[str, Any] = {}
     for raw, inner in fields.items():
         if raw not in taken:

@@ -32,10 +32,10 @@ _FLAVORS: Final = frozenset(Flavor)
 
 
 class Owner(Struct, frozen=True):
-    """Under which terms an object is ours.
+    """The terms of our ownership of an object.
 
-    `policy` None: no policy governs it (a Namespace that follows what lives in it). `replicas` are the assigned ones,
-    None for what has none. `dependency`: it is there because something that refers to it is.
+    `policy` None: no policy governs it (a Namespace that follows its objects). `replicas` are the assigned ones, None
+    without replicas. `dependency`: it is there as the dependency of another object.
     """
 
     policy: PolicyRef | None
@@ -46,7 +46,7 @@ class Owner(Struct, frozen=True):
 
     @property
     def is_ack(self) -> bool:
-        """Whether the deletion rules of the ACK groups hold for it."""
+        """Return whether the deletion rules of the ACK groups hold for it."""
         return self.flavor.is_ack
 
 
@@ -74,7 +74,7 @@ def mark_encrypted(body: JsonObject) -> JsonObject:
 
 
 def is_marked_encrypted(body: JsonObject) -> bool:
-    """Whether values of an object are encrypted in the store."""
+    """Return whether values of an object are encrypted in the store."""
     return dig(body, "metadata", "annotations", ENCRYPTED_ANNOTATION) is not None
 
 

@@ -1,4 +1,4 @@
-"""Whose an object in a member cluster is, and whether it may be deleted.
+"""Owners of objects in member clusters, and preconditions of deletions.
 
 Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
 annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
@@ -19,7 +19,7 @@ from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, Own
 
 
 class Standing(StrEnum):
-    """Whose an object is."""
+    """The owner of an object."""
 
     OURS = "ours"
     NOBODYS = "nobody's"
@@ -53,9 +53,9 @@ def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple
 
 
 def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
-    """Whose the object is. `previous_names` of the fleet count as its own.
+    """Return the owner of the object. `previous_names` of the fleet count as its own.
 
-    It is ours by both marks: taking one off is how a person has it let go at once.
+    It is ours by both marks: a person releases it at once by taking one off.
     """
     label = dig(live.body, "metadata", "labels", FLEET_LABEL)
     owner = read_owner(live.body)
@@ -72,10 +72,10 @@ def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] =
 
 
 def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
-    """Whose an object is, for the template that wants it.
+    """Return the owner of an object, for the template that wants it.
 
-    What manifests state of themselves is there because whoever applied them did: of an object whose template has it,
-    too, it says nothing.
+    A mark that manifests carry themselves is there because someone applied them: if the template has it, too, it proves
+    nothing.
     """
     mark = ownership.mark
     if mark is not None and mark.is_stated and states(template, mark):
@@ -84,7 +84,7 @@ def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
 
 
 def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> bool:
-    """Whether the object has both of our marks."""
+    """Return whether the object has both of our marks."""
     return ownership_of(live, fleet, previous_names).standing is Standing.OURS
 
 
@@ -97,15 +97,15 @@ def missing_marks(live: LiveObject, fleet: str, previous_names: tuple[str, ...] 
 
 
 def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:
-    """Whether one of the managers applied at least one field of the object."""
+    """Return whether one of the managers applied at least one field of the object."""
     entries = dig(live.body, "metadata", "managedFields") or ()
     return any(entry.get("manager") in managers and entry.get("operation") == "Apply" for entry in entries)
 
 
 def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, managers: tuple[str, ...]) -> str:
-    """Why the object may not be deleted; empty when every witness is there.
+    """Return why the object may not be deleted; empty if all preconditions hold.
 
-    `recorded_uid` is what the journal holds, None when it has no record of the object. `managers`: our own.
+    `recorded_uid`: from the journal, None without a record of the object. `managers`: our own.
     """
     if recorded_uid is None:
         return "the journal has no record of it"
@@ -123,9 +123,9 @@ def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, ma
 
 
 def _mark_of_another_holder(live: LiveObject, managers: tuple[str, ...]) -> ForeignMark | None:
-    """The mark of another tool that came to an object of ours; None when there is none.
+    """Return the mark of another tool on an object of ours; None if there is none.
 
-    What we wrote ourselves, what manifests state of themselves, and whom it was taken over from do not count.
+    Our own marks, marks that manifests carry themselves, and the mark of the tool it was taken over from do not count.
     """
     mark = foreign_mark(live.body)
     if mark is None or mark.is_stated or dig(live.body, "metadata", "annotations", TAKE_OVER) == mark.tool:

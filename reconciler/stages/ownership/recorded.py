@@ -1,7 +1,7 @@
 """A manifest as the journal may keep it: Secret values become keyed hashes.
 
-Equal values give equal hashes under one key, so that a later comparison tells a change from none; without the key
-nobody can try words against them. Source: design#secrets: the journal keeps field paths and keyed hashes.
+Equal values give equal hashes under one key, so that a later comparison finds changes; without the key nobody can try
+words against them. Source: design#secrets: the journal keeps field paths and keyed hashes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def hashed_leaves(body: JsonObject, leaves: Iterable[tuple[Step, ...]], key: byt
 
 
 def holds_hashes(recorded: JsonObject | None) -> bool:
-    """Whether anything of a recorded manifest was secret."""
+    """Return whether anything of a recorded manifest was secret."""
     return recorded is not None and _HASH_MARK in canonical_bytes(recorded)
 
 

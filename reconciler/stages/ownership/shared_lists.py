@@ -1,9 +1,9 @@
-"""Lists that are one value for API servers although others append to them: what they added stays in what we send.
+"""Lists that are one value for API servers although others append to them: their entries stay in our requests.
 
 A controller that adds its pull secret to every ServiceAccount would otherwise be undone, and would undo us, for ever;
 so would an API server, which adds tolerations to every Pod. Source: Karmada: the lists of a ServiceAccount are merged
-with the member's; here what leaves the store leaves all the same, since what was declared before is known. Kubernetes:
-admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
+with the member's; here an entry that leaves the store leaves all the same, since the earlier declaration is known.
+Kubernetes: admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SHARED: Final[Mapping[tuple[str, str], tuple[Path, Path]]] = {
     ("", "ServiceAccount"): (("imagePullSecrets",), ("name",)),
     ("", "Pod"): (("spec", "tolerations"), ("key", "operator", "value", "effect")),
 }
-"""(group, kind) to the path of the list and the fields that name its entries. Everything else that is one value is
-healed as one value: who may do what (`subjects`, `rules`) is for the store alone to say."""
+"""(group, kind) to the path of the list and the fields that name its entries. Every other atomic value is healed as
+a whole: permissions (`subjects`, `rules`) belong to the store alone."""
 
 
 def shared_list(identity: Identity) -> Path:
@@ -33,10 +33,10 @@ def shared_list(identity: Identity) -> Path:
 def with_entries_of_others(
     identity: Identity, body: JsonObject, live: JsonObject, previous: JsonObject | None, manager: str
 ) -> JsonObject:
-    """The body with the entries that others added to its list in `live`; the body itself when there are none.
+    """Return the body with the entries that others added to its list in `live`; itself if there are none.
 
-    `previous`: what was declared before; an entry of it is ours, and goes when the body lacks it. Without a list in the
-    body nothing is added, unless the live one is or was ours as a whole, and would go with all that is in it.
+    `previous`: the earlier declaration; an entry of it is ours, and goes when the body lacks it. Without a list in the
+    body nothing is added, unless the live one is or was ours as a whole, and would go with all its entries.
     """
     path, key = _SHARED.get(identity[:2], ((), ()))
     found = _entries(dig(live, *path), key) if path else {}

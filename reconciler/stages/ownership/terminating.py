@@ -12,7 +12,7 @@ from reconciler.model.tree import dig
 
 
 def is_terminating(live: LiveObject) -> bool:
-    """Whether the object was deleted and is not gone yet."""
+    """Return whether the object was deleted and is not gone yet."""
     return dig(live.body, "metadata", "deletionTimestamp") is not None
 
 
@@ -39,7 +39,7 @@ def finalizers_of_others(live: LiveObject) -> tuple[str, ...]:
 
 
 def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bool) -> Problem:
-    """What keeps it, and what comes after it."""
+    """Return the problem of a terminating object: its finalizers, and its successor."""
     keepers = finalizers_of(live)
     waits = f"; it waits for its finalizers {', '.join(keepers)}" if keepers else ""
     after = ", and is made anew when it is gone" if is_wanted else ""

@@ -21,19 +21,19 @@ Path = tuple[str, ...]
 
 
 class Yielded(NamedTuple):
-    """`body`: what is sent. `paths`: what of it is never compared, as field paths."""
+    """`body`: to be sent. `paths`: field paths of it that are never compared."""
 
     body: JsonObject
     paths: tuple[str, ...]
 
 
 def replicas_path(identity: Identity, interpreters: Registry) -> Path:
-    """Where the kind has its replicas; `spec.replicas` for a kind that is not described."""
+    """Return the path of the kind's replicas; `spec.replicas` for a kind without interpreter."""
     return interpreters.of(*identity[:2]).replicas_path or REPLICAS
 
 
 def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> Yielded:
-    """What is sent of `body` where others decide about the replicas of `live`. `path`: where the kind has them.
+    """Return `body` for an object whose live replicas others control. `path`: of the kind's replicas.
 
     A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
     since leaving it out would reset it to 1.
@@ -63,7 +63,7 @@ def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:
 
 
 def _scaled_paths(live: JsonObject) -> Iterator[Path]:
-    """What was written through the scale subresource; custom kinds choose which field that is."""
+    """Yield the fields written through the scale subresource; custom kinds choose the field."""
     for entry in entries_of(live):
         if entry.get("subresource") == "scale":
             for path in paths_of(entry["fieldsV1"]):

@@ -1,4 +1,4 @@
-"""JSON Patch and JSON Pointer (RFC 6902, 6901) on values. Knows nothing of what is patched."""
+"""JSON Patch and JSON Pointer (RFC 6902, 6901) on values. Independent of their subject."""
 
 from reconciler.stages.patches.check import operation_fault
 from reconciler.stages.patches.patch import (

@@ -1,4 +1,4 @@
-"""Whether an operation of an override is one of RFC 6902, as the jsonpatch package reads it."""
+"""Validation of override operations as RFC 6902, by the jsonpatch package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from reconciler.model.tree import Json
 
 
 def operation_fault(operator: OverrideOperator, path: str, value: Json) -> str:
-    """What is wrong with an operation of JSON Patch, fit for the end of a sentence; empty when nothing is.
+    """Return the fault of a JSON Patch operation, as the end of a sentence; empty if it is valid.
 
     An operation on the whole document is legal there, and none of an override.
     """

@@ -5,7 +5,7 @@ tree of steps, so that each container on the way is copied once; an operation th
 that shifts the items of a list which others index, begins a new tree.
 
 Source: RFC 6902; Karmada: `-` appends, negative indexes count from the end (an add at -1 appends), `01` reads as 1,
-replace and remove of what is not there and any operation below what is not there are errors.
+replace and remove of a missing value and any operation below one are errors.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def pointer_tokens(pointer: str) -> tuple[str, ...] | None:
 
 
 def resolve(tree: Json, tokens: tuple[str, ...]) -> tuple[Step, ...] | str:
-    """The steps to an existing place; else why there is none: what is missing and where."""
+    """Return the steps to an existing place; else the missing step and its place, in words."""
     steps: list[Step] = []
     for depth, token in enumerate(tokens):
         step = _step(tree, token)
@@ -137,7 +137,7 @@ def _copied(tree: Json) -> Any:
 
 
 _GROUP_MAX: Final = 64
-"""Whether an operation fits is asked of all in its group, so thousands in one group would take minutes."""
+"""The check of an operation covers all in its group, so thousands in one group would take minutes."""
 
 
 def _groups(operations: list[_Operation]) -> Iterable[tuple[tuple[_Operation, ...], _Trie]]:
@@ -164,7 +164,7 @@ def _insert(trie: _Trie, operation: _Operation) -> None:
 
 
 def _fits(trie: _Trie, operation: _Operation) -> bool:
-    """Whether the operation is independent of all in the trie: applied in any order they give the same."""
+    """Return whether the operation is independent of all in the trie: applied in any order they give the same."""
     if not operation.tokens or any(isinstance(below, _Operation) and not below.tokens for below in trie.values()):
         return False
     node: Any = trie
@@ -187,14 +187,14 @@ def _fits(trie: _Trie, operation: _Operation) -> bool:
 
 
 def _shifts(below: Any) -> bool:
-    """Whether this is an operation that moves the later items, if its container is a list."""
+    """Return whether this is an operation that moves the later items, if its container is a list."""
     if not isinstance(below, _Operation) or below.operator is OverrideOperator.REPLACE:
         return False
     return bool(_INDEX.fullmatch(below.tokens[-1]))
 
 
 def _may_alias(token: str) -> bool:
-    """Whether the token could be a second name of a list item: `-`, `-1`, `01`."""
+    """Return whether the token could be a second name of a list item: `-`, `-1`, `01`."""
     return token == _END or (bool(_INDEX.fullmatch(token)) and not _PLAIN_INDEX.fullmatch(token))
 
 
@@ -287,7 +287,7 @@ def _first_fault(operations: tuple[_Operation, ...], tree: Json) -> PatchFault:
 
 
 def _why(operation: _Operation, tree: Json) -> str:
-    """What is wrong, with the place: read only after an operation has failed."""
+    """Return the fault with its place: called only after an operation has failed."""
     what = f"{operation.operator} {pointer_text(operation.tokens) or 'the whole object'}"
     if not operation.tokens:
         return f"{what}: it cannot be removed"

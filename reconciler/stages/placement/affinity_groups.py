@@ -1,4 +1,4 @@
-"""How the affinities of a policy read as groups of clusters, each with tiers that fill in order.
+"""The affinities of a policy as groups of clusters, each with tiers that fill in order.
 
 A policy without `clusterAffinities` is one group with one tier. Source: the page "Elastic scheduling with multi-cluster
 priorities" (tiers); Karmada: clusterAffinities (exclusive groups) and overflowAffinities (tiers inside a group);

@@ -1,6 +1,6 @@
-"""Placement of replicas by free room: dynamic weights and Aggregated, with tiers, groups, caps and exclusions.
+"""Placement of replicas by free capacity: dynamic weights and Aggregated, with tiers, groups, caps and exclusions.
 
-Source: Karmada: steady scheduling, "Unschedulable" keeps what is there; design#not-enough-room;
+Source: Karmada: steady scheduling, "Unschedulable" keeps existing replicas; design#not-enough-room;
 design#partial-placement; design#unknown-room; design#room-of-others; design#nothing-taken-away.
 """
 
@@ -45,10 +45,10 @@ def place_by_capacity(
     clusters: Mapping[str, Cluster],
     room_of: RoomOf,
 ) -> Assignment:
-    """A placement by free room; groups are given in the order in which they are tried.
+    """Return a placement by free capacity; groups are given in the order in which they are tried.
 
-    When the replicas fit nowhere, what is there stays and the shortfall is told. Where a cluster has to be left, as
-    many replicas as were there before are still placed. With `partial` what fits is placed.
+    If the replicas fit nowhere, existing ones stay and the shortfall is reported. If a cluster must be left, as many
+    replicas as existed before are still placed. With `partial`, as many as fit are placed.
     """
     there = sum(situation.had.values())
     shortfalls: tuple[Shortfall, ...] = ()
@@ -75,7 +75,7 @@ def place_by_capacity(
 
 
 def _has_to_move(situation: Situation, candidates: Candidates) -> bool:
-    """Whether the affinity or a tick takes anything away. Too many clusters and too little room do not."""
+    """Return whether the affinity or a tick takes anything away. Too many clusters and too little capacity do not."""
     names = {member.name for member in candidates.members}
     return any(
         count > situation.caps.get(name, count) or name not in names for name, count in situation.had.items() if count
@@ -142,7 +142,7 @@ def _attempt(
 
 
 def _stays(replicas: int, there: Mapping[str, int], situation: Situation, clusters: Mapping[str, Cluster]) -> bool:
-    """Whether the previous placement holds as it is: the sum is right, no cap is exceeded, not too many clusters."""
+    """Return whether the previous placement holds as it is: right sum, no cap exceeded, not too many clusters."""
     return (
         not situation.fresh
         and sum(there.values()) == replicas
@@ -177,7 +177,7 @@ def _give_back(attempt: _Attempt, situation: Situation) -> _Attempt:
 
 
 def _that_stay(eased: _Attempt, situation: Situation) -> tuple[Shortfall, ...]:
-    """What a tick or a person wants away and nobody can take."""
+    """Return the shortfall of replicas that a tick or a person wants away and nobody can take."""
     why = {**situation.cap_reasons, **situation.excluded}
     over = {
         name: count - (0 if name in situation.excluded else situation.caps.get(name, count))
@@ -196,7 +196,7 @@ def _that_stay(eased: _Attempt, situation: Situation) -> tuple[Shortfall, ...]:
 
 
 def _with_old_copies(attempt: _Attempt, situation: Situation) -> _Attempt:
-    """What fits, and for the rest the old copies on clusters that should be left."""
+    """Return the replicas that fit, and for the rest the old copies on clusters that should be left."""
     left = {name: count for name, count in situation.had.items() if count > attempt.counts.get(name, 0)}
     old = {name: count - attempt.counts.get(name, 0) for name, count in left.items()}
     stay = without_zeros(webster(min(attempt.missing, sum(old.values())), old))

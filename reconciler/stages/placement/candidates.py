@@ -23,14 +23,14 @@ from reconciler.stages.placement.affinity_groups import Group
 from reconciler.stages.placement.values import Said, Shortfall, Situation
 
 NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
-"""What a cluster that cannot be reached is taken to carry. Source: design#unreachable."""
+"""The taint of a cluster that cannot be reached. Source: design#unreachable."""
 
 
 class Candidate(NamedTuple):
     """A cluster that may hold the resource. `tier` is the index of its tier in the group, 0 without tiers.
 
-    `takes_more` False: what is there stays, nothing new goes there. `keeps`: what it keeps of the previous placement,
-    `cap`: the most that it may hold (None: no cap); both are set where replicas are divided by room.
+    `takes_more` False: existing replicas stay, no new ones come. `keeps`: replicas kept of the previous placement,
+    `cap`: the most that it may hold (None: no cap); both are set if replicas are divided by capacity.
     """
 
     name: str
@@ -62,7 +62,7 @@ class _Gate(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """What all policies with these tiers and gates have in common. `said`: rule and text of each cluster's reason."""
+    """Shared results of policies with these tiers and gates. `said`: rule and text of each cluster's reason."""
 
     open: list[Candidate]
     keeps: dict[str, Candidate]
@@ -71,7 +71,7 @@ class _Reached(NamedTuple):
 
 
 class _Ground(NamedTuple):
-    """What candidates of a group are for one policy. It holds both, so that their ids stay their own."""
+    """The candidates of a group for one policy. It holds both, so that their ids stay their own."""
 
     policy: PropagationPolicy
     group: Group
@@ -83,7 +83,7 @@ class CandidateFinder:
     """Finds candidates; what depends on policy and kind only is worked out once."""
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
-        """Take the clusters of the store and what was observed of them."""
+        """Take the clusters of the store and their observations."""
         self._clusters = [clusters[name] for name in sorted(clusters)]
         self._observed = observed
         self._grounds: dict[tuple[int, GVK | None, int], _Ground] = {}
@@ -94,7 +94,7 @@ class CandidateFinder:
         self._reached: dict[tuple[int, int], _Reached] = {}
 
     def find(self, situation: Situation, group: Group) -> Candidates:
-        """Candidates of a group of clusters for one resource: what is there may stay where nothing new would go."""
+        """Return candidates of a group of clusters for one resource: replicas may stay where no new ones would come."""
         item = situation.item
         # The kind matters only where a cluster does not serve it.
         kind = None if self._is_everywhere(item.gvk) else item.gvk
@@ -118,7 +118,7 @@ class CandidateFinder:
         )
 
     def _is_everywhere(self, gvk: GVK) -> bool:
-        """Whether every cluster serves the kind, as far as is known."""
+        """Return whether every cluster serves the kind, as far as known."""
         known = self._everywhere.get(gvk)
         if known is None:
             seen = (self._observed.get(cluster.name) for cluster in self._clusters)
@@ -207,7 +207,7 @@ def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterOb
 
 
 def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
-    """Whether a kind is served, as far as is known."""
+    """Return whether a kind is served, as far as known."""
     return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
 
 
@@ -241,7 +241,7 @@ def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> T
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether a toleration covers the taint. Source: Kubernetes: empty key with Exists: all keys; empty effect: all."""
+    """Return whether it covers the taint. Source: Kubernetes: empty key with Exists: all; empty effect: all."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (not toleration.key or toleration.key == taint.key)

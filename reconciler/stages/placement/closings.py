@@ -1,8 +1,8 @@
-"""Clusters where nothing may be written for a template are no targets of what a tick or a person moves.
+"""Write blocks: such a cluster is no target of a move by a tick or a person.
 
-The policy suspends dispatching there, a person has suspended writing, or an object that is not ours stands in the way
-and may not be adopted. This counts while a constraint is in force and at no other time: an edit of the store says where
-a template belongs, whether that may be written already or not.
+The policy suspends dispatching there, a person has suspended writing, or an object that is not ours blocks the place
+and may not be adopted. This counts only while a constraint is in force: an edit of the store places a template, whether
+that may be written already or not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Closings = Mapping[Identity, Mapping[str, str]]
 
 
 def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
-    """Why a person's order lets nothing be written for a template in a cluster; None: none stands against it.
+    """Return why a person's order blocks writes of a template in a cluster; None: no order does.
 
-    `closed`: the words of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
+    `closed`: the reason of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
     """
     if not closed:
         return None
@@ -35,7 +35,7 @@ def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str)
 
 
 def suspended_by(policy: PropagationPolicy, cluster: str) -> str | None:
-    """Why nothing may be written in a cluster for what a policy governs; None: it does not suspend that."""
+    """Return why a policy suspends writes in a cluster; None: it does not."""
     if policy.suspension.dispatching or cluster in policy.suspension.clusters:
         return f"dispatching is suspended by {policy.ref}"
     return None
@@ -47,7 +47,7 @@ def closings(
     observations: Observations,
     constrained: Iterable[Identity],
 ) -> dict[Identity, dict[str, str]]:
-    """Where nothing may be written for templates on which a constraint is in force."""
+    """Return the write blocks of templates under a constraint, by cluster."""
     found: dict[Identity, dict[str, str]] = {}
     for identity in constrained:
         policy = policies.get(identity)
@@ -64,7 +64,7 @@ def closings(
 
 
 def obstacles(observations: Observations, constrained: Iterable[Identity]) -> dict[Identity, object]:
-    """What closings rest on: orders, and what is known of whose the objects are that are where templates could go."""
+    """Return the inputs of write blocks: suspensions, and owners of objects in candidate clusters."""
     clusters = sorted(observations.clusters)
     return {
         identity: (
@@ -80,9 +80,9 @@ def obstacles(observations: Observations, constrained: Iterable[Identity]) -> di
 
 
 def with_closings(situation: Situation, closed: Mapping[str, str]) -> Situation:
-    """The situation in which a closed cluster takes nothing: it keeps what is there, and is no candidate otherwise.
+    """Return the situation with write blocks: a blocked cluster keeps its replicas, and is no candidate otherwise.
 
-    Where it is not known what has been written, what was placed is taken to be there.
+    If the written copies are unknown, placed ones count as written.
     """
     if not closed:
         return situation

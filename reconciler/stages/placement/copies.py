@@ -49,7 +49,7 @@ def place_copies(
     weights: StaticWeights,
     room_of: RoomOf,
 ) -> Assignment:
-    """A placement in the first group that has a candidate; what is there stays when none has."""
+    """Return a placement in the first group with a candidate; without any, existing copies stay."""
     failures: list[tuple[Candidates, Shortfall]] = []
     for group in groups:
         candidates = finder.find(situation, group)
@@ -87,7 +87,7 @@ def _selection(
 
 
 def _no_room(clusters: Sequence[str]) -> Sequence[int | None]:
-    """What is asked for 0 replicas: no room matters."""
+    """Return the capacity for 0 replicas: it does not matter."""
     return [0] * len(clusters)
 
 
@@ -138,10 +138,7 @@ def _by_static_weights(
 def _scaled_to_zero(
     situation: Situation, names: Sequence[str], primary: Collection[str], weights: StaticWeights
 ) -> tuple[tuple[TargetCluster, ...], str]:
-    """Where it was, with 0; where it would go first (`primary`: the candidates of the first tier) when it was nowhere.
-
-    Source: design#scaled-to-0. Karmada deletes it (or, without any request, sends it to every candidate).
-    """
+    """Return its present clusters, with 0 replicas; without any its first candidates (`primary`: of the first tier)."""
     stays = [name for name in names if name in situation.had]
     if stays:
         return targets_of(dict.fromkeys(stays, 0)), "scaled to 0: it stays where it is, with 0 replicas"

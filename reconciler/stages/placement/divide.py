@@ -32,7 +32,7 @@ def webster(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _seats_won(seats: int, votes: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """The seats of those who may win some, in no particular order."""
+    """Return the seats of those who may win some, in no particular order."""
     parties = [entry for entry in votes if entry[1] > 0]
     if not parties or seats <= 0:
         return {}
@@ -107,12 +107,12 @@ def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
 def divide_by_capacity(
     replicas: int, kept: Mapping[str, int], room: Callable[[], Room], *, aggregated: bool, fresh: bool = False
 ) -> Share:
-    """The share of each cluster by free capacity, on top of what is there.
+    """Return the share of each cluster by free capacity, on top of existing replicas.
 
-    `kept` is the previous placement on the clusters that are still candidates, `room` tells what each could take in
-    addition. Equal: nothing moves. Fewer: the previous counts shrink in proportion, without regard to capacity. More:
-    the additional replicas are divided by room and added. `fresh`: everything is divided anew by room plus what is
-    there. Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
+    `kept` is the previous placement on the clusters that are still candidates, `room` returns the additional capacity
+    of each. Equal: nothing moves. Fewer: the previous counts shrink in proportion, without regard to capacity. More:
+    the additional replicas are divided by capacity and added. `fresh`: everything is divided anew by capacity plus
+    existing replicas. Source: Karmada: dynamic weights and Aggregated, steady and fresh mode.
     """
     there = sum(kept.values())
     if fresh:

@@ -31,7 +31,7 @@ def _group_in_use(groups: Sequence[Group], situation: Situation, clusters: Mappi
     named = next((group for group in groups if group.name == situation.group_in_use), None)
     if named is not None or not situation.had:
         return named if situation.had else None
-    # A placement that does not tell its group (an observations file, marks read back) is recognised by its clusters.
+    # A placement without a group (an observations file, marks read back) is recognised by its clusters.
     held = [clusters[name] for name in situation.had if name in clusters]
     covered = [sum(tier_of(cluster, group)[0] is not None for cluster in held) for group in groups]
     most = max(covered, default=0)

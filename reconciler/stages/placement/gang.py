@@ -1,4 +1,4 @@
-"""Placement of what must not be torn apart: a gang, or a workload that cannot be divided.
+"""Placement of indivisible sets: a gang, or a workload that cannot be divided.
 
 Source: design#gang: the whole set on one cluster that holds all of it, else nowhere; a set moves whole. Karmada:
 multi-component workloads go to one cluster with at least one set available.
@@ -71,7 +71,7 @@ def place_whole(situation: Situation, groups: Sequence[Group], finder: Candidate
 def _home(
     situation: Situation, members: Sequence[Candidate], components: Sequence[Component], room: FleetRoom
 ) -> Candidate | None:
-    """The cluster where the set is and may stay: still a candidate, not capped, with room for what has been added."""
+    """Return the cluster where the set is and may stay: still a candidate, not capped, with capacity for additions."""
     if situation.fresh:
         return None
     for member in sorted(members, key=lambda member: -situation.had.get(member.name, 0)):
@@ -89,7 +89,7 @@ def _home(
 def _takes_added(
     situation: Situation, member: Candidate, components: Sequence[Component], added: int, room: FleetRoom
 ) -> bool:
-    """Whether additional pods fit next to the running ones. Which part grew is not known, so each must have room."""
+    """Return whether additional pods fit next to the running ones. The grown part is unknown, so each must fit."""
     here = room.of(member.name)
     if here is None or not here.is_known or not member.takes_more:
         return False
@@ -138,7 +138,7 @@ def _nowhere(
 
 
 def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
-    """What is there, not more than the template asks for."""
+    """Return the existing replicas, at most the template's number."""
     if situation.item.demand.replicas is None:
         return tuple(TargetCluster(cluster=name) for name in situation.had)
     home = min(situation.had, key=lambda name: (-situation.had[name], name), default="")

@@ -22,7 +22,7 @@ Decide = Callable[[Situation], Assignment]
 
 
 def has_parts(situation: Situation) -> bool:
-    """Whether it is a Job whose completions have been divided among clusters."""
+    """Return whether it is a Job whose completions have been divided among clusters."""
     is_divided = situation.division is not Division.DUPLICATED and not situation.is_whole
     return situation.item.has_completions and is_divided and bool(situation.replicas) and _parts(situation) != {}
 
@@ -53,7 +53,7 @@ def _parts(situation: Situation) -> dict[str, int]:
 
 
 def _has_to_leave(cluster: str, situation: Situation, free: Assignment) -> bool:
-    """Whether an order, a tick or the affinity takes the part away, and not a division that came out otherwise."""
+    """Return whether an order, a tick or the affinity takes the part away, and not just another division."""
     reason = free.cluster_reasons.get(cluster)
     is_candidate = reason is not None and reason.rule in ("candidate", "already-there")
     return cluster in situation.excluded or situation.caps.get(cluster) == 0 or not is_candidate
@@ -72,7 +72,7 @@ def _stay(
 
 
 def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide: Decide) -> Assignment:
-    """Where parts go that leave a cluster: where there is none yet."""
+    """Place the parts that leave a cluster: in clusters without a part."""
     taken = dict.fromkeys(parts, "it has a part of the Job already")
     return decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
 

@@ -136,7 +136,7 @@ class _Round:
                 self._take(placed.situation, placed.decision)
 
     def _is_troubled(self, identity: Identity) -> bool:
-        """Whether there is a problem with it, or was: few have any."""
+        """Return whether it has or had a problem: few have any."""
         placed = self._tables.placed.get(identity)
         return (placed is not None and bool(placed.decision.shortfalls)) or identity in self._tables.problems.rows
 
@@ -205,7 +205,7 @@ class _Round:
         return decision
 
     def _decide_without_room(self, situation: Situation) -> Assignment | None:
-        """The decision when free room has no say, since what is there stays or shrinks; None when it has."""
+        """Return the decision if existing replicas stay or shrink, so that capacity does not matter; else None."""
         if not situation.had:
             return None
         questions = self._room.questions
@@ -249,7 +249,7 @@ class _Round:
                 room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
 
     def _take(self, situation: Situation, decision: Assignment) -> None:
-        """Take the room of what is new on each cluster. What shrinks frees its room only when its pods are gone."""
+        """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
         item, had, room = situation.item, situation.had, self._room
         namespace = item.identity.namespace
         if room.counts_objects:
@@ -347,7 +347,7 @@ def _candidates(placed: Placed) -> list[str]:
 
 
 def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:
-    """Why candidates have no room, where room is what is lacking."""
+    """Return why candidates have no capacity, if that is the problem."""
     if code != "not-enough-capacity":
         return ()
     item = placed.situation.item
@@ -355,9 +355,9 @@ def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]
 
 
 def _advice(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> str:
-    """What to do next. What is allowed already, or could not help a set that stays whole, is not advised.
+    """Return the next step for a person, without options that are set already or would not help a gang.
 
-    Where a cap of a tick keeps replicas out, room is not what is lacking.
+    If a cap of a tick keeps replicas out, capacity is not the problem.
     """
     situation = placed.situation
     if code == "not-enough-capacity" and situation.cap_reasons:

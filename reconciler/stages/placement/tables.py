@@ -1,6 +1,6 @@
-"""What placement remembers from one round to the next, so that a round places only what may have changed.
+"""The memory of placement between rounds, so that a round places only what may have changed.
 
-It never changes a result: what is remembered is dropped, or worked out again, when anything that it rests on changes.
+It never changes a result: an entry is dropped, or computed again, when any of its inputs changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.stages.placement.values import Assignment, Outcomes, PlacementIt
 _MAX_STALE_POLICIES: Final = 1_000
 
 UNDECIDED: Final = Assignment(targets=())
-"""In place of the decision about what is placed by room, until its turn comes."""
+"""Placeholder for the decision of objects placed by capacity, until their turn."""
 
 
 class Placed(NamedTuple):
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
 
 
 class Ground:
-    """What rests on the clusters, on who answers and on what they serve: shared by all resources.
+    """Results that depend on the clusters, their reachability and served kinds: shared by all resources.
 
     Keys hold ids of policies, which are kept alive.
     """
@@ -53,12 +53,12 @@ class Ground:
         self.decided: dict[tuple[object, ...], Assignment] = {}
 
     def is_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> bool:
-        """Whether it rests on these clusters."""
+        """Return whether it was made from these clusters."""
         return self.clusters == clusters and self._seen == essentials(observed)
 
     @property
     def size(self) -> int:
-        """How many policies it knows, former versions included."""
+        """Return the number of known policies, former versions included."""
         return len(self._policies)
 
     def id_of(self, policy: PropagationPolicy) -> int:
@@ -87,7 +87,7 @@ class PlacementTables:
         self.priorities: Mapping[str, int] = {}
         self.showing: Observed = {}
         self.placed: dict[Identity, Placed] = {}
-        # Dictionaries in place of sets keep what is sorted already in its order.
+        # Dictionaries in place of sets keep the sorted order.
         self.by_room: dict[Identity, None] = {}
         self.takers: dict[Identity, None] | None = None
         """Those apart from `by_room` that take room of others; None: to be found."""
@@ -113,7 +113,7 @@ class PlacementTables:
         return ground
 
     def items(self, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
-        """What was placed of these, as it was asked for."""
+        """Yield the last inputs of these placements."""
         return (self.placed[identity].situation.item for identity in identities)
 
     def forget(self, identity: Identity) -> bool:
@@ -125,7 +125,7 @@ class PlacementTables:
         return touched
 
     def touches_room(self, identity: Identity) -> bool:
-        """Whether it looks at free room, or takes some."""
+        """Return whether it depends on free capacity, or takes some."""
         return identity in self.by_room or (self.takers is not None and identity in self.takers)
 
     def set_taker(self, identity: Identity, *, takes: bool) -> None:
@@ -147,12 +147,12 @@ class PlacementTables:
 
 
 def needs_its_room(situation: Situation) -> bool:
-    """Whether free room decides where its replicas go."""
+    """Return whether free capacity decides the clusters of its replicas."""
     return situation.is_whole or situation.is_divided_by_capacity
 
 
 def looks_at_room(situation: Situation) -> bool:
-    """Whether free room decides anything about it: its replicas, or the clusters that a spread constraint selects."""
+    """Return whether free capacity decides its replicas, or the clusters that a spread constraint selects."""
     placement = situation.item.policy.placement
     scheduling = placement.scheduling
     if not placement.spread and not scheduling.gang and not scheduling.division.needs_capacity:
@@ -161,9 +161,9 @@ def looks_at_room(situation: Situation) -> bool:
 
 
 def depends_on_room(situation: Situation, decision: Assignment) -> bool:
-    """Whether a placement that was made without knowing all room could be another one with it.
+    """Return whether a placement made without knowing all capacity could differ with it.
 
-    Not where every candidate was taken, nor where only clusters were taken that had it before: those come first.
+    Not if every candidate was taken, nor if only clusters with existing replicas were taken: those come first.
     """
     if decision.shortfalls or decision.unplaced:
         return True
@@ -177,7 +177,7 @@ _OPEN = ("candidate", "already-there")
 
 
 def takes_room(placed: Placed, observed: Observed) -> bool:
-    """Whether it takes room, or the place of an object in a quota, that it did not have before or is yet to fill."""
+    """Return whether it takes capacity, or an object count of a quota, beyond its previous or unfilled share."""
     had = placed.situation.had
     for cluster, replicas in placed.decision.targets:
         if cluster not in had or (replicas or 0) > had[cluster]:
@@ -186,7 +186,7 @@ def takes_room(placed: Placed, observed: Observed) -> bool:
 
 
 def takes_alike(one: Placed, other: Placed) -> bool:
-    """Whether two placements of a resource take the same room."""
+    """Return whether two placements of a resource take the same capacity."""
     return (
         one.decision.targets == other.decision.targets
         and one.situation.had == other.situation.had
@@ -198,7 +198,7 @@ def takes_alike(one: Placed, other: Placed) -> bool:
 
 
 def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
-    """What candidates depend on."""
+    """Return the inputs of candidates."""
     return {name: (found.reachable, found.apis, found.silent) for name, found in observed.items()}
 
 
@@ -216,7 +216,7 @@ def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, Propag
 
 
 def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
-    """Whether the room of the clusters rests on the same readings."""
+    """Return whether the capacity of the clusters comes from the same readings."""
     return one is other or (
         one.keys() == other.keys()
         and all(

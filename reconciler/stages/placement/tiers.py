@@ -18,7 +18,7 @@ from reconciler.stages.placement.room import RoomOf
 
 
 class Rule(NamedTuple):
-    """How one workload is divided. `provisions`: the last tier gets nodes when it needs them."""
+    """The division of one workload. `provisions`: the last tier gets nodes when it needs them."""
 
     aggregated: bool
     fresh: bool
@@ -69,7 +69,7 @@ def fill_tiers(
 
 
 def _room(replicas: int, tier: Sequence[Candidate], room_of: RoomOf, rule: Rule) -> list[tuple[str, int | None]]:
-    """Room per cluster; nothing is asked when what is there suffices."""
+    """Return capacity per cluster; nothing is asked if existing replicas suffice."""
     if not rule.fresh and replicas <= sum([member.keeps for member in tier]):
         return []
     growing = [m.name for m in tier if m.takes_more and (m.cap is None or m.cap > m.keeps)]

@@ -1,4 +1,4 @@
-"""What placement takes and returns, and the situation of one resource while it is placed."""
+"""Inputs and results of placement, and the situation of one resource during it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from reconciler.model.refs import GVK, Identity
 
 
 class PlacementItem(Struct, frozen=True, kw_only=True):
-    """A claimed template: what it is, who claims it, what it asks for.
+    """A claimed template: its identity, its policy, its demand.
 
-    `is_autoscaled`: others decide about its replicas once it is there. `rendered`: (cluster, assigned replicas) to what
-    overrides make of them; None: nothing.
+    `is_autoscaled`: others control its replicas once it exists. `rendered`: (cluster, assigned replicas) to replicas
+    after overrides; None: no overrides.
     """
 
     identity: Identity
@@ -37,12 +37,12 @@ class PlacementItem(Struct, frozen=True, kw_only=True):
     rendered: Callable[[str, int], int] | None = None
 
     def sent(self, cluster: str, assigned: int) -> int:
-        """The replicas that are sent to a cluster to which so many were assigned."""
+        """Return the replicas that are sent to a cluster with this assigned number."""
         return assigned if self.rendered is None else self.rendered(cluster, assigned)
 
 
 class PlacementRequest(Struct, frozen=True, kw_only=True):
-    """Everything that decides a placement. `now` is RFC 3339; `fresh` ignores what is there (an explicit reschedule).
+    """All inputs of a placement. `now` is RFC 3339; `fresh` ignores existing replicas (an explicit reschedule).
 
     `priority_classes`: value of each PriorityClass that a policy may name; those of Kubernetes itself are known.
     """
@@ -55,26 +55,26 @@ class PlacementRequest(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     copies: Mapping[Identity, Collection[str]] = field(default_factory=dict)
-    """Where copies of ours have been written."""
+    """Clusters with written copies of ours."""
     closed: Mapping[Identity, Mapping[str, str]] = field(default_factory=dict)
     """Of templates on which a constraint is in force, the clusters where nothing may be written, with why."""
 
 
 class PlacementResult(Struct, frozen=True, kw_only=True):
-    """A binding for every item, and what could not be done as wanted."""
+    """A binding for every item, and the problems."""
 
     bindings: Mapping[Identity, Binding]
     problems: tuple[Problem, ...] = ()
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-"""What most resources had before, one for all of them."""
+"""The empty value of most resources, shared by all of them."""
 
 
 class Situation(Struct, frozen=True, kw_only=True):
     """One resource at the moment of its placement.
 
-    `had`: replicas of the previous placement on clusters of the store, in name order; 0 for what has none. `caps`: the
+    `had`: replicas of the previous placement on clusters of the store, in name order; 0 without replicas. `caps`: the
     most replicas that a tick allows on a cluster, `cap_reasons`: why. `excluded`: clusters that a tick excludes, with
     why. `group_in_use`: name of the group of clusterAffinities that was in use.
     """
@@ -88,11 +88,11 @@ class Situation(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     partial: bool = False
     written: Collection[str] = ()
-    """The clusters to which a copy has been written."""
+    """Clusters with a written copy."""
 
     @property
     def division(self) -> Division:
-        """How the policy divides replicas."""
+        """Return the policy's division of replicas."""
         return self.item.policy.placement.scheduling.division
 
     @property
@@ -102,7 +102,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it belongs on one cluster: a gang, or what cannot be divided under Divided."""
+        """Return whether all of it belongs on one cluster: a gang, or an indivisible workload under Divided."""
         demand, scheduling = self.item.demand, self.item.policy.placement.scheduling
         if not demand.replicas and not demand.components:
             return False
@@ -113,12 +113,12 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_divided_by_capacity(self) -> bool:
-        """Whether free room decides about its replicas."""
+        """Return whether free capacity decides about its replicas."""
         return bool(self.replicas) and self.division.needs_capacity
 
 
 class Shortfall(Struct, frozen=True, kw_only=True):
-    """Why something could not be placed as wanted: a stable code and a sentence without its subject."""
+    """The reason of an incomplete placement: a stable code and a sentence without its subject."""
 
     code: str
     text: str
@@ -165,11 +165,11 @@ class Said(Mapping[str, Reason]):
         return iter(self._said)
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Return the number of clusters."""
         return len(self._said)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same is said of the same clusters."""
+        """Return whether the clusters and their reasons are equal."""
         if isinstance(other, Said):
             return self._source == other._source and self._said == other._said
         return Mapping.__eq__(self, other)
@@ -202,11 +202,11 @@ class Outcomes(Mapping[str, Reason]):
         return iter(self._reasons)
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Return the number of clusters."""
         return len(self._reasons)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same clusters were chosen for the same reasons."""
+        """Return whether the chosen clusters and their reasons are equal."""
         if isinstance(other, Outcomes):
             return self._reasons == other._reasons and self._names() == other._names()
         return Mapping.__eq__(self, other)

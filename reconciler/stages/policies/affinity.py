@@ -24,7 +24,7 @@ def read_affinity(fields: Fields) -> ClusterAffinity:
 
 
 def is_empty(affinity: ClusterAffinity) -> bool:
-    """Whether an affinity says nothing at all, and so matches every cluster."""
+    """Return whether an affinity is empty, and so matches every cluster."""
     return not (affinity.cluster_names or affinity.exclude or affinity.labels or affinity.fields)
 
 

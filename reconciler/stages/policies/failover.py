@@ -1,4 +1,4 @@
-"""`failover`: when an application counts as failed in a cluster, and what becomes of the old copy."""
+"""`failover`: when an application counts as failed in a cluster, and the treatment of its old copy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def read_overriders(fields: Fields, *, strict_values: bool) -> Overriders:
 
 
 def _is_whole(fields: Fields) -> bool:
-    """Whether the enumerations are there; what is missing or unknown has been reported."""
+    """Return whether the enumerations are there; missing and unknown ones have been reported."""
     return all(fields.has(name) for name in ("operator", "component") if name in fields.shape.by_spelling)
 
 
@@ -87,7 +87,7 @@ def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None])
 
 
 def _label_fault(key: str, value: str) -> tuple[str, str] | None:
-    """Code and message of what the API server would refuse, or rendering leave out. Source: Karmada's webhook."""
+    """Return code and message for a label that would be refused or left out. Source: Karmada's webhook."""
     if not is_label_key(key):
         return "label-key-illegal", f"{key!r} cannot be the key of a label"
     if not is_label_value(value):
@@ -130,7 +130,7 @@ def _embedded(fields: Fields) -> PatchOperation:
     elif operator is not OverrideOperator.REMOVE:
         _check_value(fields, operator, is_given=has_value, strict=True)
         if has_value and fields.any("value") is None:
-            # Karmada's webhook cannot tell null from no value, and refuses both.
+            # Karmada's webhook does not distinguish null from no value, and refuses both.
             message = f"null is no value of a fieldOverrider, so {operator} has none; use remove to take a field away"
             fields.report.error("value-missing", message, *fields.path("value"))
     return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())

@@ -9,7 +9,7 @@ from reconciler.stages.policies.scheduling import read_scheduling
 
 
 def read_placement(fields: Fields) -> Placement:
-    """Where the templates of a policy go. Source: "clusterAffinity parameters"; Karmada: the checks of its webhook."""
+    """Return the placement of a policy. Source: "clusterAffinity parameters"; Karmada: the checks of its webhook."""
     affinity, scheduling, terms = fields.child("clusterAffinity"), read_scheduling(fields), read_terms(fields)
     if affinity is not None and fields.has("clusterAffinities"):
         message = "clusterAffinity and clusterAffinities exclude each other; keep one of them"

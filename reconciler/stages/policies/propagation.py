@@ -99,7 +99,7 @@ def _placement(spec: Fields, flavor: Flavor) -> Placement:
 
 
 def _keep(spec: Fields, flavor: Flavor) -> bool:
-    """Whether copies are kept. Source: preserveResourcesOnDeletion (true), older page: prune (false). Karmada: no."""
+    """Return whether copies stay. Source: preserveResourcesOnDeletion (true), older: prune (false). Karmada: no."""
     keep, prune = spec.flag("preserveResourcesOnDeletion"), spec.flag("prune")
     if keep is not None and prune is not None and keep == prune:
         message = f"prune: {str(prune).lower()} contradicts preserveResourcesOnDeletion: {str(keep).lower()}; keep one"

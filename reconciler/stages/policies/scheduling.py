@@ -8,10 +8,10 @@ from reconciler.stages.policies.affinity import read_target
 
 
 def read_scheduling(placement: Fields) -> ReplicaScheduling:
-    """How replicas are spread.
+    """Return the division of replicas.
 
-    Source: "replicaScheduling parameters". Karmada: Duplicated when the object is absent, Divided when it has no
-    type, Weighted when it has no preference; a dynamic weight outranks a static list.
+    Source: "replicaScheduling parameters". Karmada: Duplicated when the object is absent, Divided when it has no type,
+    Weighted when it has no preference; a dynamic weight outranks a static list.
     """
     fields = placement.child("replicaScheduling")
     if fields is None:

@@ -107,11 +107,11 @@ def _check_label(fields: Fields, key: str, values: tuple[str, ...], *steps: str 
 
 
 def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | None:
-    """What a broken policy might select: never less than it would if it were mended, None when that cannot be told.
+    """Return the selectors that a broken policy may have, never narrower than the mended ones; None if unknown.
 
-    A part of a selector that cannot be read is left out, which widens it: without a kind it means any kind, and a type
-    that is misspelt or gone means what it was probably meant to be. Never empty: a policy whose resourceSelectors are
-    missing, or one of which says nothing, may have meant anything.
+    An unreadable part of a selector is left out, which widens it: without a kind it means any kind, and a misspelt or
+    removed type means its probable one. Never empty: a policy with missing or empty resourceSelectors may have meant
+    anything.
     """
     given = dig(document.body, "spec", "resourceSelectors")
     entries = [given] if isinstance(given, Mapping) else given
@@ -139,7 +139,7 @@ def _widened(document: Document, index: int, entry: Json) -> Iterator[ResourceSe
 
 
 def _own_namespace(body: JsonObject) -> str:
-    """The one namespace that a namespaced policy reaches, empty for a cluster policy or when it cannot be told."""
+    """Return the one namespace of a namespaced policy, empty for a cluster policy or if unknown."""
     kind, namespace = body.get("kind"), dig(body, "metadata", "namespace")
     if not isinstance(kind, str) or kind.startswith("Cluster"):
         return ""

@@ -1,9 +1,9 @@
-"""Whether what is rendered would pass as a template, asked only where an override may have changed that.
+"""Validation of rendered objects by the rules of templates, only if an override may have broken one.
 
-A template was judged when it was parsed; images, commands, and labels of the usual form are texts that fit anywhere.
-So only some overriders can do harm, which is asked once for each rule and kind; what one of them made is judged as a
-whole, since a later one may have mended it. Objects of a kind whose definition is in the store are judged as they are
-rendered. Source: design#judged-alike.
+A template was validated when it was parsed; images, commands, and labels of the usual form are texts that fit anywhere.
+So only some overriders can do harm, which is checked once for each rule and kind; their result is validated as a whole,
+since a later one may have mended it. Objects of a kind whose definition is in the store are validated as rendered.
+Source: design#judged-alike.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reconciler.stages.templates import has_rules_of_its_own, judge, may_be_refu
 
 
 class RenderCheck:
-    """What is known of kinds and rules of one rendering; it never changes an answer."""
+    """Cached facts about kinds and rules of one rendering; it never changes a result."""
 
     __slots__ = ("_defined", "_doubtful", "_referring")
 
@@ -51,9 +51,9 @@ class RenderCheck:
         trace: Iterable[FieldOverride],
         defined: Schema | None,
     ) -> tuple[Problem, ...]:
-        """What is wrong with a rendered body, each with the override that made it, or else with the template.
+        """Return the problems of a rendered body, each with the override that caused it, or else with the template.
 
-        A warning of what no override wrote was given when the template was parsed.
+        Warnings about fields that no override wrote were given when the template was parsed.
         """
         schema = defined or builtin_schema(template.gvk)
         if defined is None and not self._are_doubtful(rules, template.gvk, schema):
@@ -70,7 +70,7 @@ class RenderCheck:
         return tuple(problem for problem in found if problem is not None)
 
     def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
-        """Whether a rule could make an object refer to something that its template does not."""
+        """Return whether a rule could make an object refer to something that its template does not."""
         return any(self._rule_may_refer(rule) for rule in rules)
 
     def _rule_may_refer(self, rule: SelectedRule) -> bool:
@@ -89,7 +89,7 @@ class RenderCheck:
 
 
 def _is_doubtful(rule: SelectedRule, gvk: GVK, schema: Schema | None) -> bool:
-    """Whether a rule could make of an object that nothing is wrong with one that is judged otherwise."""
+    """Return whether a rule could turn a valid object into an invalid one."""
     for _, field, overrider in rule.steps:
         if isinstance(overrider, MapOverrider) and any(may_be_refused(field, *entry) for entry in overrider.values):
             return True
@@ -97,7 +97,7 @@ def _is_doubtful(rule: SelectedRule, gvk: GVK, schema: Schema | None) -> bool:
 
 
 def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bool:
-    """Whether an operation of a patch could break a rule. Texts for images and variables, and counts, break none."""
+    """Return whether a patch operation could break a rule. Texts for images and variables, and counts, break none."""
     if schema is not None and may_not_fit(schema.root, operation):
         return True
     tokens = pointer_tokens(operation.path) or ()

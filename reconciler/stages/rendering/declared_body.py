@@ -1,4 +1,4 @@
-"""What a template says of itself, before any override rule: pruned, in its namespace, with the assigned replicas.
+"""A template before any override rule: pruned, in its namespace, with the assigned replicas.
 
 Source: Karmada: replicas first, then overrides.
 """

@@ -1,4 +1,4 @@
-"""What is told of an object that cannot be made or compared, for a fault of the program."""
+"""The problem of an object that cannot be rendered or compared for a fault of the program."""
 
 from __future__ import annotations
 

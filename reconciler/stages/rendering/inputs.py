@@ -1,4 +1,4 @@
-"""From a decision to what rendering rests on."""
+"""The inputs of rendering, from a schedule."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reconciler.stages.rendering.subject import RenderInputs
 def render_inputs(
     decision: Decision, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
 ) -> RenderInputs:
-    """What rendering the decision needs, override policies compiled.
+    """Return the inputs of rendering, with override policies compiled.
 
-    `fixed_completions`: what live parts of divided Jobs were created with, by cluster.
+    `fixed_completions`: by cluster the completions that live parts of divided Jobs were created with.
     """
     return RenderInputs(
         fleet=decision.fleet,

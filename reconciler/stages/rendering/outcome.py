@@ -1,4 +1,4 @@
-"""What becomes of a template on clusters with the same terms: made once, and shared by all of them.
+"""The rendering of a template on clusters with the same terms: made once, and shared by all of them.
 
 Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#string-data.
 """
@@ -29,7 +29,7 @@ from reconciler.stages.sealed import with_stand_ins
 
 
 def outcome_of(inputs: RenderInputs, subject: Subject, terms: Terms, cache: RenderCache) -> Common:
-    """What the template becomes on every cluster with these terms. What an installed interpreter raises is raised."""
+    """Return the rendering on every cluster with these terms. Exceptions of an installed interpreter pass through."""
     known = subject.outcomes.get(terms.key)
     if known is None:
         is_plain = not terms.rules and subject.defined is None
@@ -43,7 +43,7 @@ def outcome_of(inputs: RenderInputs, subject: Subject, terms: Terms, cache: Rend
 
 
 def _unmade(inputs: RenderInputs, subject: Subject, terms: Terms, names: tuple[str, ...], cache: RenderCache) -> Common:
-    """Where nothing can fail and nothing is to be said, the body is made when somebody looks at it.
+    """Return a lazy rendering: it cannot fail or cause remarks, so the body is made on first use.
 
     `names`: of the rules that change something.
     """
@@ -90,9 +90,9 @@ def _overridden(inputs: RenderInputs, subject: Subject, terms: Terms, cache: Ren
 
 
 def _owner(subject: Subject, terms: Terms, cache: RenderCache) -> tuple[PolicyRef | None, str]:
-    """Whose the object is, and the terms that its marks state.
+    """Return the owning policy, and the terms in the marks.
 
-    No policy for a Namespace that only follows what lives in it.
+    No policy for a Namespace that only follows its objects.
     """
     policy = subject.policy
     key = (id(policy), terms.replicas, subject.is_dependency, terms.follows)
@@ -106,6 +106,6 @@ def _owner(subject: Subject, terms: Terms, cache: RenderCache) -> tuple[PolicyRe
 
 
 def only_follows(binding: Binding | None, cluster: str) -> bool:
-    """Whether a Namespace is in a cluster for what lives in it alone."""
+    """Return whether a Namespace is in a cluster only for its objects."""
     reason = binding.cluster_reasons.get(cluster) if binding else None
     return reason is not None and reason.rule == NAMESPACE_FOLLOWS

@@ -1,7 +1,7 @@
-"""What overrides make an object refer to, and whether that goes where the object goes.
+"""References that overrides add, and a check that their targets are placed there too.
 
-Dependencies are read from templates: what an override adds does not travel by itself (Karmada: the same, without a
-word). A ConfigMap or Secret that no policy brings to that cluster leaves the pods waiting for it.
+Dependencies are read from templates: a reference that an override adds is not followed (Karmada: the same, without a
+message). A ConfigMap or Secret that no policy brings to that cluster leaves the pods waiting for it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AddedReference(NamedTuple):
 
 
 def may_refer(operation: PatchOperation) -> bool:
-    """Whether an operation could add a reference: asked before any body is looked at."""
+    """Return whether an operation could add a reference: checked before any body is read."""
     if operation.operator is OverrideOperator.REMOVE:
         return False
     tokens = pointer_tokens(operation.path) or ()
@@ -79,7 +79,7 @@ def added_references(
     trace: Iterable[FieldOverride],
     interpreter: Interpreter,
 ) -> tuple[AddedReference, ...]:
-    """What a rendered body refers to and its template does not, in the order of what is referred to."""
+    """Return the references of a rendered body that its template lacks, by target."""
     known = {ref.identity for ref in interpreter.dependencies(declared)}
     added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
     written = list(trace)

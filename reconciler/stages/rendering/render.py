@@ -40,7 +40,7 @@ from reconciler.stages.templates import images_of
 
 
 class Rendered(NamedTuple):
-    """A manifest, or None with the problems that prevent it. `told` gives `trace`, which few ask for."""
+    """A manifest, or None with the problems that prevent it. `told` makes `trace`, which few callers need."""
 
     manifest: Manifest | None
     problems: tuple[Problem, ...] = ()
@@ -118,22 +118,22 @@ def problems_in(inputs: RenderInputs, cache: RenderCache) -> tuple[Problem, ...]
 
 
 def _problems(inputs: RenderInputs, outcome: Common, cluster: str) -> tuple[Problem, ...]:
-    """What is to be said of an outcome in one cluster."""
+    """Return the problems of a rendering in one cluster."""
     found = outcome.problems and tuple(replace(problem, cluster=cluster) for problem in outcome.problems)
     return (*found, *not_there(outcome.added, inputs.bindings, inputs.makers, cluster)) if outcome.added else found
 
 
 def managed_in(inputs: RenderInputs, cache: RenderCache) -> Mapping[str, int]:
-    """How many manifests `render_all` would make for each cluster: what guards compare deletions with."""
+    """Return the number of manifests of `render_all` for each cluster: guards compare deletions with it."""
     managed = Counter(cluster for binding in inputs.bindings.values() for cluster, _ in binding.targets)
     managed.subtract(cluster for cluster, outcome in _not_quiet(inputs, cache) if outcome.shared is None)
     return managed
 
 
 def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, Common]]:
-    """What becomes of everything that overrides or a definition of the store may say something about, by cluster.
+    """Yield all renderings that overrides or a definition of the store may have problems with, by cluster.
 
-    What cannot be made at all has problems and nothing to be sent.
+    An object that cannot be rendered has problems and no manifest.
     """
     for identity, binding in inputs.bindings.items():
         found, fault = contained(lambda *of: tuple(_outcomes(*of)), inputs, identity, binding, cache)

@@ -36,7 +36,7 @@ def revealed(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Ma
 def touched_ciphertext(
     template: Template, declared: JsonObject, body: JsonObject, trace: Iterable[FieldOverride]
 ) -> tuple[Problem, ...]:
-    """What is to be said where overrides change, move or remove an encrypted value, which nobody could review."""
+    """Return the problem of overrides that change, move or remove an encrypted value, which nobody could review."""
     leaf = disturbed(declared, body) if template.sealed is not None else None
     if leaf is None:
         return ()
@@ -59,13 +59,13 @@ def touched_ciphertext(
 
 
 def still_sealed(manifest: Manifest) -> Problem:
-    """What is to be said of a manifest that holds ciphertext of another place."""
+    """Return the problem of a manifest that holds ciphertext of another place."""
     message = f"{manifest.identity} holds ciphertext that is not its own, which must not land in a cluster"
     return Problem(source=manifest.source, code=_CODE, message=message, cluster=manifest.cluster)
 
 
 def unopened(template: Template) -> Problem:
-    """What is to be said of an encrypted template that nobody has a key for."""
+    """Return the problem of an encrypted template without a key."""
     recipients = ", ".join(template.sealed.recipients) if template.sealed is not None else ""
     message = f"{template.identity} stays as it is in all clusters: no key was given; it is encrypted for {recipients}"
     return Problem(source=template.source, path="sops", code="sops-no-key", message=message)

@@ -1,6 +1,6 @@
-"""What a decision says about each identity, as a value that is cheap to compare.
+"""The inputs of each identity in a schedule, as a value that is cheap to compare.
 
-Two decisions with equal signatures of an identity render and settle it alike; so a commit concerns exactly the
+Two schedules with equal signatures of an identity render and compare it alike; so a commit concerns exactly the
 identities whose signatures differ.
 """
 
@@ -35,7 +35,7 @@ def changed_identities(
     searched, which is quick where most of them is the same objects.
     """
     if before is not None and before.interpreters != after.interpreters:
-        # Signatures do not tell what a kind is known to be.
+        # Signatures do not include the interpreter of a kind.
         return {*before.bindings, *before.frozen, *after.bindings, *after.frozen}
     if before is None or before.fleet.clusters != after.fleet.clusters:
         old = signatures(before) if before is not None else {}
@@ -54,9 +54,9 @@ def changed_identities(
 
 
 def arrivals(before: Decision, after: Decision, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
-    """Those of the identities that only come to clusters where they were not: nothing of their other copies differs.
+    """Return identities that only come to new clusters, with these: nothing of their other copies differs.
 
-    A copy that grows, leaves or changes is none of these, and neither is what was placed nowhere.
+    A copy that grows, leaves or changes does not count, nor does an object that was placed nowhere.
     """
     widened = {
         identity: new
@@ -85,7 +85,7 @@ def _widened(old: Binding | None, new: Binding | None) -> frozenset[str] | None:
 
 
 def _searched(before: Decision, after: Decision) -> set[Identity]:
-    """What differs between two decisions of which nothing else is known."""
+    """Return the identities that differ between two schedules, by a full search."""
     pairs = (
         (before.bindings, after.bindings),
         (before.policies, after.policies),
@@ -98,7 +98,7 @@ def _searched(before: Decision, after: Decision) -> set[Identity]:
 
 
 def _differs_plainly(before: Decision, after: Decision, identity: Identity) -> bool:
-    """Whether the targets or the template differ: most of what differs at all, seen without a signature."""
+    """Return whether the targets or the template differ: most differences, found without a signature."""
     old, new = before.bindings.get(identity), after.bindings.get(identity)
     if old is None or new is None:
         return old is not new
@@ -113,7 +113,7 @@ def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Has
 
 
 def _overridden_anew(before: Decision, after: Decision) -> set[Identity]:
-    """What override policies that came, went or changed select."""
+    """Return the objects that added, removed or changed override policies select."""
     old = {policy.ref: policy for policy in before.fleet.overrides}
     new = {policy.ref: policy for policy in after.fleet.overrides}
     index = PolicyIndex(policies[ref] for ref in changed_keys(old, new) for policies in (old, new) if ref in policies)
@@ -180,7 +180,7 @@ def _holds(decision: Decision, binding: Binding) -> Hashable:
 
 
 def _terms(policy: PropagationPolicy | None) -> Hashable:
-    """What of a governing policy concerns a copy. An inherited one differs from its owner's in these alone."""
+    """Return the part of a policy that concerns a copy. An inherited one differs from its owner's here alone."""
     if policy is None:
         return None
     return (policy.ref, policy.flavor, policy.digest, policy.keep, policy.conflict_resolution)

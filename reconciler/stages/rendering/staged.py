@@ -1,7 +1,6 @@
-"""Each copy rendered from the revision that is in force in its cluster.
+"""Each copy rendered from the active revision of its cluster.
 
-Source: ADR 18: bodies and what overrides make of them are those of the revision; where they go, with how many
-replicas and under which policy is a matter of HEAD.
+Source: ADR 18: bodies and overrides are those of the revision; clusters, replicas and policy are those of HEAD.
 """
 
 from __future__ import annotations

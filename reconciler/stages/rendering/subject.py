@@ -1,4 +1,4 @@
-"""What is the same for a template in all clusters, and what rendering has worked out so far."""
+"""Shared inputs of a template in all clusters, and the caches of rendering."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _NOWHERE: Final[frozenset[str]] = frozenset()
 
 
 class RenderInputs(Struct, frozen=True, kw_only=True):
-    """What rendering rests on.
+    """The inputs of rendering.
 
-    `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: what
-    `scale_targets` gives. `fixed_completions`: completions that live parts of divided Jobs were created with.
-    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: what templates make.
+    `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: the
+    result of `scale_targets`. `fixed_completions`: completions that live parts of divided Jobs were created with.
+    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: objects that templates make.
     """
 
     fleet: Fleet
@@ -49,11 +49,10 @@ class RenderInputs(Struct, frozen=True, kw_only=True):
 
 
 class Terms(NamedTuple):
-    """What decides how a template is rendered on a cluster: clusters with the same terms get the same.
+    """The inputs of a template's rendering on a cluster: equal terms give equal renderings.
 
-    `share`: completions of a divided Job. `rules`: as `OverrideIndex.rules_on` gave them. `follows`: it is a Namespace
-    that is there for what lives in it alone. `key`: all of them; rules are told apart by identity, as they are hashed
-    slowly.
+    `share`: completions of a divided Job. `rules`: from `OverrideIndex.rules_on`. `follows`: it is a Namespace that is
+    there only for its objects. `key`: all of them; rules are compared by identity, as they are hashed slowly.
     """
 
     replicas: int | None
@@ -64,11 +63,10 @@ class Terms(NamedTuple):
 
 
 class Common(NamedTuple):
-    """What clusters with the same terms have in common.
+    """The shared rendering of clusters with the same terms.
 
-    `shared`: the manifest but for its cluster and for who owns its replicas; None when a rule failed. `problems` and
-    `trace` are those of `Overridden`; None for a trace that is found when somebody asks. `added`: what overrides alone
-    refer to.
+    `shared`: the manifest but for its cluster and for the owner of its replicas; None when a rule failed. `problems`
+    and `trace` are those of `Overridden`; None for a lazy trace. `added`: references that only overrides make.
     """
 
     shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
@@ -78,7 +76,7 @@ class Common(NamedTuple):
 
 
 class Subject(Struct):
-    """What is the same for a template on all clusters, and the outcomes so far."""
+    """The shared inputs of a template on all clusters, and its renderings so far."""
 
     template: Template
     interpreter: Interpreter
@@ -91,7 +89,7 @@ class Subject(Struct):
     defined: Schema | None
     """Of a kind that the store defines."""
     images: tuple[str, ...] | None
-    """Where rules may be applied when somebody looks: nothing else could be wrong with what they make."""
+    """Images for which rules may be applied lazily: nothing else could be wrong with the result."""
     outcomes: dict[tuple[int | None, int | None, int, bool], Common] = field(default_factory=dict)
     """By the key of the terms."""
 
@@ -100,7 +98,7 @@ Groups = tuple[tuple[Terms, tuple[str, ...]], ...]
 
 
 class RenderCache:
-    """What has been worked out for one `RenderInputs`; it never changes an answer."""
+    """Caches for one `RenderInputs`; they never change a result."""
 
     __slots__ = ("check", "groups", "groups_of_same", "owners", "subjects")
 
@@ -124,7 +122,7 @@ def template_of(fleet: Fleet, identity: Identity) -> Template | None:
 
 
 def known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> Subject:
-    """What is known of a bound template."""
+    """Return the cached inputs of a bound template."""
     subject = cache.subjects.get(identity)
     if subject is None:
         subject = cache.subjects[identity] = _subject(inputs, identity, cache)

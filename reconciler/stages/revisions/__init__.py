@@ -1,4 +1,4 @@
-"""What one revision of the store would change after another, without any cluster."""
+"""The changes of one revision of the store against another, without any cluster."""
 
 from reconciler.stages.revisions.placement_changes import placement_changes, with_overridden
 from reconciler.stages.revisions.revisions import named_alike, passage_between, previous_of

@@ -17,9 +17,9 @@ from reconciler.stages.rendering import RenderCache, render, render_inputs
 def placement_changes(
     decision: Decision, previous: Mapping[Identity, PreviousPlacement], only: frozenset[Identity] | None = None
 ) -> tuple[PlacementChange, ...]:
-    """What moved between the previous placements and the decision, sorted; equal placements are left out.
+    """Return the placements that moved between the previous placements and the schedule, sorted.
 
-    `only`: look at these alone.
+    `only`: these alone.
     """
     changes: list[PlacementChange] = []
     for identity in sorted(_moved(decision, previous) if only is None else only):

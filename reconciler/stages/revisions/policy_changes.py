@@ -1,4 +1,4 @@
-"""What differs between two versions of a propagation policy, by the fields that people write.
+"""Differences between two versions of a propagation policy, by the fields that people write.
 
 The model holds policies of all API groups in one form, so values are shown in that form, and places as Karmada's group
 and the newer ACK group spell them.

@@ -1,7 +1,7 @@
-"""What a review sees of rollouts: the stages of each, and which change of a plan waits for its turn in which.
+"""Rollouts in a review: the stages of each, and the stage of each change of a plan.
 
-Placement is never staged, and neither are marks: what a policy does is made at once everywhere (ADR 18). Pure, and
-without any cluster: where a rollout stands is put in by whoever asked them (`RolloutPlan.progress`).
+Placement is never staged, and neither are marks: effects of policies are immediate everywhere (ADR 18). Pure, and
+without any cluster: the caller adds the state of a rollout (`RolloutPlan.progress`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STAGED: Final = frozenset(
 
 
 class Side(NamedTuple):
-    """A revision, and which Rollout speaks for which of its templates."""
+    """A revision, and the Rollout of each of its templates."""
 
     fleet: Fleet
     selection: Selection
@@ -43,10 +43,10 @@ class _Course(NamedTuple):
 
 
 def preview(plan: Plan, before: Side, after: Side) -> Plan:
-    """The plan with what it does in stages: `rollouts`, the `stage` of changes, and problems of the layouts.
+    """Return the plan with its stages: `rollouts`, the `stage` of changes, and problems of the layouts.
 
     The Rollouts are those of the newer revision. A change is in the stage of its cluster; a deletion keeps the Rollout
-    that its template had. Without any Rollout the plan is given back as it is.
+    that its template had. Without any Rollout the plan is returned as it is.
     """
     if not after.fleet.rollouts:
         return plan
@@ -123,6 +123,6 @@ def _told(
 
 
 def _is_last(change: Change, rollout: Rollout) -> bool:
-    """Whether a change is made after the last stage alone."""
+    """Return whether a change is made after the last stage alone."""
     is_gone = change.action in (Action.DELETE, Action.RELEASE) and change.cause is not Cause.PLACEMENT
     return is_gone and rollout.deletions is When.LAST

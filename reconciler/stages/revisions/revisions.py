@@ -1,4 +1,4 @@
-"""From one revision to another: what the two decide, and what may differ between them.
+"""The schedules of two revisions, and the objects that may differ between them.
 
 Source: design#offline-diff: the previous placement of head is the result of base; design#one-plan.
 """
@@ -25,10 +25,10 @@ _NAMELESS = "unnamed"
 
 
 class Passage(Struct, frozen=True, kw_only=True):
-    """Two revisions as they are decided.
+    """The schedules of two revisions.
 
-    `observations`: what head was decided with, the placements of base (`placed`) as the previous ones. `only`: what may
-    have to change; None: anything.
+    `observations`: inputs of head's schedule, with the placements of base (`placed`) as the previous ones. `only`:
+    objects that may have to change; None: anything.
     """
 
     before: Decision
@@ -38,7 +38,7 @@ class Passage(Struct, frozen=True, kw_only=True):
     only: frozenset[Identity] | None
 
     def told(self, change: Change) -> Change:
-        """A change as an offline comparison tells it: under the same template, an override has made it."""
+        """Return a change as an offline comparison shows it: with an equal template, its cause is an override."""
         change = replace(change, engine=Engine.OFFLINE)
         before, after = self.before.fleet.templates, self.after.fleet.templates
         was, is_now = before.get(change.identity), after.get(change.identity)
@@ -75,9 +75,9 @@ def _named(fleet: Fleet, other: str) -> Fleet:
 
 
 def passage_between(base: Fleet, head: Fleet, observations: Observations, now: str, interpreters: Registry) -> Passage:
-    """Decide both revisions, the second from what the first leaves behind.
+    """Schedule both revisions, the second from the state that the first leaves behind.
 
-    What the first says is taken for placed, so that files of it which cannot be read and are new hold nothing back.
+    Objects of the first count as placed, so that its new unreadable files hold nothing back.
     """
     tables = DecisionTables()
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
@@ -99,7 +99,7 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
 
 
 def _speak_alike(base: Fleet, head: Fleet) -> bool:
-    """Whether equal decisions of the two give equal objects, and claim them alike."""
+    """Return whether equal schedules of the two give equal objects, with equal claims."""
     old, new = base.settings, head.settings
     return (old.name, old.previous_names) == (new.name, new.previous_names)
 
@@ -107,7 +107,7 @@ def _speak_alike(base: Fleet, head: Fleet) -> bool:
 def _left_behind(
     before: Decision, after: Decision, changed: Collection[Identity] | None
 ) -> dict[Identity, frozenset[str]]:
-    """Where all copies are of bound templates that leave some of them behind: in clusters their new placement left."""
+    """Return all clusters of templates that leave copies behind in clusters of their old placement."""
     gone: dict[Identity, set[str]] = {}
     for identity in before.bindings if changed is None else changed:
         was, is_now = before.bindings.get(identity), after.bindings.get(identity)

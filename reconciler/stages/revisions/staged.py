@@ -1,4 +1,4 @@
-"""What of a comparison of two revisions goes over the clusters in stages."""
+"""The staged changes in a comparison of two revisions."""
 
 from __future__ import annotations
 

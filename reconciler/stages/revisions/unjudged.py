@@ -1,7 +1,7 @@
-"""What a comparison of two revisions cannot judge for want of observations, and what differs about it.
+"""Objects that a comparison of two revisions cannot evaluate without observations, and their differences.
 
-Without the free room of the clusters nothing tells where such a workload runs, so that neither its changes nor its
-deletions can be shown. Source: design#one-plan: what an offline plan cannot know it names.
+Without the free capacity of the clusters the placement of such a workload is unknown, so that neither its changes nor
+its deletions can be shown. Source: design#one-plan: an offline plan names its unknowns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ANYWHERE = "the clusters where it runs"
 
 
 def unjudged(before: Decision, after: Decision) -> tuple[Unjudged, ...]:
-    """What is placed by free room that is not known, or follows such, and differs between the revisions; sorted."""
+    """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
     lacking = {**_lacking(before), **_lacking(after)}
     if not lacking:
         return ()
@@ -81,7 +81,7 @@ def _way(policy: PropagationPolicy | None) -> str:
 
 
 class _Differences:
-    """What differs about single resources."""
+    """The differences of single resources."""
 
     def __init__(self, before: Decision, after: Decision) -> None:
         self._before, self._after = before, after
@@ -156,7 +156,7 @@ class _Differences:
             yield f"it {hold}" if hold else f"it no longer {self._before.holds[identity]}"
 
     def _fate(self, identity: Identity) -> str:
-        """What becomes of its copies, wherever they are."""
+        """Return the effect on its copies, wherever they are."""
         template, policy = self._before.fleet.templates[identity], self._before.policies.get(identity)
         binding = self._before.bindings[identity]
         if policy is None:

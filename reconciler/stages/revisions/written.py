@@ -39,21 +39,21 @@ _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
     ("batch", "Job"): {"status": {"active": 1}},
     ("", "Pod"): {"status": {"phase": "Running"}},
 }
-"""How a run that has begun shows: only its cluster could tell that it has not, or that it has ended."""
+"""The status of a started run: only its cluster could report that it has not started, or has ended."""
 
 
 _ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """Members by name, with what the journal would have recorded about what they hold."""
+    """Members by name, with the journal's rows of their objects."""
 
     members: Mapping[str, Member]
     ledger: Ledger
 
 
 def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
-    """Whether what a decision places is written there: neither it nor what it needs there is frozen or held back."""
+    """Return whether a scheduled object is written there: neither it nor its prerequisites are frozen or held back."""
     if withheld(decision, identity, cluster) is not None:
         return False
     return waits_for_prerequisite(decision, identity, cluster) is None
@@ -62,7 +62,7 @@ def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
 def written_in(
     decision: Decision, inputs: RenderInputs, cache: RenderCache, observed: Mapping[str, ClusterObservation]
 ) -> Counter[str]:
-    """How many objects a decision, as rendered by `inputs`, leaves in each cluster that is as `observed`."""
+    """Return how many objects a schedule leaves in each cluster that is as `observed`. `inputs`: of its rendering."""
     managed = Counter(managed_in(inputs, cache))
     waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
     waiting |= _without_kind(decision, observed)
@@ -76,13 +76,13 @@ def written_in(
 
 
 def _comes_there(decision: Decision, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
-    """Whether a manifest is written where it belongs, and nothing says that its kind is not served there."""
+    """Return whether a manifest is written in its cluster, where its kind is not known to be missing."""
     identity, cluster = manifest.identity, manifest.cluster
     return is_written(decision, identity, cluster) and _served(decision, manifest.gvk, cluster, observed) is not False
 
 
 def _without_kind(decision: Decision, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
-    """What is placed where its kind is not served."""
+    """Return objects that are placed where their kind is not served."""
     lacking: dict[GVK, frozenset[str]] = {}
     found = set()
     for identity, binding in decision.bindings.items():
@@ -98,7 +98,7 @@ def _without_kind(decision: Decision, observed: Mapping[str, ClusterObservation]
 
 
 def held_back(decision: Decision) -> set[Identity]:
-    """What a decision places and may hold back: it is due as long as it does, whatever else changes."""
+    """Return placed objects that may be held back: while they are, they stay due, whatever else changes."""
     held = decision.bindings.keys() & decision.holds.keys()
     if any(policy.suspension.dispatching or policy.suspension.clusters for policy in decision.fleet.propagation):
         for identity, policy in decision.policies.items():
@@ -115,11 +115,11 @@ def written_by(
     schema_of: Callable[[GVK], Schema | None],
     only: Collection[Identity] | None = None,
 ) -> Written:
-    """What the members of `after` hold of the manifests of `before`; everything else is absent there.
+    """Return the objects of `before`'s manifests in the members of `after`; everything else is absent there.
 
     `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for.
 
-    A copy is available where its workload was observed to be healthy or was not observed at all. A member that did not
+    A copy is available if its workload was observed to be healthy or was not observed at all. A member that did not
     answer when it was observed is not read here either.
     """
     makers: dict[int, _Maker] = {}
@@ -129,7 +129,7 @@ def written_by(
         identity, cluster = manifest.identity, manifest.cluster
         if not _comes_there(before, manifest, observed):
             continue
-        # Clusters that got the same share what is made of it.
+        # Clusters with equal content share the result.
         maker = makers.get(id(manifest.content))
         if maker is None:
             maker = contained(_Maker, manifest, before, schema_of(manifest.gvk)).value
@@ -175,7 +175,7 @@ class _Maker:
         )
 
     def row_in(self, cluster: str, seen: ClusterObservation | None) -> AppliedRow:
-        """What the journal recorded for a cluster."""
+        """Return the journal's row for a cluster."""
         established = _established(seen, self._row)
         if self._row.cluster == cluster and self._row.established == established:
             return self._row
@@ -195,7 +195,7 @@ def _as_stored(body: JsonObject, manager: str, fields: Mapping[str, Any]) -> Jso
 
 
 class _Looks:
-    """How a round finds the members: what they serve, what is not there, and how the copies are."""
+    """The reading of members in a round: served kinds, absent objects, and the health of copies."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class _Looks:
 
 
 def _served(decision: Decision, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
-    """Whether a cluster serves a kind once the decision was carried out; None: nothing says so."""
+    """Return whether a cluster serves a kind once the schedule is carried out; None: unknown."""
     definition, seen = decision.definition_of(gvk.group_kind), observed.get(cluster)
     if definition is not None:
         return cluster in decision.bindings[definition].clusters and is_written(decision, definition, cluster)
@@ -248,7 +248,7 @@ def _served(decision: Decision, gvk: GVK, cluster: str, observed: Mapping[str, C
 
 
 def _told(seen: ClusterObservation | None, live: LiveObject, interpreters: Registry) -> Told:
-    """As observed; what was not looked at is as a revision that came to rest leaves it."""
+    """Return the observed health; without observation that of a revision at rest."""
     interpreter = interpreters.of(*live.identity[:2])
     workload = seen.workloads.get(live.identity) if seen is not None else None
     is_counted = interpreter.available(_ANY_STATUS) is not None
@@ -258,7 +258,7 @@ def _told(seen: ClusterObservation | None, live: LiveObject, interpreters: Regis
 
 
 def _established(seen: ClusterObservation | None, row: AppliedRow) -> int | None:
-    """With how many replicas a copy has served, as observed; what is healthy has served with all of them."""
+    """Return the number of replicas that a copy has served with, as observed; a healthy one with all of them."""
     workload = seen.workloads.get(row.identity) if seen is not None else None
     if workload is None or workload.health is Health.HEALTHY:
         return row.replicas or 0

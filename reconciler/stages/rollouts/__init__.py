@@ -1,4 +1,4 @@
-"""Which Rollout speaks for which template, and which revision is in force in which cluster. Knows nothing of bodies."""
+"""The Rollout of each template, and the active revision of each cluster. Independent of bodies."""
 
 from reconciler.stages.rollouts.book import entry_of, record_of, recorded
 from reconciler.stages.rollouts.document.codes import ROLLOUT_CODES

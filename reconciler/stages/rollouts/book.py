@@ -1,4 +1,4 @@
-"""What is recorded, while it is worked out what follows: changes are noted and in force at once."""
+"""The records during one computation: changes are noted and effective at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _changed(record: Record, change: RecordChange) -> Record:
 
 
 def entry_of(record: Record) -> str:
-    """What the ConfigMap of a cluster says of one rollout, under the key `rollout.NAME`: JSON, without what is empty.
+    """Return the entry of a rollout in a cluster's ConfigMap, under the key `rollout.NAME`: JSON, without empty fields.
 
     >>> entry_of(Record(revision="5f3c9d2", begun_at="2026-11-21T10:00:00Z", steady_since="2026-11-21T10:01:00Z"))
     '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
@@ -54,7 +54,7 @@ def entry_of(record: Record) -> str:
 
 
 def record_of(entry: str) -> Record | None:
-    """The record that an entry tells; None when it is none. What a later version adds is passed over."""
+    """Return the record of an entry; None if malformed. Fields of later versions are ignored."""
     try:
         kept = msgspec.json.decode(entry, type=_Entry)
         for text in (kept.begun_at, kept.completed_at):
@@ -72,7 +72,7 @@ class Book:
     __slots__ = ("_looks", "changes", "now", "records", "text")
 
     def __init__(self, records: Mapping[str, Record], now: str) -> None:
-        """Begin with what is recorded."""
+        """Begin with the recorded state."""
         moment = moment_of(now)
         self.records = dict(records)
         self.changes: list[RecordChange] = []
@@ -93,13 +93,13 @@ class Book:
             self._looks.pop(change.cluster, None)  # What was waited for is no more.
 
     def is_over(self, since: str, seconds: int, subject: str) -> bool:
-        """Whether so many seconds have passed since a time; if not, it is looked at again when they have."""
+        """Return whether so many seconds have passed since a time; if not, note the time to check again."""
         begun = instant(since)
         assert begun is not None, "what is recorded has a time"
         return self.is_past(begun + timedelta(seconds=seconds), subject)
 
     def is_past(self, moment: datetime, subject: str) -> bool:
-        """Whether a moment has come; if not, it is looked at again then."""
+        """Return whether a moment has come; if not, note it as the time to check again."""
         if moment <= self.now:
             return True
         self._looks[subject] = min(moment, self._looks.get(subject, moment))

@@ -1,4 +1,4 @@
-"""Entries of rollouts in the mark of a cluster: what is written there of records, and what is believed of it."""
+"""Entries of rollouts in the mark of a cluster: writing them, and reading them with care."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLLOUT_NAME_CHARS_MAX: Final = _KEY_CHARS_MAX - len(_PREFIX)
 _ENTRY_CHARS_MAX: Final = 1024
 _REVISION_CHARS_MAX: Final = 128
 _ENTRIES_MAX: Final = 1000
-"""Of one mark: they fill a quarter of what a ConfigMap may hold."""
+"""Limit of one mark: they fill a quarter of a ConfigMap."""
 
 
 def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
@@ -34,10 +34,10 @@ def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
 
 
 def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
-    """The records that the entries of a mark tell, by rollout, sorted. What is broken or too large is passed over.
+    """Return the records of a mark's entries, by rollout, sorted. Broken or too large ones are ignored.
 
-    Who can write to a cluster can write its mark, so that a time which is yet to come (`now`: RFC 3339) counts as now:
-    no gate waits for ever, and no later record seems older.
+    Who can write to a cluster can write its mark, so that a time in the future (`now`: RFC 3339) counts as now: no gate
+    waits for ever, and no later record seems older.
     """
     told: dict[str, Record] = {}
     for key, text in islice(sorted(entries.items()), _ENTRIES_MAX):
@@ -51,7 +51,7 @@ def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
 
 
 def believed(known: Record | None, told: Record) -> Record | None:
-    """What is to be recorded of what a mark tells; None: what is known stays.
+    """Return the record to take from a mark; None: the known one stays.
 
     The revision that began later counts: a mark is written before the journal, so a journal that is behind its mark was
     lost, or restored from a backup. Of the same beginning the journal knows more, but perhaps not the completion.
@@ -67,12 +67,12 @@ def believed(known: Record | None, told: Record) -> Record | None:
 
 
 def is_past(known: Record | None, begun: Record) -> bool:
-    """Whether it is recorded by now that a revision began, or that a later one did."""
+    """Return whether the beginning of the revision, or of a later one, is recorded."""
     return known is not None and known.revision != "" and not _is_later(begun.begun_at, known.begun_at)
 
 
 def is_told(entries: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether a mark says of each wanted entry which revision began, and when. A completion alone is worth no write."""
+    """Return whether a mark has the beginning of each wanted entry. A completion alone is worth no write."""
     return all(_beginning(entries.get(key, "")) == _beginning(text) for key, text in wanted.items())
 
 

@@ -1,4 +1,4 @@
-"""What history has of rollouts: what begins and is completed in clusters, and what waits for a person."""
+"""Events of rollouts: beginnings and completions in clusters, and stages that wait for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.model.rollouts.progress import Paused, Phase, Pinned, Progress, 
 from reconciler.model.rollouts.record import Begin, Complete
 
 Begun = tuple[EventKind, str]
-"""What lasts until something ends it: its kind and its subject."""
+"""An episode that lasts until an event ends it: its kind and its subject."""
 
 _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 
@@ -18,11 +18,11 @@ _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 def rollout_events(
     before: Progress | None, after: Progress, time: str, *, number: int = 0, told: Collection[Begun] = ()
 ) -> tuple[Event, ...]:
-    """The events of one look at a rollout, in order.
+    """Return the events between two states of a rollout, in order.
 
-    `before`: the look before it; None where there was none since the process began, and then `told` is what history
-    has of it that is not over. `time`: RFC 3339 UTC. `number`: of the round. What `after` is to record (`changes`) is
-    told once, so this is asked once for each look that is recorded.
+    `before`: the earlier state; None at the start of the process, and then `told` has the unfinished episodes of
+    history. `time`: RFC 3339 UTC. `number`: of the round. Changes of records (`changes`) are reported once, so call
+    this once for each recorded state.
     """
     found = list(_of_clusters(before, after))
     was: Mapping[Begun, Mapping[str, Any]] = _lasting(before) if before is not None else {key: {} for key in told}
@@ -59,7 +59,7 @@ def _of_clusters(before: Progress | None, after: Progress) -> Iterator[tuple[Eve
 
 
 def _lasting(progress: Progress) -> dict[Begun, dict[str, Any]]:
-    """What waits for a person or was said by one, by kind and subject."""
+    """Return the unfinished episodes that wait for a person or that a person began, by kind and subject."""
     found: dict[Begun, dict[str, Any]] = {}
     pinned = set()
     for stage in progress.stages:
@@ -84,7 +84,7 @@ def _lasting(progress: Progress) -> dict[Begun, dict[str, Any]]:
 
 
 def _is_news(before: Progress | None, after: Progress) -> bool:
-    """Whether that it is done is told for the first time."""
+    """Return whether its completion is new."""
     if before is None:
         return bool(after.changes)
     return not before.is_done or before.release != after.release

@@ -1,4 +1,4 @@
-"""Whether a cluster passed its gate: since when it meets it, whether for long enough, and whether in time.
+"""The gate of a cluster: since when it is met, for long enough, and in time.
 
 Source: Karmada's proposal of staged rollouts: any flap starts minSuccessTime again; Open Cluster Management: a soak
 that did not begin anew with an update.
@@ -33,7 +33,7 @@ def settle(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Book) ->
 
 
 def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Book) -> bool:
-    """Whether a cluster did not meet the gate of its revision in time. One that meets it now has not failed."""
+    """Return whether a cluster missed the deadline of its gate. One that meets it now has not failed."""
     record, sight = book[cluster], sights.get(cluster, UNTOLD)
     if not record.revision or record.completed_at:
         return False
@@ -43,6 +43,6 @@ def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Book
 
 
 def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str], book: Book) -> bool:
-    """Whether the turn of a cluster that cannot be changed came so long ago that it has failed."""
+    """Return whether a cluster that cannot be changed has failed by the age of its turn."""
     record = book[cluster]
     return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s, cluster)

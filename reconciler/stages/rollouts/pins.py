@@ -12,7 +12,7 @@ from reconciler.stages.rollouts.book import Book
 
 
 class Pin(NamedTuple):
-    """What a cluster is pinned to. `subject`: its own name or that of its stage; `revision` empty: it is not there."""
+    """The pin of a cluster. `subject`: the cluster or its stage; `revision` empty: it does not exist."""
 
     subject: str
     written: str
@@ -20,12 +20,12 @@ class Pin(NamedTuple):
 
     @property
     def is_of_cluster(self) -> bool:
-        """Whether it is the name of the cluster that was pinned; such a cluster takes no part in its stage."""
+        """Return whether the cluster itself was pinned; such a cluster takes no part in its stage."""
         return self.subject.startswith("cluster ")
 
 
 class Pins(NamedTuple):
-    """The pins in force by cluster and by stage, and what is to be said of them."""
+    """The active pins by cluster and by stage, and their problems."""
 
     of_clusters: dict[str, Pin]
     of_stages: dict[str, Pin]
@@ -33,7 +33,7 @@ class Pins(NamedTuple):
 
 
 def pins_in_force(rollout: Rollout, layout: Layout, facts: Facts) -> Pins:
-    """What is pinned. The pin of a cluster comes before that of its stage."""
+    """Return the active pins. The pin of a cluster comes before that of its stage."""
     known, of_clusters, of_stages = layout.stage_of, {}, {}
     stages = {found.stage.name for found in layout.stages}
     problems = []

@@ -1,7 +1,7 @@
-"""The revision in force in each cluster, and what becomes of it now: a pure function of what is recorded and seen.
+"""The active revision of each cluster, and its next step: a pure function of records and observations.
 
-Three rules: the target of a cluster is a revision; what a person decides is in the Rollout; what is recorded can be
-read back from the clusters. No cluster goes back by itself, and none has a turn before the gates of earlier stages.
+Three rules: the target of a cluster is a revision; decisions of persons are in the Rollout; records can be read back
+from the clusters. No cluster goes back by itself, and none has a turn before the gates of earlier stages.
 
 Source: KubeFleet, Open Cluster Management, Rancher Fleet, Argo CD RollingSync, Sveltos and Karmada's proposal, and the
 issues in which each of them falls short; ADR 18.
@@ -44,10 +44,10 @@ def progress(
     now: str,
     facts: Facts,
 ) -> Progress:
-    """Where a rollout stands, the revision in force in each cluster, and what is to be recorded.
+    """Return the state of a rollout, the active revision of each cluster, and the changed records.
 
-    `head`: the release of HEAD (`release_of_head`). `records`, `sights`: by cluster; what is missing is not known.
-    `now`: RFC 3339. Called again at the same time with the records that it gives, it changes nothing more.
+    `head`: the release of HEAD (`release_of_head`). `records`, `sights`: by cluster; a missing one is unknown. `now`:
+    RFC 3339. Called again at the same time with its own records, it changes nothing more.
     """
     known = layout.stage_of
     present = {*known, *layout.outside}
@@ -92,7 +92,7 @@ def progress(
 
 
 def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
-    """The records with which a Rollout begins that speaks for what runs already: `revision` is completed everywhere."""
+    """Return the first records of a Rollout over existing objects: `revision` is completed everywhere."""
     return {name: Record(revision=revision, begun_at=now, completed_at=now) for name in layout.stage_of}
 
 
@@ -130,7 +130,7 @@ def _join(layout: Layout, pins: Pins, scene: Scene) -> None:
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: Scene) -> list[StageState]:
-    """Where each stage stands, after the clusters have begun whose turn it is."""
+    """Return the state of each stage, after new turns have begun."""
     all_members = [Members(scene, found, apart) for found in layout.stages]
     states: list[StageState] = []
     blocking = ""
@@ -161,14 +161,14 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: Scene) -> 
 
 
 def _blocked(members: Members, blocking: str) -> StageState:
-    """Where a stage stands that waits for an earlier one."""
+    """Return the state of a stage that waits for an earlier one."""
     if members.is_paused:
         return Paused(members.failed)
     return StageDone() if members.is_over else WaitsForStage(blocking)
 
 
 def _is_last_begun(states: list[StageState]) -> bool:
-    """Whether no stage waits for an earlier one any more."""
+    """Return whether no stage waits for an earlier one any more."""
     return not any(isinstance(state, WaitsForStage | Unclear) for state in states)
 
 
@@ -209,7 +209,7 @@ def _phase(name: str, found: StageLayout, scene: Scene) -> tuple[Phase, str]:
 
 
 def _seen(name: str, gate: Gate, scene: Scene) -> str:
-    """What is seen of a cluster on its way."""
+    """Return the state of a cluster in progress, in words."""
     record, sight = scene.book[name], scene.sights.get(name, UNTOLD)
     if record.revision != scene.release:
         return scene.facts.away.get(name, "it cannot be changed")
@@ -220,7 +220,7 @@ def _seen(name: str, gate: Gate, scene: Scene) -> str:
 
 
 def _missing(rollout: Rollout, scene: Scene) -> list[Problem]:
-    """What is said of revisions in force that are gone."""
+    """Return the problems of active revisions that are gone."""
     found = []
     for name in sorted(scene.frozen):
         revision = scene.book[name].revision

@@ -14,10 +14,10 @@ from reconciler.stages.rollouts.gate import has_failed, is_too_late
 
 
 def release_of_head(head: str, digests: Mapping[str, str], order: Sequence[str]) -> str:
-    """The revision of which HEAD is told: the newest recorded one that stages the same as HEAD, else HEAD.
+    """Return the release of HEAD: the newest recorded revision that stages the same as HEAD, else HEAD.
 
-    `digests`: of what the rollout stages at HEAD and at each recorded revision. A commit that leaves it alone is no new
-    release, and one that reverts it is the release of before.
+    `digests`: of the staged templates at HEAD and at each recorded revision. A commit that leaves them alone is no new
+    release, and a revert is the release of before.
     """
     wanted = digests[head]
     alike = {revision for revision, digest in digests.items() if digest == wanted and revision != head}

@@ -1,6 +1,6 @@
-"""Which Rollout speaks for which template.
+"""The Rollout of each template.
 
-Source: Karmada: the most specific policy wins; two that are alike are an error and never a choice (ADR 18).
+Source: Karmada: the most specific policy wins; two equally specific ones are an error and never a choice (ADR 18).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ AT_ONCE = ""
 
 
 class Selection(Struct, frozen=True, kw_only=True):
-    """By template the names of the Rollouts that it goes with; a template that is not in it changes at once.
+    """The Rollouts of each template, by name; a template that is not in it changes at once.
 
-    Several: a dependency that goes with the one that is furthest in a cluster. `tied`: templates for which two Rollouts
-    speak, and which stay as they are.
+    Several: a dependency goes with the most advanced one in a cluster. `tied`: templates with two equally specific
+    Rollouts; they stay as they are.
     """
 
     rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def in_force(names: Sequence[str], by_rollout: Mapping[str, str], order: Sequenc
 
 
 def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...]:
-    """What is said of each Rollout where the store is a plain directory, which has no revisions. It is an error."""
+    """Return the error of each Rollout in a plain directory, which has no revisions."""
     message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"
     return tuple(
         Problem(source=rollout.source, code="rollout-needs-revisions", message=f"Rollout {rollout.name}: {message}")

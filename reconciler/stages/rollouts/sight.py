@@ -1,6 +1,6 @@
-"""What is seen of the copies of a rollout in one cluster: whether they meet the gate of their stage, or why not.
+"""The health probe of a rollout's copies in one cluster: the gate of their stage is met, or the reason why not.
 
-Source: Open Cluster Management, RolloutStrategy: conditions of what was applied; Karmada's proposal of staged rollouts:
+Source: Open Cluster Management, RolloutStrategy: conditions of applied objects; Karmada's proposal of staged rollouts:
 requireHealthy and requiredConditions.
 """
 
@@ -28,10 +28,10 @@ class Copy(NamedTuple):
 def sight_of(
     gate: Gate, revision: str, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject], since: str = ""
 ) -> Sight:
-    """Whether all copies are as the revision wants them and the gate is met.
+    """Return whether all copies are in step with the revision and the gate is met.
 
-    `objects`: what was found of the objects that its conditions name. `since`: RFC 3339 of since when this has been so;
-    empty: it is not known.
+    `objects`: the found objects that its conditions name. `since`: RFC 3339 of the beginning of this state; empty:
+    unknown.
     """
     found = sorted(copies, key=lambda copy: copy.identity)
     for copy in found:
@@ -53,7 +53,7 @@ def named_objects(gate: Gate) -> tuple[ObjectName, ...]:
 
 
 def _unmet(check: Check, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject]) -> str:
-    """Why a condition does not hold, empty when it does."""
+    """Return the reason why a condition does not hold, empty if it does."""
     if isinstance(check, ExpressionCheck):
         return f"the expression about {check.of} cannot be evaluated"
     if check.of is not None:
@@ -75,7 +75,7 @@ def _unlike(check: ConditionCheck, name: str, body: JsonObject) -> str:
 
 
 def _status(body: JsonObject, condition: str) -> str | None:
-    """The status of a condition; None where it is not there, or told of an older generation of the object."""
+    """Return the status of a condition; None if missing, or about an older generation of the object."""
     conditions, generation = dig(body, "status", "conditions"), dig(body, "metadata", "generation")
     for found in conditions if isinstance(conditions, list | tuple) else ():
         if dig(found, "type") == condition:

@@ -1,7 +1,7 @@
-"""Which clusters of one stage have their turn now, and what the stage waits for.
+"""The clusters of one stage that have their turn now, and the reason of the stage's waiting.
 
 Source: KubeFleet: maxConcurrency and the order inside a stage; Open Cluster Management: maxFailures; Rancher Fleet:
-devices that are offline for long (a cluster that is away has failed at the timeout, and then holds nobody up).
+devices that are offline for long (an unreachable cluster has failed at the timeout, and then holds nobody up).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBER: Final = re.compile(r"[0-9]+(?:e[0-9]+)?")
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """What the turns of all stages rest on. `frozen`: clusters whose revision cannot be read."""
+    """The inputs of the turns of all stages. `frozen`: clusters whose revision cannot be read."""
 
     release: str
     approvals: Sequence[Approval]
@@ -46,7 +46,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     frozen: frozenset[str]
     book: Book
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why a cluster has no turn, as it is found."""
+    """The reason why a cluster has no turn, once found."""
 
 
 class Members:
@@ -61,26 +61,26 @@ class Members:
         self.names = [name for name in found.clusters if name not in apart]
 
     def is_done(self, name: str) -> bool:
-        """Whether it has completed the release."""
+        """Return whether it has completed the release."""
         record = self.scene.book[name]
         return record.revision == self.scene.release and bool(record.completed_at)
 
     def has_failed(self, name: str) -> bool:
-        """Whether it did not complete the release in time."""
+        """Return whether it did not complete the release in time."""
         scene, gate = self.scene, self.found.stage.gate
         if scene.book[name].revision == scene.release:
             return has_failed(name, gate, scene.sights, scene.book)
         return is_too_late(name, scene.release, gate, scene.facts.away, scene.book)
 
     def is_flying(self, name: str) -> bool:
-        """Whether the release is on its way to it, or its turn has come while it is away."""
+        """Return whether the release is in progress there, or its turn has come while it is unreachable."""
         scene, record = self.scene, self.scene.book[name]
         has_turn = record.turn == scene.release and name in scene.facts.away
         is_begun = record.revision == scene.release and not record.completed_at
         return (is_begun or has_turn) and not self.has_failed(name)
 
     def is_disturbed(self, name: str) -> bool:
-        """Whether it is on its way to any revision, and has not failed there."""
+        """Return whether any revision is in progress there, and has not failed."""
         scene, record = self.scene, self.scene.book[name]
         if record.revision in ("", scene.release) or record.completed_at:
             return self.is_flying(name)
@@ -93,7 +93,7 @@ class Members:
 
     @property
     def is_paused(self) -> bool:
-        """Whether more failed than the gate tolerates, and that stops it."""
+        """Return whether more failed than the gate tolerates, and that stops it."""
         gate = self.found.stage.gate
         allowed = number_of(gate.max_failures, len(self.names), least=0)
         return gate.on_failure is OnFailure.PAUSE and len(self.failed) > allowed
@@ -105,19 +105,19 @@ class Members:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more of them may be on its way."""
+        """Return whether one more of them may begin."""
         limit = number_of(self.found.stage.max_concurrency, len(self.names), least=1)
         return sum(map(self.is_disturbed, self.names)) < limit and not self.is_paused
 
     @property
     def is_begun(self) -> bool:
-        """Whether the release has come to each of them, or they failed before it did."""
+        """Return whether the release has come to each of them, or they failed before it did."""
         release, book = self.scene.release, self.scene.book
         return all(book[name].revision == release or self.has_failed(name) for name in self.names)
 
     @property
     def is_over(self) -> bool:
-        """Whether none of them is to be waited for any more: each is done, or failed and that is tolerated."""
+        """Return whether each of them is done, or failed within tolerance."""
         return all(self.is_done(name) or self.has_failed(name) for name in self.names)
 
 
@@ -179,7 +179,7 @@ def _until(text: str) -> str:
 
 
 def leave(members: Members) -> StageState:
-    """What a stage that is over waits for before the next one begins."""
+    """Return the state of a finished stage: its conditions before the next one begins."""
     scene, after, name = members.scene, members.found.stage.after, members.found.stage.name
     book = scene.book
     ended = ""
@@ -207,7 +207,7 @@ def approval_entry(stage: str, revision: str, until: str = "") -> str:
 
 
 def _is_approved(scene: Scene, stage: str) -> bool:
-    """Whether the release may leave a stage. An approval that ends is looked at again then."""
+    """Return whether the release may leave a stage. Note the end of a temporary approval as a time to check again."""
     for approval in scene.approvals:
         is_meant = approval.stage == stage and scene.release.startswith(approval.revision)
         if is_meant and is_in_force(approval, scene.book.text):

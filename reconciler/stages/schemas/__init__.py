@@ -1,4 +1,4 @@
-"""What the schema of a kind says about a body."""
+"""Validation of a body by the schema of its kind."""
 
 from reconciler.stages.schemas.check import SchemaFault, body_faults, may_not_fit
 from reconciler.stages.schemas.schema import (

@@ -1,8 +1,8 @@
-"""What a kind's schema says against a body: fields that do not exist and values of a wrong type.
+"""Violations of a kind's schema: fields that do not exist and values of a wrong type.
 
-Source: server-side apply ("field not declared in schema"; values of the types of the OpenAPI document), which is what
-`kubectl --validate=strict` says as well. Null stands for an absent field everywhere. What is missing, or out of range,
-is for the API server to say.
+Source: server-side apply ("field not declared in schema"; values of the types of the OpenAPI document), as `kubectl
+--validate=strict` reports as well. Null stands for an absent field everywhere. Missing and out-of-range values are left
+to the API server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_JUDGED: Final = frozenset({"status"})
 
 
 class SchemaFault(NamedTuple):
-    """Where something does not fit, as steps, with a problem code and what to say."""
+    """The place of a misfit, as steps, with a problem code and a message."""
 
     steps: tuple[PathStep, ...]
     code: str
@@ -43,7 +43,7 @@ def body_faults(root: Node, body: JsonObject) -> list[SchemaFault]:
 
 
 def may_not_fit(root: Node, operation: PatchOperation) -> bool:
-    """Whether an operation of a patch could make an object that fits its schema into one that does not."""
+    """Return whether a patch operation could make an object violate its schema."""
     if operation.operator is OverrideOperator.REMOVE:
         return False
     node = root
@@ -63,7 +63,7 @@ def _fits_field(root: Node, name: str, value: Json) -> bool:
 
 
 def _fits(node: Node, value: Json) -> bool:
-    """Whether a value fits, told without its path: this is asked of everything in a store."""
+    """Return whether a value fits, without its path: this runs on everything in a store."""
     if value.__class__ in node.accepts or value is None or node.shape is Shape.ANY:
         return True
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""What the diff must know of a kind's fields: how lists and maps merge, which scalars have several spellings.
+"""The diff's knowledge of a kind's fields: merging of lists and maps, scalars with several spellings.
 
-Three sources give the same value: the bundled table of the built-in kinds, a CustomResourceDefinition in the store,
-and the OpenAPI v3 document of a member. Source: Kubernetes server-side apply, merge strategy markers
+Three sources give the same value: the bundled table of the built-in kinds, a CustomResourceDefinition in the store, and
+the OpenAPI v3 document of a member. Source: Kubernetes server-side apply, merge strategy markers
 (`x-kubernetes-list-type`, `-list-map-keys`, `-map-type`); without a marker lists are atomic and maps granular.
 """
 
@@ -23,13 +23,13 @@ from reconciler.model.tree import Json, JsonObject, dig
 
 
 class Shape(StrEnum):
-    """What stands at a place."""
+    """The kind of value at a place."""
 
     SCALAR = "scalar"
     OBJECT = "object"
     LIST = "list"
     ANY = "any"
-    """Free-form: the value tells. Maps merge by key, lists are atomic."""
+    """Free-form: the value decides. Maps merge by key, lists are atomic."""
 
 
 class Format(StrEnum):
@@ -218,7 +218,7 @@ def _custom(raw: JsonObject, definitions: JsonObject) -> Schema:
 
 
 def _open_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool = False) -> Node:
-    """A node from OpenAPI v3, with what its validation rules ask. Source: Kubernetes, CEL: transition rules."""
+    """Return a node from OpenAPI v3, with its validation rules. Source: Kubernetes, CEL: transition rules."""
     node = _plain_node(raw, definitions, is_root=is_root)
     rules = raw.get("x-kubernetes-validations")
     is_ruled = isinstance(rules, list) and any("oldSelf" in str(dig(rule, "rule")) for rule in rules)

@@ -1,6 +1,6 @@
-"""Built-in kinds as msgspec types: whether a body fits its schema is then told in two microseconds, seven times sooner.
+"""Built-in kinds as msgspec types: a body is then checked in two microseconds, seven times sooner.
 
-Only yes or no; `schema_check` says what does not fit.
+Only yes or no; `schema_check` names the misfits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Recursive(Exception):
 
 
 def surely_fits(gvk: GVK, body: JsonObject) -> bool:
-    """Whether a body has only fields and types that the bundled schema of its kind has; False also where none is."""
+    """Return whether all fields and types of a body are in the bundled schema of its kind; False also without one."""
     wanted = _type_of(gvk)
     if wanted is None:
         return False

@@ -1,4 +1,4 @@
-"""Documents that sops encrypted: the form of what it writes, read without a key. Knows nothing of keys and clusters."""
+"""Documents that sops encrypted: their form, read without a key. Independent of keys and clusters."""
 
 from reconciler.model.content import CIPHERTEXT_MARK as MARK
 from reconciler.stages.sealed.ciphertext import (

@@ -15,7 +15,7 @@ _FORM: Final = regex(
     r"ENC\[AES256_GCM,data:([A-Za-z0-9+/=]+),iv:([A-Za-z0-9+/=]+),tag:([A-Za-z0-9+/=]+),type:([a-z]+)\]"
 )
 _STAND_INS: Final = {"str": "eA==", "int": 1, "float": 1.5, "bool": True, "time": "2006-01-02T15:04:05Z"}
-"""What is judged in place of a value that nobody can read: right by its type, and base64 where it is a text."""
+"""Placeholders for validating unreadable values: right by type, and base64 for a text."""
 TYPES: Final = frozenset(_STAND_INS)
 """Types of values that become part of an object. Source: sops 3.13, aes/cipher.go."""
 
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
 
 def is_ciphertext(value: Json) -> bool:
-    """Whether a value begins as those do that sops encrypted; it may be cut off."""
+    """Return whether a value begins like those that sops encrypted; it may be cut off."""
     return isinstance(value, str) and value.startswith(MARK)
 
 

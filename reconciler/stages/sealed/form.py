@@ -1,4 +1,4 @@
-"""The `sops` block of a document: what it says, and every form of it that is not known, refused by name.
+"""The `sops` block of a document: its content, and every unknown form of it, refused by name.
 
 Source: sops 3.13, stores/stores.go.
 """
@@ -35,7 +35,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "azure_kv": frozenset({"vault_url", "name", "version", "enc", "created_at"}),
     "hc_vault": frozenset({"vault_address", "engine_path", "key_name", "enc", "created_at"}),
 }
-"""What is said of a key of each kind. Source: sops 3.13, stores/stores.go."""
+"""Fields of a key of each kind. Source: sops 3.13, stores/stores.go."""
 _GROUPS: Final = "key_groups"
 _KNOWN: Final = frozenset(
     {
@@ -55,7 +55,7 @@ _TIME: Final = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.AS
 _MAX_RECIPIENTS: Final = 100
 _MAX_GROUPS: Final = 100
 _CLEAR: Final = ("apiVersion", "kind", "metadata")
-"""What an object is must be known without a key: policies select by it, and every output tells it."""
+"""Identity and labels must be known without a key: policies select by them, and every output shows them."""
 
 _Fault = tuple[str, str, tuple[Step, ...]]
 UNKNOWN: Final = "sops-unknown-form"
@@ -63,7 +63,7 @@ TAMPERED: Final = "sops-tampered"
 
 
 def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tuple[Problem, ...]]:
-    """What sops wrote of a document, and every problem of it; None when it cannot be used. No key is asked for."""
+    """Return the metadata of sops of a document, and its problems; None if unusable. No key is needed."""
     block = document.body[BLOCK]
     assert isinstance(block, Mapping), "the document was taken for an encrypted one because of it"
     faults = list(_of_block(block)) or list(_of_values(document.body, block))

@@ -48,7 +48,7 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Value(NamedTuple):
-    """A value of a file: the names that lead to it, its ciphertext or None, and else what is authenticated of it."""
+    """A value of a file: its path of names, its ciphertext or None, and else its authenticated bytes."""
 
     names: tuple[str, ...]
     ciphertext: str | None
@@ -60,7 +60,7 @@ class OrderUnknown(ValueError):
 
 
 def values_in_order(data: bytes, *, is_json: bool) -> Iterator[Value]:
-    """Every value of every document of an encrypted file, but for what sops says of itself and for nulls.
+    """Yield every value of every document of an encrypted file, but for sops' own metadata and for nulls.
 
     Raises:
         OrderUnknown: the file cannot be read as sops reads it.
@@ -100,7 +100,7 @@ def _of_node(node: Node, names: tuple[str, ...], seen: set[int]) -> Iterator[Val
 
 
 def _clear_bytes(node: ScalarNode) -> bytes | None:
-    """What sops authenticates of a scalar; None for null."""
+    """Return the bytes of a scalar that sops authenticates; None for null."""
     text: str = node.value
     tag: str | None = node.tag  # The composer resolves nothing.
     if tag is not None:
@@ -120,7 +120,7 @@ def _binary(text: str) -> bytes:
 
 
 def plain_bytes(text: str) -> bytes | None:
-    """What sops authenticates of a plain scalar, by the type that Go's YAML gives it; None for null.
+    """Return the bytes of a plain scalar that sops authenticates, by its type in Go's YAML; None for null.
 
     Raises:
         OrderUnknown: an integer that sops cannot hold.

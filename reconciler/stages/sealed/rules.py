@@ -28,7 +28,7 @@ _WORDS: Final = regex(r"(\^?)(?:\(([\w/|-]+)\)|([\w/-]+))(\$?)", re.ASCII)
 
 
 def is_to_be_encrypted(block: Mapping[str, Json], names: tuple[str, ...]) -> bool | None:
-    """Whether the value at the names is to be encrypted; None: the rule is one that is not judged here."""
+    """Return whether the value at the names must be encrypted; None: the rule is not supported here."""
     rule, value = next(
         ((rule, block[rule]) for rule in RULES if block.get(rule)), ("unencrypted_suffix", _DEFAULT_SUFFIX)
     )

@@ -1,4 +1,4 @@
-"""What one template says: whether it is whole, what it demands, what it refers to."""
+"""The content of one template: its completeness, its demand, its references."""
 
 from reconciler.stages.templates.facts import (
     check_all_facts,

@@ -1,6 +1,6 @@
-"""What a template asks of clusters and refers to, worked out once for each body and kept with it between runs.
+"""Demand and references of a template, computed once for each body and kept with it between runs.
 
-Only what the interpreters of this package say is kept: others may come and go, and say something else tomorrow.
+Only results of this package's interpreters are kept: others may come and go, and differ tomorrow.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from reconciler.model.fleet import Template
 from reconciler.model.refs import Identity
 
 _NOTHING: Final = Facts(demand=GENERIC.demand({}))
-"""Of what has neither replicas nor references, and of kinds that nobody described."""
+"""Facts without replicas and references, and of kinds without an interpreter."""
 
 
 def facts_of(template: Template, interpreters: Registry) -> Facts:
-    """What the interpreter of its kind reads out of a template."""
+    """Return the facts that the interpreter of its kind reads from a template."""
     interpreter = interpreters.of(*template.identity[:2])
     if interpreter.demand is GENERIC.demand and interpreter.dependencies is GENERIC.dependencies:
         return _NOTHING
@@ -36,12 +36,12 @@ def facts_of(template: Template, interpreters: Registry) -> Facts:
 
 
 def demand_of(template: Template, interpreters: Registry) -> Demand:
-    """How many replicas of which shape it asks for."""
+    """Return number and shape of its replicas."""
     return facts_of(template, interpreters).demand
 
 
 def references_of(template: Template, interpreters: Registry) -> tuple[DependencyRef, ...]:
-    """What it refers to, and needs to run."""
+    """Return its references, which it needs to run."""
     return facts_of(template, interpreters).references
 
 
@@ -60,7 +60,7 @@ def images_of(template: Template, interpreters: Registry) -> tuple[str, ...] | N
 
 
 def is_built_in(kind: tuple[str, str], interpreters: Registry) -> bool:
-    """Whether this package's own interpreter says what a kind is."""
+    """Return whether this package's own interpreter describes a kind."""
     return interpreters.of(*kind) is BUILT_IN_KINDS.of(*kind)
 
 
@@ -77,7 +77,7 @@ def check_facts(template: Template, interpreters: Registry) -> None:
 
 
 def check_all_facts(templates: Iterable[Template], interpreters: Registry) -> None:
-    """The same of many, of which nearly all have been read before."""
+    """Check many templates, nearly all of which have been read before."""
     described: dict[tuple[str, str], bool | None] = {}
     for template in templates:
         kind = template.identity[:2]
@@ -92,12 +92,12 @@ def check_all_facts(templates: Iterable[Template], interpreters: Registry) -> No
 
 
 def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
-    """What keeps the facts of a template; None: nothing may, since somebody else's interpreter says them."""
+    """Return the content that keeps a template's facts; None: a foreign interpreter's facts are not kept."""
     return template.content if BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter else None
 
 
 def _ask_the_rest(template: Template, interpreter: Interpreter) -> None:
-    """Ask what is no fact: few kinds have it, and it is read again by those who need it."""
+    """Call the other functions of the interpreter: few kinds have them, and their users call them again."""
     if interpreter.scale_target is not GENERIC.scale_target:
         interpreter.scale_target(template.body)
     if interpreter.makes is not GENERIC.makes:
@@ -114,7 +114,7 @@ def scale_target_of(template: Template, interpreters: Registry) -> Identity | No
 
 
 def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
-    """What a controller makes of it; nothing of one that cannot be read, which `check_facts` refuses."""
+    """Return the objects that a controller makes of it; none if unreadable, which `check_facts` refuses."""
     ask = interpreters.of(*template.identity[:2]).makes
     return () if ask is GENERIC.makes else contained(ask, template.body).value or ()
 

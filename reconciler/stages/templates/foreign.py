@@ -1,4 +1,4 @@
-"""What a template says of other tools: whose object it may take over, and marks that it should not carry."""
+"""Marks of other tools on a template: allowed take-over, and marks that it should not carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image references, `[registry/]repository[:tag][@digest]`, and what an imageOverrider makes of them.
+"""Image references, `[registry/]repository[:tag][@digest]`, and the effect of an imageOverrider.
 
 Source: design#images; "PropagationPolicy and OverridePolicy", imageOverrider; Karmada: image parser and imageOverrider,
 whose table of components and operators is followed. Three differences: a digest survives unless the tag is replaced, a
@@ -83,7 +83,7 @@ def parse_image(text: str) -> ImageReference | None:
 
 
 class ImageFault(NamedTuple):
-    """Why an image cannot be overridden. The message quotes the image."""
+    """The reason why an image cannot be overridden. The message quotes the image."""
 
     message: str
 
@@ -118,7 +118,7 @@ def override_image(image: str, component: ImageComponent, operator: OverrideOper
 
 
 def replaces_registry(image: str, registry: str) -> bool | None:
-    """Whether `override_image` with replace would change the registry of an image; None: ask it."""
+    """Return whether `override_image` with replace would change an image's registry; None: unknown."""
     reference = parse_image(image)
     if reference is None or not _makes_a_name(reference, registry, len(image)):
         return None
@@ -126,7 +126,7 @@ def replaces_registry(image: str, registry: str) -> bool | None:
 
 
 def _makes_a_name(reference: ImageReference, registry: str, length: int) -> bool:
-    """Whether another registry surely makes a name, without matching it.
+    """Return whether another registry surely makes a valid name, without matching it.
 
     A host name does in front of a repository that had one before. `length`: of the reference as it was written.
     """

@@ -104,7 +104,7 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
 
 
 def _are_usual(labels: dict[str, Json]) -> bool:
-    """Whether there is nothing to say of any label."""
+    """Return whether no label has a problem."""
     for key, value in labels.items():  # noqa: SIM110  # A generator costs as much as the look.
         if value.__class__ is not str or not _is_usual_label(key, value):
             return False
@@ -117,7 +117,7 @@ def _is_usual_label(key: str, value: str) -> bool:
 
 
 def may_be_refused(field: str, key: str, value: Json) -> bool:
-    """Whether anything may have to be said of one entry of `labels` or `annotations`: then it is judged as a whole."""
+    """Return whether an entry of `labels` or `annotations` may have a problem: then it is checked as a whole."""
     if not isinstance(value, str) or key.startswith(RESERVED_PREFIX):
         return True
     if field == "labels":
@@ -186,7 +186,7 @@ def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, 
 
 
 def check_server_fields(body: JsonObject, metadata: JsonObject, findings: Findings) -> None:
-    """Warn once of what only an API server writes, and of each field that clusters write; rendering leaves them out."""
+    """Warn once of fields that only an API server writes, and of each field of the cluster; rendering omits them."""
     # Set operations on the keys: nearly no template has any of them.
     written = sorted(metadata.keys() & SERVER_METADATA, key=_MOST_TELLING.index) if metadata else ()
     found = [f"metadata.{name}" for name in written if metadata[name]]

@@ -34,10 +34,10 @@ from reconciler.stages.templates.metadata import (
 from reconciler.stages.templates.workloads import WORKLOADS, check_service, check_workload
 
 DEFAULT_NAMESPACE: Final = "default"
-"""Where a namespaced object without metadata.namespace lives, as for kubectl."""
+"""The namespace of a namespaced object without metadata.namespace, as for kubectl."""
 
 MAX_OBJECT_BYTES: Final = 1_500_000
-"""etcd takes 1.5 MiB a request; the API server adds fields of its own to what we send."""
+"""etcd takes 1.5 MiB a request; the API server adds fields of its own to ours."""
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[JsonObject, Findings], None]]] = {
     ("", "ConfigMap"): check_config_map,
@@ -46,7 +46,7 @@ _BY_KIND: Final[Mapping[tuple[str, str], Callable[[JsonObject, Findings], None]]
 }
 
 _LABELLED_AS_THEIR_PODS: Final = frozenset({("batch", "Job"), ("", "ReplicationController")})
-"""Kinds to which an API server gives the labels of their pod template where they have none."""
+"""Kinds that get the labels of their pod template from an API server if they have none."""
 
 
 def read_template(document: Document) -> tuple[Template | None, tuple[Problem, ...]]:
@@ -83,9 +83,9 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
 
 
 def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:
-    """Report what is wrong with an object, be it a template or what overrides made of one, but for its identity.
+    """Report problems of an object, be it a template or the result of overrides, but for its identity.
 
-    `defined`: the schema that the store's own definition of a custom kind gives.
+    `defined`: the schema of the store's own definition of a custom kind.
     """
     metadata: JsonObject = dig(body, "metadata") or {}
     check_labels(metadata.get("labels"), findings, "metadata", "labels")
@@ -99,7 +99,7 @@ def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None
 
 
 def has_rules_of_its_own(group_kind: tuple[str, str]) -> bool:
-    """Whether more is asked of objects of the kind than that they fit its schema."""
+    """Return whether the kind has more rules than its schema."""
     return group_kind in WORKLOADS or group_kind in _BY_KIND
 
 
@@ -166,9 +166,9 @@ def _read_metadata(body: JsonObject, findings: Findings) -> JsonObject | None:
 
 
 def told_identities(body: JsonObject) -> frozenset[Identity]:
-    """What a document that cannot be used still says that it is; empty when it does not tell.
+    """Return the identity in a document that cannot be used; empty if there is none.
 
-    Where the scope of the kind is not known, both places where the object could be.
+    If the scope of the kind is unknown, both possible identities.
     """
     api_version, kind, metadata = body.get("apiVersion"), body.get("kind"), body.get("metadata")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not isinstance(metadata, dict):

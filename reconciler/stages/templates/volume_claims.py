@@ -1,6 +1,6 @@
-"""What becomes of the volumes of a StatefulSet whose copy goes or gives replicas away: they belong to its cluster.
+"""Volumes of a StatefulSet whose copy or replicas move away: they belong to its cluster.
 
-Source: Kubernetes: claims that volumeClaimTemplates make outlive the StatefulSet and its replicas, unless its
+Source: Kubernetes: claims of volumeClaimTemplates outlive the StatefulSet and its replicas, unless its
 persistentVolumeClaimRetentionPolicy says otherwise, and no claim leads out of its cluster.
 """
 
@@ -26,7 +26,7 @@ def claims_of(identity: Identity, body: JsonObject) -> tuple[str, ...]:
 
 
 def why_confirmed(identity: Identity, live: JsonObject, cluster: str, *, moves: bool) -> str:
-    """Why a person must confirm that a copy goes, as the end of a sentence; empty: no data stay behind or go with it.
+    """Return why a person must confirm a deletion, as the end of a sentence; empty: no data are at stake.
 
     `moves`: new copies are to take over elsewhere.
     """
@@ -41,7 +41,7 @@ def why_confirmed(identity: Identity, live: JsonObject, cluster: str, *, moves: 
 
 
 def why_share_confirmed(identity: Identity, live: JsonObject, cluster: str) -> str:
-    """Why a person must confirm that replicas go while others take over elsewhere; empty: nobody need."""
+    """Return why a person must confirm a move of replicas; empty: no data are at stake."""
     names = ", ".join(claims_of(identity, live))
     if not names:
         return ""
@@ -54,7 +54,7 @@ def why_share_confirmed(identity: Identity, live: JsonObject, cluster: str) -> s
 
 
 def replicas_moved(change: Change) -> int:
-    """How many replicas the placement brings by an update, below 0 for those that it takes away."""
+    """Return the change of replicas by placement in an update; negative: taken away."""
     for one in change.fields:
         is_placed = one.path == "spec.replicas" and one.cause is Cause.PLACEMENT
         if is_placed and isinstance(one.before, int) and isinstance(one.after, int):

@@ -36,11 +36,11 @@ _POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 }
 
 WORKLOADS: Final = frozenset(_POD_SPECS)
-"""(group, kind) of what runs pods."""
+"""(group, kind) of workloads."""
 
 
 def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Findings) -> None:
-    """Report what the API server refuses of a built-in workload, and what no reviewer wants.
+    """Report problems of a built-in workload: those that the API server refuses, and those that no reviewer wants.
 
     Source: Kubernetes validation of workloads and pods.
     """
@@ -80,7 +80,7 @@ def _check_selector(body: JsonObject, findings: Findings) -> None:
         )
         return
     labels = dig(body, "spec", "template", "metadata", "labels")
-    # Values of other types are told of where the labels are checked.
+    # The check of labels reports values of other types.
     labels = {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}
     wanted = selector.get("matchLabels")
     for key, value in (wanted if isinstance(wanted, dict) else {}).items():

@@ -1,4 +1,4 @@
-"""When changes may be made: cron expressions, and what windows of them leave open. Knows nothing of rollouts."""
+"""Times for changes: cron expressions, and the openings of their windows. Independent of rollouts."""
 
 from reconciler.stages.windows.codes import WINDOW_CODES
 from reconciler.stages.windows.cron import parse_cron

@@ -26,7 +26,7 @@ _ITEM: Final = regex(r"(?:(?P<every>\*)|(?P<first>[0-9a-z]+)(?:-(?P<last>[0-9a-z
 
 
 def parse_cron(text: str) -> Cron | str:
-    """The expression, or what is wrong with it."""
+    """Return the expression, or its fault."""
     fields = text.lower().split()
     if len(fields) != 5:
         return f"{text!r} has {len(fields)} fields; write five: minute, hour, day of the month, month, weekday"
@@ -61,7 +61,7 @@ def parse_cron(text: str) -> Cron | str:
 
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...]) -> frozenset[int] | str:
-    """The values that a field allows, or what is wrong with it."""
+    """Return the values that a field allows, or its fault."""
     values: set[int] = set()
     for item in field.split(","):
         match = _ITEM.fullmatch(item)
@@ -146,7 +146,7 @@ def _is_day(cron: Cron, day: date) -> bool:
 
 
 def _in_zone(local: datetime, zone: tzinfo, *, follows: bool) -> Iterator[datetime]:
-    """When the clocks show a time: once, twice or, where they jump over it, not at all. `follows`: for any hour."""
+    """Yield the instants of a local time: one, two or, if the clocks jump over it, none. `follows`: for any hour."""
     first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     second = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     if first <= second:

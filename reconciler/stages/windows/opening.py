@@ -1,4 +1,4 @@
-"""What windows leave open at a time, and until when.
+"""The opening of windows at a time, and its end.
 
 Source: Argo CD, sync windows: deny wins over allow, and where anything allows, nothing else is allowed. A window lasts
 its duration as clocks without summer time count it.
@@ -18,11 +18,11 @@ from reconciler.stages.windows.cron import begins_after, begins_until, zone_of
 _AHEAD: Final = timedelta(days=2)
 """A window that is on for longer than this, begun again and again, is looked at again then."""
 _STEPS_MAX: Final = 64
-"""So many beginnings and ends are followed that leave open what is open; then it is looked at again."""
+"""The limit of steps that keep the state open; then it is computed again."""
 
 
 class Opening(NamedTuple):
-    """Whether changes may be made, and when that ends at the earliest; None: it never does."""
+    """Whether changes may be made, and the earliest end of that; None: never."""
 
     is_open: bool
     until: datetime | None
@@ -48,7 +48,7 @@ class _Standing(NamedTuple):
 
 
 def opening(windows: Sequence[Window], now: datetime) -> Opening:
-    """Whether the windows are open, and until when that stays so. Without any they are open for ever."""
+    """Return whether the windows are open, and until when. Without any they are open for ever."""
     moment, is_open, is_endless = now, True, False
     for step in range(_STEPS_MAX):
         standings = [_standing(window, moment) for window in windows]
@@ -97,7 +97,7 @@ def _is_open(windows: Sequence[Window], standings: Sequence[_Standing]) -> bool:
 
 
 def _standing(window: Window, moment: datetime) -> _Standing:
-    """Whether a window is on at a moment, and when that changes at the latest."""
+    """Return whether a window is on at a moment, and the latest time of the next change."""
     zone, lasts = zone_of(window.time_zone), timedelta(seconds=window.duration_s)
     assert zone is not None, "its reader knew the zone"
     begin = begins_until(window.cron, zone, moment, window.duration_s)

@@ -31,7 +31,7 @@ _unusual = cache(lambda: regex("[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff
 is not ASCII: so many ranges take 3 ms."""
 _USUAL_ASCII: Final = bytes((10, *range(32, 127)))
 _LINE: Final = regex(r"( *)(- +)?(?:([A-Za-z0-9_/.][A-Za-z0-9_/.-]{0,200}):(?: +|$))?(.*)", re.ASCII)
-"""Indentation, dash, key, and what follows."""
+"""Indentation, dash, key, and the rest."""
 _QUOTED: Final = regex(r"""(?:"([^"\\]*)"|'([^']*)') *(?: #.*)?""")
 _NO_PLAIN_START: Final = frozenset("?:,[]{}#&*!|>'\"%@`")
 _TOKEN: Final = regex(
@@ -59,10 +59,10 @@ _STRIPPED: Final = _Late("|-")
 _LATE: Final = {"": _NESTED, "|": _CLIPPED, "|-": _STRIPPED}
 
 _Line = tuple[int, int, str | None, Any]
-"""Indentation, the column of what follows a dash (-1: there is none), key, and value or `_Late`."""
+"""Indentation, the column after a dash (-1: there is none), key, and value or `_Late`."""
 
 _Document = tuple[int, dict[str, Json], list[Note]]
-"""The line where it begins (from 1), its value, and what is to be said of it."""
+"""The line where it begins (from 1), its value, and its remarks."""
 
 _lines: dict[str, _Line | None] = {}
 """Lines seen lately, since most of a store's lines stand in it many times. None: blank, or a comment."""
@@ -70,7 +70,7 @@ _earlier_lines: dict[str, _Line | None] = {}
 """Lines seen before these: those that are seen again outlive the many that stand in one file only."""
 _keys: dict[str, str] = {}
 _values: dict[str, Any] = {}
-"""What follows a key, as it is read. Values are immutable, so sharing is safe."""
+"""Texts after a key with their values. Values are immutable, so sharing is safe."""
 _UNSEEN: Final = object()
 
 
@@ -113,7 +113,7 @@ def _documents(lines: list[str]) -> list[_Document]:
 
 
 def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, dict[str, Json]]:
-    """The line after a document that begins at `number`, and its value; what is to be said is added to `notes`."""
+    """Return the line after a document that begins at `number`, and its value; add remarks to `notes`."""
     # One loop without a call for a line that was seen before: this is where a cold start spends its time.
     known = _lines
     root: dict[str, Json] = {}
@@ -161,7 +161,7 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
 
 
 def _noted(late: _Late, number: int, notes: list[Note]) -> Json:
-    """The value of a line; what is to be said of it is added to `notes`."""
+    """Return the value of a line; add its remarks to `notes`."""
     notes.extend([Note(number, *remark) for remark in late.remarks])
     return _copied(late.made)
 
@@ -194,7 +194,7 @@ def _literal(lines: list[str], number: int, at: int, late: _Late) -> tuple[int, 
 
 
 def _read_line(text: str) -> _Line | None:
-    """What a line says that was not seen lately."""
+    """Parse a line that is not in the cache."""
     line = _earlier_lines[text] if text in _earlier_lines else _new_line(text)
     if len(text) <= _MAX_MEMO_TEXT:
         if len(_lines) >= _MAX_LINES:
@@ -241,7 +241,7 @@ def _new_key(text: str) -> str:
 
 
 def _new_value(text: str) -> Any:
-    """What follows a key or a dash on its line."""
+    """Return the value after a key or a dash on its line."""
     if text in _LATE or text[0] == "#":
         return _LATE.get(text, _NESTED)
     value: Any
@@ -269,7 +269,7 @@ def _new_value(text: str) -> Any:
 
 
 def _flow(text: str, start: int, depth: int, remarks: list[Remark]) -> tuple[Json, int]:
-    """A value in flow style that begins at `start`, and where it ends; what is to be said is added to `remarks`."""
+    """Return a value in flow style that begins at `start`, and its end; add remarks to `remarks`."""
     match = _TOKEN.match(text, start)
     if match is None or match[3] or depth > _MAX_FLOW_DEPTH:
         raise _Unsure

@@ -23,7 +23,7 @@ class Unreadable(ValueError):
 
 
 def read_embedded(text: str, syntax: str) -> Json:
-    """The one value of a text. `syntax` is `json` or `yaml`.
+    """Return the one value of a text. `syntax` is `json` or `yaml`.
 
     Raises:
         Unreadable: it is malformed, unsafe, or holds several documents, all but the first of which would be lost.
@@ -41,7 +41,7 @@ def read_embedded(text: str, syntax: str) -> Json:
 
 
 def write_embedded(value: Json, syntax: str) -> str:
-    """The value as text that reads as the same value again.
+    """Return the value as text that reads as the same value again.
 
     Raises:
         Unreadable: it is deeper than what is read.
@@ -68,7 +68,7 @@ def _yaml(data: bytes) -> list[Json]:
 
 
 def _is_deeper_than(value: Json, depth: int) -> bool:
-    """Whether lists and mappings are nested deeper, found level by level."""
+    """Return whether lists and mappings are nested deeper, level by level."""
     level = [value]
     for _ in range(depth + 1):
         containers = [item for item in level if isinstance(item, dict | list)]

@@ -1,7 +1,7 @@
-"""What a file must keep to before anything recursive sees it, and the error that says it did not.
+"""Limits that are checked before anything recursive reads a file, and the error of a violation.
 
-libyaml is quadratic in flow nesting and both it and PyYAML's composer recurse in C, so 100 KB of brackets would end
-the process: depth is bounded by a streaming pass over events, which stops at the limit. The pass costs as much as the
+libyaml is quadratic in flow nesting and both it and PyYAML's composer recurse in C, so 100 KB of brackets would end the
+process: depth is bounded by a streaming pass over events, which stops at the limit. The pass costs as much as the
 parse, so only files that could be deep or huge (by counting bytes) pay for it.
 """
 
@@ -133,12 +133,12 @@ def _event_line(event: Event | None) -> int:
 
 
 def too_deep(line: int) -> YamlRefused:
-    """The refusal of what is nested too deeply."""
+    """Return the refusal of a value nested too deeply."""
     return YamlRefused("too-deep", f"nested deeper than {MAX_DEPTH} levels", line)
 
 
 def refused(error: YAMLError, data: bytes) -> YamlRefused:
-    """What libyaml found, with its line, in words that tell what to look for."""
+    """Return libyaml's error as ours, with its line and a hint."""
     if isinstance(error, ReaderError):
         # libyaml reports a byte offset for encodings, and a character offset for characters that YAML forbids.
         line = data.count(b"\n", 0, min(max(error.position, 0), len(data))) + 1

@@ -44,7 +44,7 @@ class Remark(NamedTuple):
 
 
 def remark_of(text: str, value: Json) -> Remark | None:
-    """What a reader may not expect of a plain scalar, which reads as `value`; None: nothing."""
+    """Return the remark about a plain scalar that reads unexpectedly as `value`; None: nothing."""
     remark = surprise(text, is_key=False)
     if not remark:
         return None
@@ -121,13 +121,13 @@ _NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
 
 
 def may_have_aliases(data: bytes) -> bool:
-    """Whether there could be an alias. A false alarm costs time only."""
-    # Most files have no asterisk, and finding that out is much quicker than a search for what surrounds it.
+    """Return whether there could be an alias. A false alarm costs time only."""
+    # Most files have no asterisk, and that check is much quicker than a search.
     return b"*" in data and b"&" in data and bool(_ALIAS.search(data) and _ANCHOR.search(data))
 
 
 def _may_repeat_anchors(data: bytes) -> bool:
-    """Whether an anchor could stand twice. A false alarm costs time only."""
+    """Return whether an anchor could stand twice. A false alarm costs time only."""
     anchors = _ANCHOR.findall(data) if b"&" in data else []
     return len(set(anchors)) < len(anchors)
 
@@ -164,7 +164,7 @@ def _with_non_specific_tags(root: Node, text: str) -> Node:
 
 
 def build(root: Node, notes: list[Note], *, has_aliases: bool) -> Json:
-    """The JSON tree of a document; what is surprising is added to `notes`.
+    """Return the JSON tree of a document; add remarks to `notes`.
 
     Raises:
         YamlRefused: duplicate or unusable keys, unusable scalars, aliases that loop or explode, too deep.

@@ -33,13 +33,13 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 _MAX_LIST_DEPTH: Final = 10
 _MAX_SMALL_BYTES: Final = 100_000
-"""What usual text of this size stands for is far smaller than the largest object: `Document.is_small`."""
+"""Usual text of this size has a value far smaller than the largest object: `Document.is_small`."""
 
 
 class BrokenDocument(Struct, frozen=True, kw_only=True):
-    """A document that is not read. `body` has what could still be told: apiVersion, kind, metadata.name, namespace.
+    """An unreadable document. `body` has its recognisable fields: apiVersion, kind, metadata.name, namespace.
 
-    `line` is where it begins, 0 when it is the file as a whole.
+    `line` is its first line, 0 when it is the file as a whole.
     """
 
     path: str
@@ -48,7 +48,7 @@ class BrokenDocument(Struct, frozen=True, kw_only=True):
 
 
 class YamlFile(Struct, frozen=True, kw_only=True):
-    """What a file holds. Documents without content (comments only) are left out."""
+    """The content of a file. Documents without content (comments only) are left out."""
 
     documents: tuple[Document, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -91,7 +91,7 @@ class _Reading:
         self.is_small = False
 
     def result(self) -> YamlFile:
-        """What was read."""
+        """Return the result."""
         return YamlFile(documents=tuple(self.documents), problems=tuple(self.problems), broken=tuple(self.broken))
 
     def read_stream(self) -> None:
@@ -168,14 +168,14 @@ class _Reading:
             self.flatten(root_line, locate(("items", index)), typed, steps, depth + 1)
 
     def refuse(self, error: YamlRefused, before: int, text: bytes, *, line: int | None = None) -> None:
-        """Record a part that is not read, with what can still be told of it."""
+        """Record a refused part, with its recognisable fields."""
         at = before + error.line if line is None else line
         begins = before + _first_line(text) if line is None else line
         self.problems.append(Problem(source=Source(self.path, at), code=error.code, message=str(error)))
         self.broken.append(BrokenDocument(path=self.path, line=begins, body=sketch(text)))
 
     def refuse_whole(self, line: int, problem: Problem) -> None:
-        """Record a document of which nothing can be told."""
+        """Record a document without recognisable fields."""
         self.problems.append(problem)
         self.broken.append(BrokenDocument(path=self.path, line=line))
 
@@ -215,9 +215,9 @@ _NAME: Final = regex(rb"^( +)(name|namespace):[ \t]+([\"']?)([A-Za-z0-9.:-]+)\3[
 
 
 def sketch(text: bytes) -> JsonObject | None:
-    """What the lines of a broken block-style document still tell: apiVersion, kind, name, namespace; None: too little.
+    """Return the recognisable fields of a broken document: apiVersion, kind, name, namespace; None: too few.
 
-    A value counts only when it stands once, so that a guess never names the wrong object.
+    A value counts only if it is unique, so that a guess never names the wrong object.
     """
     fields = [(match[1].decode(), match[3] or b"", match.end()) for match in _FIELD.finditer(text)]
     names = [name for name, _, _ in fields]
@@ -252,7 +252,7 @@ def _sketch_metadata(text: bytes) -> dict[str, str]:
 
 
 def _without_separator(text: bytes) -> bytes:
-    """The text with blanks for its `---`, so that lines stay what they are."""
+    """Return the text with blanks for its `---`, so that line numbers stay."""
     return b"   " + text[3:] if text.startswith(b"---") else text
 
 

@@ -89,7 +89,7 @@ def _number(text: str) -> int | float | None:
             return number
     if _FLOAT.fullmatch(digits):
         return _float(digits)
-    # Go reads the digits after `0b` with their own sign, and what is beyond 64 bits stays text.
+    # Go reads the digits after `0b` with their own sign; more than 64 bits stay text.
     signed = _SIGNED_BINARY.fullmatch(digits)
     return int(signed[1], 2) if signed and INT64_MIN <= int(signed[1], 2) <= INT64_MAX else None
 
@@ -165,7 +165,7 @@ def _checked(name: str, text: str) -> Json:
 
 
 def key_text(text: str) -> str:
-    """The JSON key that an unquoted, untagged key becomes: `on` is "true", `0644` is "420".
+    """Return the JSON key of an unquoted, untagged key: `on` is "true", `0644` is "420".
 
     Raises:
         ScalarRefused: a null key, an unsigned 64-bit number, or what `plain_value` refuses.
@@ -207,7 +207,7 @@ _NOT_FINITE_KEY: Final = {".nan": ".nan", ".inf": ".inf", "+.inf": ".inf", "-.in
 
 
 def surprise(text: str, *, is_key: bool) -> str:
-    """What a reader may not expect of this plain scalar, or the empty string.
+    """Return the surprising reading of this plain scalar, or the empty string.
 
     Words that are booleans, numbers that begin with 0, and integers beyond 64 bits. Digits are not repeated in the
     text: they could be a secret's.

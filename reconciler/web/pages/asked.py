@@ -8,7 +8,7 @@ from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQ
 
 
 def is_narrowed(asked: MatrixQuestion | HistoryQuestion) -> bool:
-    """Whether anything is left out because it was asked so."""
+    """Return whether a filter leaves anything out."""
     if isinstance(asked, HistoryQuestion):
         return bool(asked.resource or asked.namespace or asked.cluster or asked.since)
     return bool(asked.q or asked.namespace or asked.kind or asked.troubles)

@@ -1,4 +1,4 @@
-"""Entries of the history as they are told on a page: the words are those of the command `history`."""
+"""History entries for a page, in the words of the command `history`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TONES: Final = {
 
 
 class Change(NamedTuple):
-    """One event. `link` is empty where what it is about has no page."""
+    """One event. `link` is empty if its subject has no page."""
 
     time: str
     event: str
@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
 
 def changes(entries: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
-    """What is told of the entries, in their order."""
+    """Return the rows of the entries, in their order."""
     return tuple(_change(entry) for entry in entries)
 
 

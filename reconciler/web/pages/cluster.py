@@ -17,7 +17,7 @@ _BYTES: Final = ("memory", "ephemeral-storage", "storage")
 
 
 class Gauge(NamedTuple):
-    """How full a cluster is of one resource. `filled`: of 1000."""
+    """The usage of one resource in a cluster. `filled`: of 1000."""
 
     name: str
     filled: int
@@ -26,7 +26,7 @@ class Gauge(NamedTuple):
 
 
 def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
-    """The page as HTML. `fleet` is for its head; `now` (RFC 3339) is what times on it are told from."""
+    """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
     return draw(
         "cluster.html",
         now=now,

@@ -20,7 +20,7 @@ def text(value: str) -> str:
 
 
 def draw(template: str, **values: Any) -> str:
-    """The page of a template. Raises where the template asks for what was not given."""
+    """Return the page of a template. Raises if the template uses a value that was not given."""
     return _TEMPLATES.get_template(template).render(values)
 
 

@@ -12,9 +12,9 @@ from reconciler.web.pages.needs import coming, told
 
 
 def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion, now: str) -> str:
-    """The page as HTML. `matrix` answers `asked`; None: nothing can be told of workloads yet, while the fleet says why.
+    """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
 
-    `now` (RFC 3339) is what times on the page are told from.
+    `now` (RFC 3339) is the reference of relative times.
     """
     return draw(
         "fleet.html",

@@ -19,7 +19,7 @@ class Pill(NamedTuple):
 
 
 class Band(Struct, frozen=True):
-    """A part of a bar: from where, how wide (of 1000), in which colour; with what it stands for."""
+    """A part of a bar: its start and width (of 1000), its colour and its meaning."""
 
     at: int
     width: int
@@ -40,7 +40,7 @@ class Head(NamedTuple):
 
 
 def head_of(fleet: FleetView) -> Head:
-    """What the head of the page says of the fleet."""
+    """Return the content of the page's head."""
     pills = _pills(fleet)
     errors = sum(need.weight is Weight.ERROR for need in fleet.needs)
     is_bad = errors > 0 or any(pill.tone == "bad" for pill in pills)

@@ -1,4 +1,4 @@
-"""Where things are shown. Every part of an address is quoted, so that no name leads anywhere else."""
+"""Addresses of pages. Every part is quoted, so that no name leads anywhere else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cluster_link(name: str) -> str:
 
 
 def subject_link(subject: str) -> str:
-    """The page of what an event is about; empty where it has none.
+    """Return the page of an event's subject; empty if it has none.
 
     >>> subject_link("Deployment shop/web"), subject_link("cluster m1"), subject_link("fleet")
     ('/objects/Deployment/shop/web', '/clusters/m1', '')
@@ -52,7 +52,7 @@ def subject_link(subject: str) -> str:
 
 
 def named_link(words: str) -> str:
-    """The page of what is written as for the command line; empty for what is no object.
+    """Return the page of a name as on the command line; empty if it is no object.
 
     >>> named_link("Deployment/web -n shop"), named_link("Namespace/shop"), named_link("m1")
     ('/objects/Deployment/shop/web', '/objects/Namespace/-/shop', '')
@@ -63,7 +63,7 @@ def named_link(words: str) -> str:
 
 
 def shown_name(resource: Resource) -> str:
-    """`shop/web`, or the name alone of what is of the whole cluster."""
+    """Return `shop/web`, or the name alone if cluster-scoped."""
     return f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
 
 

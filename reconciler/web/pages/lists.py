@@ -1,4 +1,4 @@
-"""The pages that are one list: problems of the store, the history; and what is shown where there is nothing."""
+"""Pages that are one list: problems of the store, the history; and the pages for missing content."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def history_page(fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: 
 
 
 def not_found_page(fleet: FleetView, found: NotFound, now: str) -> str:
-    """What is shown where there is nothing: why, and what may be meant."""
+    """Return the page for an unknown name: the reason and similar names."""
     close = tuple((words, named_link(words)) for words in found.close)
     return draw("not_found.html", now=now, fleet=fleet, head=head_of(fleet), why=found.why, close=close)
 
 
 def not_shown_page(fleet: FleetView, why: str, now: str) -> str:
-    """What is shown while nothing can be told: before the first round has ended, or when the journal is not read."""
+    """Return the page shown before the first round has ended, or when the journal cannot be read."""
     return draw("not_shown.html", now=now, fleet=fleet, head=head_of(fleet), why=why)

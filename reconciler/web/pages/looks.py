@@ -1,4 +1,4 @@
-"""How a state looks: a sign, a colour and words, never the colour alone. The words are those of `status`."""
+"""Styles of states: a sign, a colour and words, never the colour alone. The words are those of `status`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def health_look(health: str) -> Look:
 
 @lru_cache(maxsize=4096)
 def copy_look(state: str, health: str, replicas: int | None, ready: int | None) -> Look:
-    """The look of one copy: what is wrong first, of sync and health whichever is worse.
+    """Return the style of one copy: the worse of sync and health first.
 
     >>> copy_look("synced", "Degraded", 3, 2)
     Look(sign='2/3 !', tone='bad', words='degraded, 2 of 3 ready, in sync')
@@ -125,7 +125,7 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None) 
 
 
 def count_words(replicas: int | None, ready: int | None) -> str:
-    """`2 of 3 ready`; empty for what has no replicas."""
+    """Return `2 of 3 ready`; empty without replicas."""
     if replicas is None:
         return ""
     return f"{replicas} replicas" if ready is None else f"{ready} of {replicas} ready"
@@ -141,6 +141,6 @@ def _counted_sign(look: Look, replicas: int | None, ready: int | None) -> str:
     count = _short_count(replicas, ready)
     if not count or look.sign == "∅":
         return look.sign
-    # A count with a stroke says by itself that something is on its way.
+    # A count with a slash shows progress without a sign.
     shown = count if look.tone == "prog" and "/" in count else f"{count} {look.sign}"
     return shown if len(shown) <= _WIDEST else look.sign

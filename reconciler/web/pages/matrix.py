@@ -37,7 +37,7 @@ class Body(Struct, frozen=True):
 
 
 def body_of(view: MatrixView) -> Body:
-    """What stands below the head of the matrix."""
+    """Return the content below the head of the matrix."""
     by_namespace: dict[str, list[Row]] = {}
     for row in view.rows:
         by_namespace.setdefault(row.resource.namespace, []).append(row)
@@ -58,7 +58,7 @@ def namespaces(view: MatrixView) -> tuple[str, ...]:
 
 
 class _Drawn(NamedTuple):
-    """`troubled`: columns of copies that need a look. What is on its way does not, nor what its cluster hides."""
+    """`troubled`: columns of copies that need attention. Copies in progress or hidden by their cluster do not."""
 
     html: str
     troubled: list[int]
@@ -92,7 +92,7 @@ def _row(row: Row, clusters: Sequence[ClusterHead], names: Sequence[str]) -> _Dr
 
 
 def _linked(look: Look, why: str, within: str, where: str, address: str) -> str:
-    """A cell that leads to the copy, and says by itself what it is: links are read out one by one, too."""
+    """Return a cell that links to the copy, with a full label: screen readers read links one by one."""
     words = f"{within} in {where}: {text(look.words)}{f': {text(cut(why, _WHY_SHOWN))}' if why else ''}"
     return (
         f'<td class="{look.tone}"><a href="{address}" data-in="{where}" aria-label="{words}" title="{words}">'

@@ -1,4 +1,4 @@
-"""What somebody has to look at, as the page tells it: names inside the words lead to what they name."""
+"""Alerts as the page shows them: names inside the words are links."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def linked(words: str, names: Sequence[tuple[str, str]]) -> tuple[Piece, ...]:
 
 
 def _found(words: str, name: str) -> int:
-    """Where the name stands by itself: not as a part of a longer one."""
+    """Return the index of the name as a whole word, not as a part of a longer one; -1 if absent."""
     at = words.find(name)
     while at >= 0:
         around = words[at - 1 : at] + words[at + len(name) : at + len(name) + 1]

@@ -15,7 +15,7 @@ _WORST = {"bad": 0, "warn": 1, "unk": 2, "prog": 3, "ok": 4}
 
 
 def object_page(fleet: FleetView, view: ObjectView, now: str) -> str:
-    """The page as HTML. `fleet` is for its head; `now` (RFC 3339) is what times on it are told from."""
+    """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
     return draw(
         "object.html",
         now=now,
@@ -41,7 +41,7 @@ def _tone(copy: CopyPart) -> str:
 
 
 def _pills(copies: tuple[CopyPart, ...]) -> tuple[Pill, ...]:
-    """In how many clusters it is how, what is wrong first."""
+    """Return the number of clusters in each state, the worst first."""
     if not copies:
         return (Pill("unk", "placed nowhere"),)
     states = [STATES[copy.state] for copy in copies if copy.state in STATES]

@@ -9,11 +9,11 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86400
 _FINE_S: Final = 10 * _MINUTE_S
-"""Below, what is to come is told with its seconds."""
+"""Below this, future spans show seconds."""
 
 
 def seconds_of(text: str) -> float | None:
-    """An RFC 3339 time as epoch seconds; None for what is none."""
+    """Return an RFC 3339 time as epoch seconds; None if it is no time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -39,7 +39,7 @@ def spoken_span(span_s: float, *, is_fine: bool = False) -> str:
 
 
 def ago(text: str, now: str) -> str:
-    """How long ago that was; the text itself where either is no time."""
+    """Return the span since then; the text itself if either is no time."""
     then_s, now_s = seconds_of(text), seconds_of(now)
     return text if then_s is None or now_s is None else f"{spoken_span(now_s - then_s)} ago"
 
@@ -51,7 +51,7 @@ def lasting(text: str, now: str) -> str:
 
 
 def until(text: str, now: str) -> str:
-    """How long it is until then: `in 1 min 04 s`, and `now` from then on."""
+    """Return the span until then: `in 1 min 04 s`, and `now` from then on."""
     then_s, now_s = seconds_of(text), seconds_of(now)
     if then_s is None or now_s is None:
         return f"at {text}"

@@ -12,7 +12,7 @@ CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""What a browser may do for a page: nothing that is written into it, nothing from elsewhere."""
+"""The browser may load nothing inline and nothing from other hosts."""
 CACHE_CONTROL: Final = "private, max-age=31536000, immutable"
 """For static files alone; pages are not kept."""
 
@@ -38,4 +38,4 @@ def _read() -> tuple[dict[str, StaticFile], dict[str, str]]:
 
 
 STATIC_FILES, SHOWN_AT = _read()
-"""What is served at which address, and the address of each by its name."""
+"""The served files by address, and the address of each by its name."""

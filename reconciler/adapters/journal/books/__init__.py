@@ -1,1 +1,1 @@
-"""What a journal remembers, book by book. Knows nothing of the file that they are written into."""
+"""The tables of a journal. Independent of the file that they are written into."""

@@ -13,19 +13,19 @@ from reconciler.adapters.journal.rows import EVENT, OUTBOX, event_value, json_te
 from reconciler.model.ledger import ORDERS, Event, EventKind
 
 EVENTS_MAX: Final = 100_000
-"""How many events, closed intents and rounds are kept, each; older ones go."""
+"""The number of events, closed intents and rounds that are kept, each; older ones are deleted."""
 ORDERS_MAX: Final = 10_000
-"""So many of what persons did are kept beyond that."""
+"""The number of orders of persons that are kept beyond that."""
 _STEPS: Final = 100
 """Events are dropped a hundredth of the limit at a time: most commits drop none, and delete nothing."""
 _ORDERS_SQL: Final = ", ".join(f"'{kind}'" for kind in sorted(ORDERS))
 
 
 class EventFilter(NamedTuple):
-    """Which events are meant; what is empty does not restrict them, and what is not restricts together.
+    """A filter of events; an empty field does not restrict them, and all others must match.
 
     `about`: a subject as it is, and in every cluster (`Deployment demo/web` is also about `Deployment demo/web @ m1`).
-    `cluster`: what is there, the cluster itself, and placements that name it. `since`: RFC 3339 UTC.
+    `cluster`: objects there, the cluster itself, and placements that name it. `since`: RFC 3339 UTC.
     """
 
     subject: str = ""
@@ -46,7 +46,7 @@ class Recorded(NamedTuple):
 def record(
     file: JournalFile, events: Iterable[Event], events_max: int = EVENTS_MAX, orders_max: int = ORDERS_MAX
 ) -> None:
-    """Append events; one commit. Those beyond the limits go: `orders_max` for what persons did."""
+    """Append events; one commit. Delete those beyond the limits: `orders_max` for orders of persons."""
     with file.transaction():
         first = _last(file) + 1
         rows = [
@@ -102,17 +102,17 @@ class EventBook:
         return _last(self._file)
 
     def delivered(self, receiver: str) -> int | None:
-        """The number of the event up to which a receiver was told; None: it is not known."""
+        """Return the number of the last event delivered to a receiver; None: not known."""
         rows = self._file.rows(OUTBOX, "WHERE receiver = ?", (receiver,))
         return int(rows[0][1]) if rows else None
 
     def record_delivered(self, receiver: str, number: int) -> None:
-        """Remember that a receiver was told of everything up to that event."""
+        """Record that all events up to that number were delivered to a receiver."""
         with self._file.transaction():
             self._file.put(OUTBOX, [(receiver, number)])
 
     def keep_receivers(self, receivers: Iterable[str]) -> None:
-        """Forget all others: one that is named again later begins with what happens then."""
+        """Delete all other receivers: one that is named again later begins with the events of that time."""
         kept = set(receivers)
         gone = [(row[0],) for row in self._file.rows(OUTBOX) if row[0] not in kept]
         if gone:

@@ -1,7 +1,7 @@
-"""What another process has to know to go on with a fleet, beside what the marks in the clusters tell.
+"""State that another process needs to take over a fleet, beside the marks in the clusters.
 
-Small tables alone: timers, what ticks decided, orders of persons, losses that guards count, and what is recorded of
-rollouts. Source: ADR 20.
+Small tables alone: timers, constraints of ticks, orders of persons, losses that guards count, and records of rollouts.
+Source: ADR 20.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class HandoverBook:
 
     @property
     def left(self) -> int:
-        """How often this journal left something else for the next leader."""
+        """Return how often this journal wrote a changed handover for the next leader."""
         rows = self._file.rows(META, "WHERE key = ?", (_LEFT,))
         return int(rows[0][1]) if rows and str(rows[0][1]).isdigit() else 0
 
@@ -75,14 +75,14 @@ class HandoverBook:
         return number
 
     def handover(self) -> dict[str, list[Row]]:
-        """What the next leader has to know, as it is now."""
+        """Return the present handover for the next leader."""
         with self._file.transaction():
             found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
-            # Placements stand in the marks of what was placed, but for the group of clusters that is in use.
+            # Placements are in the marks of placed objects, but for the cluster group in use.
             return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
     def take_handover(self, told: Mapping[str, Any]) -> None:
-        """Know what a leader knew, in place of what was known here of it. Rows of no such form are left out."""
+        """Replace the handover state by a leader's. Malformed rows are left out."""
         with self._file.transaction(durable=True):
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants

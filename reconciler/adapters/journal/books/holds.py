@@ -1,4 +1,4 @@
-"""What the marks of the clusters and this journal both know: the epochs by which it knows its own, and rollouts."""
+"""State that is both in the marks of the clusters and in this journal: owner epochs and rollouts."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class HoldBook:
             self._file.put(HOLD, [(cluster, token, epoch, 1)])
 
     def rollout_records(self) -> dict[str, dict[str, Record]]:
-        """What is recorded of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
+        """Return the records of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
         if self._file.read_only:
             return self._read_rollouts()
         return {name: dict(found) for name, found in self._mirror.rollouts(self._read_rollouts).items()}
 
     def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
-        """Replace what is recorded of one rollout in these clusters (None: nothing is); equal ones are not written.
+        """Replace the records of one rollout in these clusters (None: delete it); equal ones are not written.
 
-        One commit, or a part of that in which it is called. It does not wait for the disk: what is written to a cluster
-        comes after an intent, whose commit does, and takes earlier commits along.
+        One commit, or a part of the enclosing one. It does not wait for the disk: each write to a cluster comes after a
+        durable intent, whose commit includes earlier ones.
         """
         known = self.rollout_records().get(rollout, {})
         differing = {cluster: record for cluster, record in sorted(records.items()) if record != known.get(cluster)}

@@ -1,4 +1,4 @@
-"""What the guards go by over commits, rounds and restarts: losses made lately, and since when something is held."""
+"""State of the guards over commits, rounds and restarts: recent losses, and start times of holds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LossBook:
         return Losses(made=tuple(made), held_since=dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster")))
 
     def record_losses(self, losses: Iterable[Loss]) -> None:
-        """Record what is about to be deleted or released; a later loss of the same copy replaces the earlier one."""
+        """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
         rows = [(loss.cluster, *loss.identity, loss.time) for loss in losses]
         if rows:
             self._losses = None
@@ -44,7 +44,7 @@ class LossBook:
                 self._file.execute("DELETE FROM loss")
 
     def keep_losses(self, kept: Losses) -> None:
-        """Keep these losses alone, of those recorded, and these times; what is equal is not written."""
+        """Keep only these losses, of those recorded, and these times; equal ones are not written."""
         known = self.losses()
         gone = set(known.made) - set(kept.made)
         if not gone and known.held_since == kept.held_since:

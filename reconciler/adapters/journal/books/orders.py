@@ -40,13 +40,13 @@ class Orders:
 
     @property
     def asked(self) -> str:
-        """Who asked last, with a mark of its own for each time; empty: nobody did."""
+        """Return the person of the last order, with a unique mark; empty: there is none."""
         rows = self._file.rows(META, "WHERE key = ?", (_ASKED,))
         return str(rows[0][1]) if rows else ""
 
     @property
     def led_by(self) -> str:
-        """Who leads the fleet while the process of this journal stands by; empty: nobody else does."""
+        """Return the leader of the fleet while the process of this journal stands by; empty: none."""
         rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
         return str(rows[0][1]) if rows else ""
 

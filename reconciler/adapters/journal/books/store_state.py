@@ -1,4 +1,4 @@
-"""What of the store is in force: its revision, and the last good content of its files."""
+"""The active content of the store: its revision, and the last good content of its files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What one cluster, and all of them together, may make us hold and wait for. Knows nothing of requests."""
+"""Limits on memory and waiting, for one cluster and for all of them together. Independent of requests."""

@@ -34,7 +34,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the cluster has failed so often that requests are held back."""
+        """Return whether the cluster has failed so often that requests are held back."""
         return self._failures >= self._settings.failures_max
 
     def wait_s(self) -> float:
@@ -72,9 +72,9 @@ class Breaker:
 
 
 class Breakers:
-    """One for a cluster, and one for each part of it: a kind may give no answer while the cluster answers.
+    """One breaker for a cluster, and one for each part of it: a kind may give no answer while the cluster answers.
 
-    An empty part is the cluster itself. Any answer tells that the cluster is there, whatever part it is about.
+    An empty part is the cluster itself. Any answer proves the cluster reachable, whatever its part.
     """
 
     def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
@@ -84,11 +84,11 @@ class Breakers:
         self._parts: dict[str, Breaker] = {}
 
     def is_open(self, part: str = "") -> bool:
-        """Whether requests about the part are held back."""
+        """Return whether requests about the part are held back."""
         return self._whole.is_open or (part in self._parts and self._parts[part].is_open)
 
     def why(self, part: str) -> str:
-        """What the last failure was."""
+        """Return the reason of the last failure."""
         return self._whole.why if self._whole.is_open or part not in self._parts else self._parts[part].why
 
     def wait_s(self, part: str) -> float:
@@ -108,7 +108,7 @@ class Breakers:
             del self._parts[part]
 
     def failed(self, part: str, why: str = "") -> None:
-        """No answer came about the part, which tells nothing of the others."""
+        """Record that the part gave no answer; the other parts are unaffected."""
         if not part:
             self._whole.failed(why)
             return

@@ -1,4 +1,4 @@
-"""How much one cluster, and all of them together, may make us hold at once."""
+"""The memory limits of one cluster, and of all of them together."""
 
 from __future__ import annotations
 

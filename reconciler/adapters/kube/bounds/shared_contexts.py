@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 
 class SharedContexts:
-    """Contexts that are in use, by a digest of what they are made of."""
+    """TLS contexts in use, by a digest of their parts."""
 
     def __init__(self) -> None:
         """None is in use."""
@@ -22,10 +22,10 @@ class SharedContexts:
     def of(
         self, parts: Iterable[bytes], make: Callable[[], ssl.SSLContext], *, is_anew: bool = False
     ) -> ssl.SSLContext:
-        """The context of these parts, made if nobody uses one. `is_anew`: in any case, since connections end with it.
+        """Return the context of these parts, made if nobody uses one. `is_anew`: in any case, to end its connections.
 
-        `parts`: all that tells it from others, the name that the server is to have among them: a connection that was
-        opened under one name must not serve a cluster that is to have another one.
+        `parts`: everything that distinguishes it, the expected name of the server among them: a connection that was
+        opened under one name must not serve a cluster with another one.
         """
         digest = sha256()
         for part in parts:
@@ -38,7 +38,7 @@ class SharedContexts:
 
 
 def system_authorities() -> bytes:
-    """What tells one state of the system's authorities from another: where they are, and when that was written."""
+    """Return a stamp of the system's authorities: their paths and modification times."""
     paths = ssl.get_default_verify_paths()
     told = []
     for path in filter(None, (paths.cafile, paths.capath)):

@@ -1,8 +1,8 @@
-"""Lists of many clusters whose objects are alike, as trees that share what is equal in them.
+"""Lists of many clusters as trees that share equal parts.
 
 A thousand objects in each of a hundred clusters are a hundred thousand bodies, each of ten kilobytes as a tree. Nearly
 all of it is the same in all clusters: templates, labels, owned fields. It is kept once while lists are read. Trees are
-never written into, so nobody can tell a shared one from another.
+never written into, so a shared one behaves as any other.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ import orjson
 from reconciler.model.tree import Json
 
 _WHOLE_MAX: Final = 192
-"""Bytes of JSON. What is smaller is shared as a whole; of what is larger the parts are shared as well, since a single
+"""Bytes of JSON. A smaller value is shared as a whole; the parts of a larger one are shared as well, since a single
 value, such as an image, may differ from cluster to cluster."""
 _LEVELS_MAX: Final = 32
 """Below so many levels nothing is taken apart any more."""
 _OPENED: Final = 3
-"""So many levels of a list's object are told apart by what differs in each: the object, its metadata, the entries in
-managedFields."""
+"""Number of levels of a list's object that differ in each: the object, its metadata, the entries in managedFields."""
 
 _members_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items_of = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class SharedTrees:
-    """What was decoded while lists are under way, by the digest of its JSON; nothing between readings."""
+    """Decoded values while lists are being read, by the digest of their JSON; empty between readings."""
 
     def __init__(self, apart_bytes: int = 0) -> None:
         """Nothing is kept. `apart_bytes`: so much of all lists shares nothing, which is quicker and takes memory."""
@@ -41,7 +40,7 @@ class SharedTrees:
 
     @property
     def kept(self) -> int:
-        """How many values are kept now."""
+        """Return the number of kept values."""
         return len(self._known)
 
     @contextmanager
@@ -56,9 +55,9 @@ class SharedTrees:
                 self._known = {}
 
     def list_answer(self, body: bytes) -> dict[str, Any] | None:
-        """A list as `orjson.loads` decodes it, its items sharing what is equal.
+        """Return a list as `orjson.loads` decodes it, its items sharing equal parts.
 
-        None: it is no list, or no JSON, or is to share nothing.
+        None: it is no list, or no JSON, or is not to be shared.
         """
         self._apart_bytes -= len(body)
         if self._apart_bytes >= 0:

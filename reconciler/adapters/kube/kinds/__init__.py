@@ -1,1 +1,1 @@
-"""Kinds of one cluster: what it serves, lists of it, and faults of one kind alone. Knows nothing of credentials."""
+"""Kinds of one cluster: discovery, lists, and faults of one kind alone. Independent of credentials."""

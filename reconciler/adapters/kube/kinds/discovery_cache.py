@@ -25,7 +25,7 @@ _S = TypeVar("_S", bound=Struct)
 
 
 class DiscoveryCache:
-    """What one cluster serves. A miss asks again, once for all who missed at the same time."""
+    """The discovery of one cluster. A miss asks again, once for all concurrent misses."""
 
     def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]]) -> None:
         """Nothing is asked yet."""
@@ -36,7 +36,7 @@ class DiscoveryCache:
         self._answers: dict[str, tuple[str, Struct]] = {}
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
-        """What is served, as known, or as it is now."""
+        """Return the served kinds, cached or fresh."""
         known = self._known
         if known is not None and not refresh:
             return known
@@ -47,13 +47,13 @@ class DiscoveryCache:
             return self._known
 
     async def served(self, gvk: GVK) -> ServedKind:
-        """Where the kind lives, as known or, where it is not known, as it is now. Raises as `served_now`."""
+        """Return the resource of the kind, cached or, if missing, fresh. Raises as `served_now`."""
         found = (await self.discover()).kinds.get(gvk)
         # A CustomResourceDefinition may have come since.
         return found if found is not None else await self.served_now(gvk)
 
     async def served_now(self, gvk: GVK) -> ServedKind:
-        """Where the kind lives now.
+        """Return the resource of the kind from fresh discovery.
 
         Raises:
             KindNotServed: the cluster does not serve it.

@@ -1,8 +1,8 @@
-"""Faults of one kind told from faults of its cluster, and how both are worded.
+"""Faults of one kind, distinct from faults of its cluster, and messages for both.
 
-A status says little: 500 comes of a conversion webhook that is gone as of an etcd without a leader, 503 of an extension
-API server as of a proxy in front of everything. So the cluster is asked about itself: where it answers that, the fault
-is the kind's. Source: design#kind-not-read.
+A status says little: 500 comes from a missing conversion webhook as from an etcd without a leader, 503 from an
+extension API server as from a proxy in front of everything. So the cluster is asked about itself: if it answers that,
+the fault is the kind's. Source: design#kind-not-read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FaultJudge:
         return found
 
     async def _is_there(self) -> bool:
-        """Whether the cluster answers now. All who wonder at the same time are told by one request."""
+        """Return whether the cluster answers now. Concurrent callers share one request."""
         before = self._seen
         async with self._lock:
             if self._seen is before:
@@ -71,7 +71,7 @@ class FaultJudge:
 
 
 def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
-    """The list that failed with the error. `why`: what is told of it."""
+    """Return the list that failed with the error. `why`: its message."""
     match error:
         case Forbidden():
             return Unlisted(what, UnlistedCause.RIGHT_MISSING, why)
@@ -87,7 +87,7 @@ def silent_api(gvk: GVK) -> str:
 
 
 def not_served(gvk: GVK, served: Iterable[GVK]) -> str:
-    """The message for a kind that a cluster does not serve, and what helps. `served`: what it does."""
+    """Return the message for a kind that a cluster does not serve, with a remedy. `served`: its kinds."""
     versions = sorted(other.version for other in served if other.group_kind == gvk.group_kind)
     other = f"it serves version {', '.join(versions)}, which the store has to name"
     gone = "its CustomResourceDefinition is not there; bring it back, or take the kind out of the store"
@@ -101,7 +101,7 @@ def _remedy(gvk: GVK, error: MemberClusterError) -> str:
 
 
 _GATEWAYS = (0, 502, 503, 504)
-"""What an API server answers for another one that it asked in vain; 0: it did not."""
+"""Statuses of an API server that could not reach another one; 0: no answer."""
 
 
 def _api_service(gvk: GVK) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of one cluster, each a failure domain of its own: where it is served, and what of a failure is its own."""
+"""The kinds of one cluster, each a failure domain of its own: its resource, and its own faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class Kinds:
-    """Where kinds live, and the boundary of each."""
+    """The resources of kinds, and an error boundary for each."""
 
     def __init__(self, discovery: DiscoveryCache, faults: FaultJudge) -> None:
         """Nothing is asked yet."""
@@ -32,7 +32,7 @@ class Kinds:
         return await self.where_served(gvk, judged)
 
     async def where_served(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
-        """What is asked of a kind, once more where discovery has meanwhile another place for it than is known."""
+        """Ask about a kind; ask again if fresh discovery has another resource for it."""
         served = await self._discovery.served(gvk)
         try:
             return await ask(served)

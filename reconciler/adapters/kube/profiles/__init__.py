@@ -1,1 +1,1 @@
-"""ClusterProfiles of a management cluster: who is in it, and how they are reached. Knows nothing of stores."""
+"""ClusterProfiles of a management cluster: its clusters and the access to them. Independent of stores."""

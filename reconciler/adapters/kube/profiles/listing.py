@@ -29,7 +29,7 @@ ProfileKey = tuple[str, str]
 
 
 class InventoryPlace(NamedTuple):
-    """Where an inventory is: how its API server is reached, and the namespace; empty: all of them."""
+    """The API server and the namespace of an inventory; an empty namespace: all of them."""
 
     context: str
     namespace: str
@@ -37,7 +37,7 @@ class InventoryPlace(NamedTuple):
 
 
 def inventory_place(text: str, kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> InventoryPlace:
-    """What `CONTEXT[/NAMESPACE]` means. Contexts of clouds have slashes, so the whole text is tried first.
+    """Parse `CONTEXT[/NAMESPACE]`. Contexts of clouds have slashes, so the whole text is tried first.
 
     Raises:
         ConfigurationError: the kubeconfig has no such context, or its entry is unusable.
@@ -106,7 +106,7 @@ async def _listed(member: MemberCluster, namespace: str) -> tuple[GVK, Listing]:
 
 
 async def _prove_gone(member: MemberCluster, gvk: GVK, key: ProfileKey) -> None:
-    """Nothing, when the API server says that there is no such profile: a list may break off and not tell."""
+    """Raise unless the API server confirms that there is no such profile: a list may end early without a sign."""
     try:
         await member.get(gvk, *key)
     except ObjectNotFound:

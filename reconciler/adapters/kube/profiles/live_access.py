@@ -19,11 +19,11 @@ from reconciler.model.cluster import Cluster
 from reconciler.model.tree import JsonObject, dig
 
 INTERVAL_S = 60.0
-"""How often a service reads the profiles."""
+"""The interval at which a service reads the profiles."""
 
 
 class LiveAccess:
-    """The profiles as they were told last."""
+    """The last known profiles."""
 
     def __init__(self, place: str, provider_file: Path, kubeconfig: Path | None) -> None:
         """Nothing is asked yet.
@@ -96,7 +96,7 @@ class LiveAccess:
         return config_of(cluster.name, profile, self._providers, source)
 
     def remarks(self, cluster: Cluster) -> tuple[str, ...]:
-        """What is to be told of a cluster. None of it says that it is gone: only the store does."""
+        """Return remarks about a cluster. None of them says that it is gone: only the store does."""
         key = (cluster.namespace, cluster.name)
         if not cluster.namespace or key not in self._known:
             return ()
@@ -118,7 +118,7 @@ def _key(body: JsonObject) -> ProfileKey:
 
 
 def _of_access(body: JsonObject) -> JsonObject:
-    """What is kept of a profile, so that a time that changes each minute is no change."""
+    """Return the relevant part of a profile, without times that change each minute."""
     conditions = dig(body, "status", "conditions")
     return {
         "status": {

@@ -1,7 +1,7 @@
-"""How a cluster is reached as its live ClusterProfile says, with the credentials that the operator's file names.
+"""Access to a cluster by its live ClusterProfile, with the credentials that the operator's file names.
 
-What a profile says is a stranger's: it chooses the server that our credentials go to. So the server must be HTTPS and
-is always verified, nothing on our disk is read at its word, and what it adds to a command is bounded.
+A profile is untrusted: it chooses the server that our credentials go to. So the server must be HTTPS and is always
+verified, it names no file on our disk, and its additions to a command are bounded.
 
 Source: KEP-5339; Kubernetes, "kubeconfig (v1), Cluster"; `client.authentication.k8s.io` ExecCredential.
 """
@@ -34,7 +34,7 @@ _STEERS_PROGRAMS: Final = regex(
 
 
 def config_of(name: str, profile: JsonObject, providers: Providers, source: str) -> MemberConfig:
-    """The settings for one cluster. `name`: of the cluster, `source`: where the profile is, both for messages.
+    """Return the settings for one cluster. `name`: of the cluster, `source`: of the profile, both for messages.
 
     Raises:
         ConfigurationError: no provider of the file is listed by the profile, or what it says is not taken.
@@ -54,7 +54,7 @@ def config_of(name: str, profile: JsonObject, providers: Providers, source: str)
 
 
 class _Refused(ConfigurationError):
-    """What a profile says is not taken."""
+    """The content of a profile is not accepted."""
 
 
 def _listed(profile: JsonObject) -> dict[str, Mapping[str, Any]]:

@@ -1,1 +1,1 @@
-"""What is unwise in how a cluster is reached, told before it hurts. Knows nothing of requests."""
+"""Risks in the access to a cluster, reported before they hurt. Independent of requests."""

@@ -23,7 +23,7 @@ _CENTURY_BEGINS: Final = 50
 
 
 def ends_of_validity(pem: bytes) -> list[datetime]:
-    """When each certificate of a PEM text ends to be valid (UTC), in their order; what cannot be read is left out."""
+    """Return the end of validity of each certificate of a PEM text (UTC), in order; unreadable ones are left out."""
     ends = []
     for found in _PEM.finditer(pem.decode("ascii", errors="replace")):
         try:

@@ -1,4 +1,4 @@
-"""What is unwise in the kubeconfig entry of a cluster. Nothing is connected and nothing is run."""
+"""Risks in the kubeconfig entry of a cluster. Nothing is connected and nothing is run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig, Pem
 from reconciler.adapters.kube.risks.certificates import ends_of_validity
 
 SOON: Final = timedelta(days=14)
-"""So long before its end a certificate is told of."""
+"""The warning about a certificate begins this long before its end."""
 
 
 def kubeconfig_risks(config: MemberConfig, now: str) -> tuple[str, ...]:
-    """What is unwise, a sentence each, with what helps. `now`: RFC 3339."""
+    """Return the risks, a sentence each, with a remedy. `now`: RFC 3339."""
     return (
         *_connection(config),
         *_certificates(config, datetime.fromisoformat(now)),
@@ -84,7 +84,7 @@ def _files(config: MemberConfig) -> Iterator[str]:
 
 
 def _is_mounted(file: Path, config: MemberConfig) -> bool:
-    """Whether the file is in a folder that was made for us alone: there modes say nothing, and chmod is refused."""
+    """Return whether the file is in a folder made for us alone: there modes mean nothing, and chmod is refused."""
     return config.is_in_cluster or str(file.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
 
 

@@ -1,4 +1,4 @@
-"""Why an API server does not know us (401), as far as the kubeconfig tells, and what helps."""
+"""The reason of a 401, as far as the kubeconfig shows, and the remedy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reconciler.adapters.kube.risks.certificates import ends_of_validity
 
 
 def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
-    """What was refused, with the time of its end where that tells, and what to do.
+    """Return the refused credential, the time of its end if it explains the refusal, and the remedy.
 
-    `authorization`: the header that was sent, of which nothing is quoted. `now`: RFC 3339.
+    `authorization`: the header that was sent, never quoted. `now`: RFC 3339.
     """
     where = f" in {config.source}" if config.source else ""
     if config.exec_plugin is not None:
@@ -41,7 +41,7 @@ def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
 
 
 def _end_of_token(token: str) -> datetime | None:
-    """When a JSON web token ends to be valid; None: it is none, or does not say. Source: RFC 7519, 4.1.4."""
+    """Return the end of validity of a JSON web token; None: it is none, or has no end. Source: RFC 7519, 4.1.4."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -1,1 +1,1 @@
-"""How requests reach an API server: one protocol, over aiohttp or by a few lines that start quicker."""
+"""Requests to an API server: one protocol, over aiohttp or by a small client that starts quicker."""

@@ -28,7 +28,7 @@ class Inflate(Protocol):
 
     @property
     def unconsumed_tail(self) -> bytes:
-        """What did not fit into the last piece."""
+        """Return the rest that did not fit into the last piece."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes:
         """At most so many bytes."""
@@ -104,7 +104,7 @@ class Answering:
             self._drop()
 
     def feed(self, data: bytes) -> None:
-        """Take in what the connection gave."""
+        """Parse data of the connection."""
         self.has_begun = True
         held = self._held
         try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEPT_S: Final = 75.0
 """A connection that was idle for so long is not used again."""
 _NEXT_ADDRESS_AFTER_S: Final = 0.25
-"""Where a name has several addresses and the first does not answer. Source: RFC 8305, section 5."""
+"""Delay before the next address of a name is tried. Source: RFC 8305, section 5."""
 _REPEATABLE = ("GET", "DELETE")
 """Sent again on a new connection when one that was kept turns out to have been closed. A DELETE carries a uid."""
 
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
         self._transport, self.is_open = transport, True
 
     def ask(self, request: bytes, silence_s: float | None) -> Answering:
-        """Send a request; its answer, of which nothing has come in."""
+        """Send a request; return its answer, still empty."""
         self._answering = Answering(self._pause, self.abort, silence_s)
         self._transport.write(request)
         return self._answering
@@ -122,7 +122,7 @@ class LightSession:
                 connection.abort()
 
     def close(self) -> None:
-        """End what is kept."""
+        """Close the kept connections."""
         for connections in self._kept.values():
             for connection in connections:
                 connection.abort()
@@ -176,13 +176,13 @@ async def open_light_session() -> AsyncIterator[Session]:
 
 
 def is_beyond(call: Call, parts: SplitResult) -> bool:
-    """Whether it is left to aiohttp."""
+    """Return whether the call is left to aiohttp."""
     is_plain = parts.scheme == "http" or (parts.scheme == "https" and call.tls is not None)
     return bool(call.proxy) or not is_plain or "@" in parts.netloc or not parts.netloc.isascii()
 
 
 def origin_of(call: Call, parts: SplitResult) -> Origin:
-    """Where it goes. Raises SessionFault where the address is none."""
+    """Return the origin of a call. Raises SessionFault if the address is invalid."""
     try:
         host, port = parts.hostname, parts.port
     except ValueError as error:
@@ -239,7 +239,7 @@ def _is_address(host: str) -> bool:
 
 
 def one_for_all(error: OSError) -> OSError:
-    """Of a host with several addresses, asyncio tells every error in one text: that of all, where they are the same."""
+    """Return one error for a host with several addresses: asyncio joins all errors in one text; use theirs if equal."""
     numbers = set(re.findall(r"\[Errno (\d+)\]", str(error)))
     if len(numbers) != 1:
         return error

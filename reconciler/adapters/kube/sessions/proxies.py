@@ -32,12 +32,12 @@ def proxy_of_environment(server: str) -> str:
 
 
 def _may_be_named() -> bool:
-    """Whether there may be a proxy at all. Elsewhere than on Linux the system's settings are asked too."""
+    """Return whether there may be a proxy at all. Other systems than Linux have system settings as well."""
     return sys.platform != "linux" or any(name.lower().endswith("_proxy") for name in os.environ)
 
 
 def _is_in_bypassed_network(host: str, bypassed: str) -> bool:
-    """Whether NO_PROXY names a network (10.0.0.0/8) that holds the address. The standard library knows names alone."""
+    """Return whether NO_PROXY has a network (10.0.0.0/8) of the address. The standard library knows only names."""
     with suppress(ValueError):
         address = ip_address(host)
         for entry in bypassed.split(","):

@@ -1,6 +1,6 @@
-"""What a transport needs of HTTP: one request, one answer as it comes, and one kind of fault.
+"""The HTTP needs of a transport: one request, one answer as it comes, and one kind of fault.
 
-Whatever bounds, deadlines, retries and breakers there are belong to the transport: they are the same over any session.
+Limits, deadlines, retries and breakers belong to the transport: they are the same over any session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Content(Protocol):
     """The body of an answer."""
 
     def iter_any(self) -> AsyncIterator[bytes]:
-        """What has come in, as it comes, taken out of its compression. Raises SessionFault."""
+        """Yield the body as it comes, decompressed. Raises SessionFault."""
 
 
 class Response(Protocol):
@@ -93,7 +93,7 @@ class SessionFault(Exception):
 
 
 def reason(error: BaseException, place: str = "") -> str:
-    """What went wrong in words: the system's own for a connection, with the place (`host:port`) if there is one."""
+    """Return the error in words: the system's own for a connection, with the place (`host:port`) if there is one."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno).lower() + (f" by {place}" if place else "")
     return str(error) or type(error).__name__

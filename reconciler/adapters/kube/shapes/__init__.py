@@ -1,1 +1,1 @@
-"""What API servers answer, as declared types. Knows nothing of requests."""
+"""Answers of API servers as declared types. Independent of requests."""

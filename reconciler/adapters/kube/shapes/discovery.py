@@ -1,4 +1,4 @@
-"""What an API server answers to discovery, as declared types: an answer that does not fit is no answer.
+"""Discovery answers of API servers as declared types: an answer that does not fit is no answer.
 
 Source: Kubernetes, apidiscovery.k8s.io/v2 and meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`; `null` is
 allowed only where an API server writes it for an empty list.
@@ -101,7 +101,7 @@ class ListedResource(Struct, frozen=True, rename="camel"):
 
 @prepared
 class ResourceList(Struct, frozen=True, rename="camel"):
-    """What one group version serves."""
+    """The resources of one group version."""
 
     kind: str
     group_version: GroupVersion

@@ -16,7 +16,7 @@ _Text = Annotated[str, Meta(min_length=1)]
 
 
 class ManagedFields(Struct, frozen=True, rename="camel", gc=False):
-    """Who owns which fields."""
+    """Owners of fields."""
 
     manager: str = ""
     operation: str = ""
@@ -40,7 +40,7 @@ class Owner(Struct, frozen=True, rename="camel", gc=False):
 
 @prepared
 class ObjectMetadata(Struct, frozen=True, rename="camel"):
-    """What API servers promise of every object."""
+    """The guaranteed metadata of every object."""
 
     name: _Text
     namespace: str = ""
@@ -58,7 +58,7 @@ class ObjectMetadata(Struct, frozen=True, rename="camel"):
 
 @prepared
 class Named(Struct, frozen=True):
-    """What has to be right for anything else to be told of an object."""
+    """The part of an object that must be valid before anything else is reported about it."""
 
     name: _Text
     namespace: str = ""
@@ -66,7 +66,7 @@ class Named(Struct, frozen=True):
 
 @prepared
 class ListMetadata(Struct, frozen=True, rename="camel"):
-    """What API servers promise of every list."""
+    """The guaranteed metadata of every list."""
 
     resource_version: str = ""
     token: str | None = field(default="", name="continue")
@@ -87,7 +87,7 @@ def object_metadata(value: Any) -> ObjectMetadata:
 
 
 def _is_field_set(tree: dict[str, Any]) -> bool:
-    """Whether it is FieldsV1: objects all the way down."""
+    """Return whether it is FieldsV1: objects all the way down."""
     rest = [tree]
     while rest:
         for below in rest.pop().values():

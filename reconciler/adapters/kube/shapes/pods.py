@@ -13,7 +13,7 @@ from reconciler.prepared import prepared
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Who made an object."""
+    """The owner of an object."""
 
     kind: str
     name: str
@@ -58,20 +58,20 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
-    """Why a container does not run."""
+    """The reason why a container waits."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerState(msgspec.Struct, frozen=True):
-    """What a container does now, as far as it waits."""
+    """The state of a container, as far as it waits."""
 
     waiting: Waiting | None = None
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a container was given, which differs from its spec while it is being resized, and what it waits for."""
+    """The resources of a container, which differ from its spec during a resize, and the reason of its waiting."""
 
     name: str
     allocated_resources: dict[str, str | int | float] | None = None
@@ -102,19 +102,19 @@ class NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeAffinity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a pod has to run, as far as it has to."""
+    """The required node affinity of a pod."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class Affinity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a pod asks of its node; what it asks of other pods does not count."""
+    """The node affinity of a pod; affinity to other pods does not count."""
 
     node_affinity: NodeAffinity | None = None
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What the scheduler counts."""
+    """The fields that the scheduler counts."""
 
     containers: list[Container]
     init_containers: list[Container] | None = None
@@ -128,7 +128,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a pod is in its life."""
+    """The phase of a pod."""
 
     phase: str = ""
     reason: str = ""
@@ -154,7 +154,7 @@ class NodeTaint(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """Whether and for whom a node is open."""
+    """Whether a node is schedulable, and its taints."""
 
     unschedulable: bool = False
     taints: list[NodeTaint] | None = None

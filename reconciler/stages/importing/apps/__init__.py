@@ -1,4 +1,4 @@
-"""What another tool was told of an application, in our words, and the store that is made of many. Reads no disk."""
+"""An application of another tool in our terms, and the store of many. Reads no disk."""
 
 from reconciler.stages.importing.apps.app import App, Inline, Member, Membership
 from reconciler.stages.importing.apps.charts import local_chart, plain, remote_chart

@@ -18,12 +18,12 @@ class Inline(Struct, frozen=True):
 
 
 class App(Struct, frozen=True, kw_only=True):
-    """What is rendered for one cluster, and all that is needed for it.
+    """An application for one cluster, with everything needed to render it.
 
-    `group`: applications of one group were made from one template. `kinship`: those with the same are copies of one,
-    which differ in values or in the overlay. `helm`: `spec.helm` without its values; None: `folder` is a
-    kustomization, files by their paths in it. `files`: what else it reads, by paths in the store. `labels` are those
-    of the application. `missing`: what is to be copied into the store, by its path there, since no checkout was given.
+    `group`: applications of one group were made from one template. `kinship`: applications with an equal one are copies
+    that differ in values or in the overlay. `helm`: `spec.helm` without its values; None: `folder` is a kustomization,
+    files by their paths in it. `files`: its other inputs, by paths in the store. `labels` are those of the application.
+    `missing`: files to copy into the store, by their paths there, since no checkout was given.
     """
 
     name: str
@@ -42,7 +42,7 @@ class App(Struct, frozen=True, kw_only=True):
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A cluster that the other tool knows. `context`: what it is called there, where that names no cluster here."""
+    """A cluster of the other tool. `context`: its name there, if that names no cluster here."""
 
     name: str
     context: str = ""
@@ -50,7 +50,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Membership(Struct, frozen=True, kw_only=True):
-    """What selects the clusters of a group, where it is one selector: its copies follow the labels."""
+    """The selector of a group's clusters, if there is one: its copies follow the labels."""
 
     group: str
     selector: JsonObject

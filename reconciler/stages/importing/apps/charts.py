@@ -34,9 +34,9 @@ def remote_chart(url: str, chart: str, version: str) -> dict[str, Any]:
 def local_chart(
     url: str, path: str, checkouts: Checkouts, missing: dict[str, str]
 ) -> tuple[dict[str, Any], Place | None, dict[str, bytes]]:
-    """A chart in a repository: as `spec.helm` names it, its checkout, and its files.
+    """Return a chart in a repository: as `spec.helm` names it, its checkout, and its files.
 
-    Without a checkout what is to be copied is put into `missing`.
+    Without a checkout the files to copy are put into `missing`.
 
     Raises:
         Uncarried: it is no chart, or is not whole.

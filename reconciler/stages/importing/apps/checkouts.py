@@ -1,4 +1,4 @@
-"""Where the files of other repositories are: checkouts by the addresses of their repositories."""
+"""Files of other repositories: checkouts by the addresses of their repositories."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Checkout(Protocol):
     """
 
     def standing(self, path: str) -> Standing:
-        """What stands at a path."""
+        """Return the kind of entry at a path."""
 
     def read(self, path: str) -> bytes:
         """A file."""
 
     def listed(self, paths: Iterable[str]) -> Iterable[str]:
-        """Every file at and below the paths, in the order of their names, without what is hidden at the root."""
+        """Return every file at and below the paths, by name, without hidden ones at the root."""
 
 
 class Place(NamedTuple):
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     checkout: Checkout
 
     def at(self, path: str) -> str:
-        """Where a path of the checkout stands in the store."""
+        """Return the path in the store of a path in the checkout."""
         return f"{self.folder}/{path}" if path else self.folder
 
     def copied(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -61,7 +61,7 @@ class Place(NamedTuple):
         return found
 
     def standing(self, path: str) -> Standing:
-        """What stands at a path of the checkout.
+        """Return the kind of entry at a path of the checkout.
 
         Raises:
             Uncarried: it cannot be read.
@@ -98,7 +98,7 @@ class Checkouts:
         return found
 
     def folder(self, url: str) -> str:
-        """The folder of the store for a repository: its last name, told apart where two share it."""
+        """Return the store's folder for a repository: its last name, made unique if two share it."""
         address = _address(url)
         if address not in self._folders:
             name = safe_name(address.rpartition("/")[2])

@@ -38,7 +38,7 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many Renders there are."""
+        """Return the number of Renders."""
         return sum(path.startswith("renders/") for path in self.files)
 
     @property
@@ -95,14 +95,14 @@ def compose_store(
 
 
 def _fault(path: str, document: JsonObject) -> str:
-    """Why a Render would not be read: a name or a version that the other tool takes and a store does not."""
+    """Return the fault of a Render: a name or a version that the other tool accepts and a store does not."""
     _, problems = parse_render(Document(path=path, line=1, body=document, locate=lambda steps: 1))
     first = next((problem for problem in problems if problem.severity is Severity.ERROR), None)
     return f"{first.path}: {first.message}" if first is not None else ""
 
 
 def _twin(app: App, releases: dict[tuple[str, str], App]) -> str:
-    """Why a release cannot stand beside one of the same name, whose objects would be the same; empty: it can."""
+    """Return the conflict of a release with another one of the same name and objects; empty: none."""
     if app.helm is None:
         return ""
     key = (str(app.helm["namespace"]), str(app.helm["releaseName"]))
@@ -128,7 +128,7 @@ def _copies(apps: Sequence[App]) -> list[list[App]]:
 
 
 def _is_whole(copies: Sequence[App], apps: Sequence[App]) -> bool:
-    """Whether the copies are all that their group made, so that the selector of the group selects their clusters."""
+    """Return whether the copies are all of their group, so that the group's selector selects their clusters."""
     group = copies[0].group
     is_of_one = bool(group) and all(app.group == group for app in copies)
     return is_of_one and len(copies) == sum(app.group == group for app in apps)

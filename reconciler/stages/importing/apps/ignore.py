@@ -23,7 +23,7 @@ class Ignored(NamedTuple):
 
 
 def ignored(pointers: tuple[str, ...], expressions: tuple[str, ...] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Field paths for JSON pointers and jq path expressions, and of these what is no plain path.
+    """Return field paths for JSON pointers and jq path expressions, and those that are no plain path.
 
     >>> ignored(("/spec/replicas", "/metadata/labels/a~1b"), (".spec.x[].y", "select(.a)"))
     (('spec.replicas', "metadata.labels['a/b']", 'spec.x[*].y'), ('select(.a)',))

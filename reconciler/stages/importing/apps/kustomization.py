@@ -1,4 +1,4 @@
-"""The kustomization that stands for what the other tool puts around a folder: one file that a person can go on with."""
+"""The kustomization that replaces the other tool's additions to a folder: one file that a person can maintain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DELETE: Final = '{"apiVersion": "any/v1", "kind": "Any", "metadata": {"name": "
 
 
 class Overlay(Struct, frozen=True, kw_only=True):
-    """What is put around the resources. `fields` are kustomize's own, as they are to be written.
+    """Additions to the resources. `fields` are kustomize's own, as they are to be written.
 
-    `default_namespace`: for what is namespaced and says none. `without`: what is taken away, as kustomize's targets.
+    `default_namespace`: for namespaced objects without one. `without`: removed objects, as kustomize's targets.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)

@@ -19,13 +19,13 @@ from reconciler.stages.yaml import SUFFIXES, read_yaml
 _ABOVE: Final = "../.."
 """From a folder `apps/NAME` to the root of the store."""
 Edit = Callable[[str, bytes], bytes]
-"""What is done to the text of a file, by its path in the checkout."""
+"""A change of a file's text, by its path in the checkout."""
 
 
 class Manifests(NamedTuple):
-    """`folder`: the files of the kustomization by their paths in it; `files`: what it builds upon, in the store.
+    """`folder`: the files of the kustomization by their paths in it; `files`: its bases, in the store.
 
-    `bases`: what the folder of the checkout leads to, by which overlays of one base are known.
+    `bases`: the bases of the checkout's folder, which identify overlays of one base.
     """
 
     folder: Mapping[str, bytes | tuple[JsonObject, ...]]
@@ -42,10 +42,10 @@ def folder_of_kustomization(
     steers: Callable[[JsonObject], Mapping[str, str] | None],
     edit: Edit | None = None,
 ) -> Manifests:
-    """A folder that builds the kustomization of a checkout, and copies of all that this leads to.
+    """Return a folder that builds the kustomization of a checkout, and copies of all referenced files.
 
-    `steers`: of an object that is for the other tool alone how kustomize selects it, so that it is left out.
-    `edit`: what is done to each file; then the copies are of this folder alone.
+    `steers`: returns kustomize's selector for an object of the other tool itself, so that it is left out. `edit`: the
+    change of each file; then the copies are of this folder alone.
 
     Raises:
         Uncarried: it cannot be read, leads out of its repository, or does what no rendering may.

@@ -1,4 +1,4 @@
-"""A foreign document read field by field: what nobody asked for is told at the end, and nothing is dropped silently."""
+"""A foreign document read field by field: unread fields are reported at the end, and nothing is dropped silently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_COUNTERPART: Final = "nothing here has this meaning; leave it, or say it in t
 
 
 class Uncarried(Exception):
-    """An application that cannot be carried over; the message says why and what to do, without values."""
+    """An application that cannot be converted; the message names the reason and the remedy, without values."""
 
 
 class LeftOut(NamedTuple):
@@ -35,7 +35,7 @@ class LeftOut(NamedTuple):
 
 
 class Notes:
-    """What was left out while documents are read; the same field of the same place is told once."""
+    """Omissions while documents are read; the same field of the same place is reported once."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -51,7 +51,7 @@ class Notes:
 
 
 class Reading:
-    """One mapping of a document. `below`: where it stands there; getters remember what was asked for."""
+    """One mapping of a document. `below`: its place there; getters record the fields that were read."""
 
     def __init__(self, document: Document, body: JsonObject, below: tuple[Step, ...], notes: Notes) -> None:
         """Read a mapping of `document`; `body` may be a copy of it with its templates filled in."""
@@ -68,7 +68,7 @@ class Reading:
         return self.body.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """A text; a number is what it is written as.
+        """Return a text; a number is converted as written.
 
         Raises:
             Uncarried: it is something else.
@@ -107,7 +107,7 @@ class Reading:
         return tuple(str(item) for item in found)
 
     def map(self, key: str) -> dict[str, Any]:
-        """A mapping as a whole, every field of which is taken; empty where there is none.
+        """Return a mapping as a whole, with every field of it read; empty if missing.
 
         Raises:
             Uncarried: it is something else.
@@ -143,7 +143,7 @@ class Reading:
         )
 
     def has(self, key: str) -> bool:
-        """Whether a field is there and not empty; asking is not taking."""
+        """Return whether a field is there and not empty; this does not count as reading it."""
         return self.body.get(key) not in _EMPTY
 
     def leave(self, key: str, why: str) -> None:

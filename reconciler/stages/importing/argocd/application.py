@@ -1,4 +1,4 @@
-"""One Application as what is rendered for one cluster.
+"""One Application as the renders of one cluster.
 
 Source: argo-cd.readthedocs.io/en/stable/user-guide/application-specification/.
 """
@@ -46,11 +46,11 @@ _OPTIONS: Final = {
     "ClientSideApplyMigration": "nothing is applied on the client's side",
     "ManagedNamespaceMetadata": "write the Namespace into the store",
 }
-"""Options of a sync, with what to do; empty: it is so here in any case."""
+"""Options of a sync, with the remedy; empty: it is always so here."""
 
 
 class Context(NamedTuple):
-    """What all applications are read with."""
+    """Common inputs of all applications."""
 
     destinations: Destinations
     checkouts: Checkouts
@@ -58,7 +58,7 @@ class Context(NamedTuple):
 
 
 def read_application(application: Reading, group: str, context: Context) -> Iterator[App | Ignored]:
-    """What an Application is here: something to render for each source, and fields that are left to others.
+    """Yield a render for each source of an Application, and its ignored fields.
 
     Raises:
         Uncarried: it cannot be carried over as it is.
@@ -108,7 +108,7 @@ def _sources(spec: Reading) -> tuple[Reading, ...]:
 
 
 def _rendered(source: Reading, references: Mapping[str, str], names: Names, context: Context) -> dict[str, Any]:
-    """The fields of an application that say what is rendered."""
+    """Return the fields of an application about rendering."""
     source.refuse("plugin", "a plugin is a program that nothing here runs; commit what it makes")
     url = source.text("repoURL")
     if not source.has("chart"):
@@ -132,7 +132,7 @@ def _rendered(source: Reading, references: Mapping[str, str], names: Names, cont
 
 
 def _kind(source: Reading, checkouts: Checkouts) -> str:
-    """What renders a source, as Argo CD finds out."""
+    """Return the renderer of a source, by the rules of Argo CD."""
     for kind in ("helm", "kustomize", "directory"):
         if isinstance(source.body.get(kind), Mapping):
             return kind
@@ -146,7 +146,7 @@ def _kind(source: Reading, checkouts: Checkouts) -> str:
 
 
 def _sync(spec: Reading) -> None:
-    """Nothing of how Argo CD syncs is taken: what is not so here in any case is left out with a word."""
+    """Report sync options without a counterpart here."""
     policy = spec.child("syncPolicy")
     automated = policy.child("automated")
     automated.leave("prune", PRUNE)

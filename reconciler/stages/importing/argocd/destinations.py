@@ -21,7 +21,7 @@ OWN_NAME: Final = "in-cluster"
 
 
 class KnownCluster(Member, frozen=True, kw_only=True):
-    """A cluster of Argo CD. `known_as`: what it is called there; all labels and annotations, for generators."""
+    """A cluster of Argo CD. `known_as`: its name there; all labels and annotations, for generators."""
 
     known_as: str
     server: str
@@ -30,10 +30,10 @@ class KnownCluster(Member, frozen=True, kw_only=True):
 
 
 class Destinations:
-    """The clusters that Argo CD knows, with what a person said of others."""
+    """The clusters of Argo CD, with names that a person gave."""
 
     def __init__(self, secrets: Iterable[Document], names: Mapping[str, str]) -> None:
-        """`names`: cluster names by addresses, or by what Argo CD calls the cluster."""
+        """`names`: cluster names by addresses, or by the names in Argo CD."""
         self._names = {_server(url): name for url, name in names.items()}
         self.known = tuple(sorted((self._member(secret) for secret in secrets), key=lambda one: one.known_as))
         self._used: dict[str, Member] = {}

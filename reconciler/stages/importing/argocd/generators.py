@@ -1,4 +1,4 @@
-"""What the generators of an ApplicationSet say of each application. Those that ask a service are refused by name.
+"""Parameters of applications from the generators of an ApplicationSet. Generators that ask a service are refused.
 
 Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Generators/.
 """
@@ -205,7 +205,7 @@ def _selects(selector: Reading, labels: Mapping[str, Any]) -> bool:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path is one of a pattern: `*` within a name, `**` over folders.
+    """Return whether a path matches a pattern: `*` within a name, `**` over folders.
 
     Raises:
         Uncarried: the pattern leads out of a repository, or is none.

@@ -35,7 +35,7 @@ class Charted(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What the release is called when the block says nothing."""
+    """Defaults for the release."""
 
     release: str
     namespace: str
@@ -108,7 +108,7 @@ class _Values:
         return found
 
     def _located(self, text: str) -> tuple[Place | None, str, str]:
-        """Where a file with values is: its checkout, its path there, and the address of its repository."""
+        """Return the place of a values file: its checkout, its path there, and the address of its repository."""
         if "://" in text:
             raise Uncarried("a file with values is fetched from an address; copy it into the repository")
         if text.startswith("$"):

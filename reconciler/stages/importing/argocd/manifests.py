@@ -1,4 +1,4 @@
-"""The sources that are no charts: a kustomization with what Argo CD puts around it, or a folder of manifests."""
+"""Sources that are no charts: a kustomization with the additions of Argo CD, or a folder of manifests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _IMAGE: Final = re.compile(
 
 
 def steers(body: JsonObject) -> Mapping[str, str] | None:
-    """How kustomize selects an object that is for Argo CD alone; None: it is for a cluster."""
+    """Return kustomize's selector for an object of Argo CD itself; None: it is for a cluster."""
     group = str(body.get("apiVersion", "")).partition("/")[0]
     is_own = group == "argoproj.io" and body.get("kind") in _OWN_KINDS
     return {"group": r"argoproj\.io", "kind": str(body["kind"])} if is_own else None
 
 
 def kustomized(source: Reading, place: Place, namespace: str) -> Manifests:
-    """The kustomization of a source, with what its block puts around it.
+    """Return the kustomization of a source, with the additions of its block.
 
     Raises:
         Uncarried: it cannot be read, or something of it has no counterpart.
@@ -124,11 +124,11 @@ def _replica(found: Reading) -> dict[str, Any]:
 
 
 def _globbed(name: str, pattern: str) -> bool:
-    """Whether a file is one of a pattern, or of one of those in braces."""
+    """Return whether a file matches a pattern, or one of those in braces."""
     patterns = pattern[1:-1].split(",") if pattern.startswith("{") and pattern.endswith("}") else [pattern]
     return any(fnmatchcase(name, each) for each in patterns)
 
 
 def is_of(body: JsonObject, *kinds: str) -> bool:
-    """Whether a document is one of Argo CD's, of one of the kinds."""
+    """Return whether a document is one of Argo CD's, of one of the kinds."""
     return str(body.get("apiVersion", "")).startswith("argoproj.io/") and dig(body, "kind") in kinds

@@ -1,4 +1,4 @@
-"""Documents of Argo CD as a store: Applications as they are, ApplicationSets with what their generators make."""
+"""Documents of Argo CD as a store: Applications as they are, ApplicationSets with their generated applications."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def read_argocd(
     kube_version: str,
     names: Mapping[str, str],
 ) -> ImportedStore:
-    """The store that the Applications and ApplicationSets among the documents say.
+    """Return the store of the Applications and ApplicationSets among the documents.
 
-    `fleet`: its name. `kube_version`: what charts see where their application says nothing. `names`: cluster names by
-    addresses, or by what Argo CD calls the cluster. An application that cannot be carried over is named in `failed`.
+    `fleet`: its name. `kube_version`: for charts of applications without one. `names`: cluster names by addresses, or
+    by the names in Argo CD. An application that cannot be converted is named in `failed`.
     """
     found = list(documents)
     secrets = [one for one in found if _is_cluster(one.body)]
@@ -68,13 +68,13 @@ def _is_cluster(body: JsonObject) -> bool:
 
 
 def _makers(body: JsonObject) -> set[str]:
-    """The ApplicationSets that made an Application: what they say counts."""
+    """Return the ApplicationSets that made an Application: their content counts."""
     owners = dig(body, "metadata", "ownerReferences")
     return {str(dig(owner, "name")) for owner in owners or [] if dig(owner, "kind") == _MADE_BY}
 
 
 class _Reading:
-    """What was read so far."""
+    """The applications read so far."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -15,7 +15,7 @@ _WHY_NOT = "its steps share clusters, or another set is in its namespaces; write
 
 
 class Standing(NamedTuple):
-    """What stands beside a set: the clusters of the fleet, and namespaces that another Rollout speaks for."""
+    """The surroundings of a set: the clusters of the fleet, and namespaces of other Rollouts."""
 
     clusters: Set[str]
     namespaces: Set[str]

@@ -1,4 +1,4 @@
-"""The templates of an ApplicationSet: `{{name}}`, and of Go's templates what is plain. All else is refused by name.
+"""The templates of an ApplicationSet: `{{name}}`, and simple Go templates. All else is refused by name.
 
 Source: argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/Template/ and /GoTemplate/.
 """
@@ -17,7 +17,7 @@ _TRIM: Final = re.compile(r"\{\{-|-\}\}")
 _TOKEN: Final = re.compile(r"\s*(?:(\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|(\.[\w.-]*)|(\|)|([A-Za-z]\w*)|(-?\d+))", re.ASCII)
 _MISSING: Final = object()
 Params = Mapping[str, Any]
-"""What a generator says of one application: flat names without Go's templates, nested ones with them."""
+"""Parameters of one application: flat names without Go's templates, nested ones with them."""
 
 
 def filled(template: Json, params: Params, *, go: bool) -> Any:
@@ -57,7 +57,7 @@ def _go(expression: str, params: Params) -> str:
 
 
 def _stages(expression: str) -> list[list[tuple[str, Any]]]:
-    """The stages of a pipeline, each a list of words with what they are."""
+    """Return the stages of a pipeline, each a list of words with their kinds."""
     found: list[list[tuple[str, Any]]] = [[]]
     at = 0
     while at < len(expression):

@@ -1,4 +1,4 @@
-"""One Kustomization of Flux as what is rendered for its cluster.
+"""One Kustomization of Flux as the render of its cluster.
 
 Source: fluxcd.io/flux/components/kustomize/kustomizations/.
 """
@@ -38,7 +38,7 @@ from reconciler.stages.yaml import SUFFIXES
 
 
 def steers(body: JsonObject) -> Mapping[str, str] | None:
-    """How kustomize selects an object that is for Flux alone; None: it is for a cluster."""
+    """Return kustomize's selector for an object of Flux itself; None: it is for a cluster."""
     group = str(body.get("apiVersion", "")).partition("/")[0]
     if not group.endswith(GROUP):
         return None
@@ -46,7 +46,7 @@ def steers(body: JsonObject) -> Mapping[str, str] | None:
 
 
 def read_kustomization_of_flux(document: Document, context: Context) -> Iterator[App]:
-    """What a Kustomization is here.
+    """Yield the render of a Kustomization.
 
     Raises:
         Uncarried: it cannot be carried over as it is.

@@ -1,4 +1,4 @@
-"""Documents of Flux as a store: of each cluster those that its controllers were told."""
+"""Documents of Flux as a store: for each cluster those of its controllers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_flux(
 
 
 def _read(document: Document, context: Context, failed: list[str]) -> list[App | Ignored]:
-    """What a document is here; why it cannot be carried over is added to `failed`."""
+    """Return the renders of a document; the reason of a failure is added to `failed`."""
     group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], document.body.get("kind")
     if not group.endswith(GROUP) or group == _SOURCES:
         return []

@@ -1,4 +1,4 @@
-"""One HelmRelease as what is rendered for its cluster. Source: fluxcd.io/flux/components/helm/helmreleases/."""
+"""One HelmRelease as the render of its cluster. Source: fluxcd.io/flux/components/helm/helmreleases/."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CREATE: Final = ("", "Create", "CreateReplace")
 
 
 def read_release(document: Document, context: Context) -> Iterator[App | Ignored]:
-    """What a HelmRelease is here, and fields that are left to others.
+    """Yield the render of a HelmRelease, and its ignored fields.
 
     Raises:
         Uncarried: it cannot be carried over as it is.
@@ -93,7 +93,7 @@ def _release_name(target: str, name: str) -> str:
 
 
 def _with_crds(spec: Reading) -> bool:
-    """Whether the definitions of a chart are among what is installed; what else is said is left out with a word."""
+    """Return whether the definitions of a chart are installed; report the other options as left out."""
     found = []
     for key in ("install", "upgrade"):
         block = spec.child(key)
@@ -178,7 +178,7 @@ class _Chart:
 
 
 def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:
-    """What ConfigMaps among the documents say, in their order."""
+    """Return the values from ConfigMaps among the documents, in their order."""
     found = []
     for reference in spec.children("valuesFrom"):
         kind, name, key = reference.text("kind"), reference.text("name"), reference.text("valuesKey", "values.yaml")

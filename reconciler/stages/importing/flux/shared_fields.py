@@ -1,4 +1,4 @@
-"""What Kustomizations and HelmReleases share: which cluster they are for, and how they are reconciled."""
+"""Shared fields of Kustomizations and HelmReleases: their cluster, and their reconciling."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from reconciler.stages.importing.apps import Checkouts, Notes, Reading, Uncarrie
 from reconciler.stages.importing.flux.sources import Sources
 
 _QUIET: Final = ("interval", "retryInterval", "timeout", "persistentClient", "maxHistory")
-"""How often and how long, and for how many entries: each cluster here has its own pace."""
+"""Intervals, timeouts and limits: each cluster here has its own pace."""
 
 
 class Context(NamedTuple):
-    """What the documents of one cluster are read with. `names`: cluster names by those of Secrets with kubeconfigs."""
+    """The inputs for the documents of one cluster. `names`: cluster names by those of Secrets with kubeconfigs."""
 
     cluster: str
     sources: Sources
@@ -44,7 +44,7 @@ def cluster_of(spec: Reading, context: Context) -> str:
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace, when policies may select what is in it.
+    """Return the namespace, if policies may select its objects.
 
     Raises:
         Uncarried: they may not.

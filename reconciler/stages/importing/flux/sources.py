@@ -97,7 +97,7 @@ def spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:
 
 
 def referred(reference: Reading, namespace: str) -> Reference:
-    """What a reference means in a namespace."""
+    """Return the target of a reference in a namespace."""
     kind, name = reference.text("kind"), reference.text("name")
     found = Reference(kind, reference.text("namespace", namespace), name)
     reference.text("apiVersion")

@@ -17,11 +17,7 @@ _FORM: Final = re.compile(r"([A-Za-z_]\w*)(?::?[=-](.*))?", re.ASCII | re.DOTALL
 
 
 def substituting(variables: Mapping[str, str]) -> Callable[[str, bytes], bytes]:
-    """What fills the variables into the text of a file; one that nothing sets is empty, as with Flux.
-
-    Raises, when it is called:
-        Uncarried: the file has a form that is not evaluated, or turns substitution off for some objects.
-    """
+    """Return a function that substitutes variables in the text of a file; an unset one is empty, as with Flux."""
 
     def edit(path: str, data: bytes) -> bytes:
         if DISABLED in data:

@@ -1,4 +1,4 @@
-"""How many replicas a cluster has room for. Knows nothing of policies."""
+"""Capacity of a cluster in replicas. Independent of policies."""
 
 from reconciler.stages.placement.room.capacity import FleetRoom, RoomOf
 from reconciler.stages.placement.room.estimate import admits, fit, free_room

@@ -1,7 +1,7 @@
-"""The free room of the fleet during one round: what is placed is taken off at once, so nothing is booked twice.
+"""The free capacity of the fleet during one round: placed replicas are subtracted at once, so nothing is booked twice.
 
-What `estimate` says of an observation, kept up to date while the round places one workload after another. Source:
-design#booked-once; Karmada places two workloads of the same second on the same room unless a feature gate is on.
+The result of `estimate`, kept up to date while the round places one workload after another. Source: design#booked-once;
+Karmada places two workloads of the same second on the same capacity unless a feature gate is on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ClusterRoom:
     """Free room of one cluster: what its nodes have left, pods that wait for a node, and its quotas."""
 
     def __init__(self, name: str, observation: ClusterObservation, nodes: NodeRoom) -> None:
-        """Start from what was observed; nothing in the observation is changed."""
+        """Start from an observation, which is not changed."""
         self._name = name
         self._observation = observation
         self._nodes = nodes
@@ -32,7 +32,7 @@ class ClusterRoom:
 
     @property
     def is_known(self) -> bool:
-        """Whether the cluster's nodes could be read."""
+        """Return whether the cluster's nodes could be read."""
         return self._observation.nodes is not None
 
     def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
@@ -49,7 +49,7 @@ class ClusterRoom:
 
     @property
     def is_limited(self) -> bool:
-        """Whether more counts than the room of single nodes."""
+        """Return whether anything but the capacity of single nodes counts."""
         return bool(self._waiting or self._observation.quotas)
 
     def take_object(self, namespace: str, group_kind: tuple[str, str]) -> None:
@@ -58,7 +58,7 @@ class ClusterRoom:
         self._objects[key] = self._objects.get(key, 0) + 1
 
     def admits_object(self, namespace: str, group_kind: tuple[str, str]) -> bool:
-        """Whether quotas let one more object of the kind into the namespace."""
+        """Return whether quotas let one more object of the kind into the namespace."""
         taken = self._objects.get((namespace, group_kind), 0)
         return admits_object(self._observation.quotas, namespace, group_kind, taken)
 
@@ -78,7 +78,7 @@ class ClusterRoom:
         return [(index, self._nodes.on(index)) for index in self._nodes.admitting(self._name, shape)]
 
     def admits_set(self, pods: Iterable[tuple[PodShape, int]], namespace: str) -> bool:
-        """Whether quotas of the namespace let all these pods in together."""
+        """Return whether quotas of the namespace let all these pods in together."""
         quotas = [quota for quota in self._observation.quotas if quota.namespace == namespace]
         if not quotas:
             return True

@@ -1,6 +1,6 @@
-"""How many pods of a shape a node, a cluster and a namespace's quotas have room for.
+"""The number of pods of a shape that fit a node, a cluster and a namespace's quotas.
 
-Source: Karmada: the accurate estimator (per node, summed over nodes) and its quota plugin; of a cluster's pods that
+Source: Karmada: the accurate estimator (per node, summed over nodes) and its quota plugin; for a cluster's pods that
 wait for a node, Karmada's general estimator. Affinity between pods, preferred affinity, topology spread, host ports and
 volumes are not considered, as there.
 """
@@ -17,10 +17,10 @@ from reconciler.model.policy import Toleration
 from reconciler.stages.placement.candidates import tolerates
 
 PODS_OF_A_NODE = 110
-"""The kubelet's default, for a node whose observation does not tell."""
+"""The kubelet's default, for a node without an observed limit."""
 
 UNLIMITED = 2**31 - 1
-"""What no limit at all amounts to; the greatest replica count that Kubernetes knows."""
+"""The value for no limit; the greatest replica count in Kubernetes."""
 
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
 _OF_STATE = "node.kubernetes.io/"
@@ -36,7 +36,7 @@ def _of_pods(tolerations: tuple[tuple[str, str, str, str], ...]) -> tuple[Tolera
 
 
 def admits(node: Node, shape: PodShape) -> str:
-    """Why no pod of the shape may run on the node, whatever its size; empty when one may."""
+    """Return why no pod of the shape may run on the node, whatever its size; empty if one may."""
     if not node.ready:
         return "not ready"
     tolerations = _of_pods(shape.tolerations)
@@ -46,9 +46,9 @@ def admits(node: Node, shape: PodShape) -> str:
 
 
 def lasting_obstacle(node: Node, shape: PodShape) -> str:
-    """Why the node takes no pod of the shape even when it is empty and well; empty when it may.
+    """Return why the node takes no pod of the shape even when it is empty and well; empty if it may.
 
-    Taints of Kubernetes itself come and go with the state of a node. A size that is not told keeps nobody out.
+    Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
     """
     lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
     return _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape) or _too_small(node, shape)
@@ -157,7 +157,7 @@ _COUNTED = {
 
 
 def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[str, str], taken: int = 0) -> bool:
-    """Whether one more object of the kind may be created in the namespace: `count/deployments.apps` and the like."""
+    """Return whether the namespace may have one more object of the kind: `count/deployments.apps` and the like."""
     key = f"count/{_COUNTED.get(group_kind, '')}"
     return all(
         key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
@@ -167,11 +167,11 @@ def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[s
 
 
 def estimate(observation: ClusterObservation, shape: PodShape, namespace: str = "") -> int | None:
-    """Pods of the shape that the cluster has room for now, in addition to what runs; None when that is not known.
+    """Return how many more pods of the shape the cluster can take now; None if unknown.
 
     Sum over the nodes that admit the shape, but not more than these nodes have left as a whole after the pods that wait
-    for a node (`pending_requests`: where those will land is not known, that they will take room is), and not more than
-    the quotas of the namespace allow. An unreachable cluster has no room.
+    for a node (`pending_requests`: their nodes are unknown, but they will take capacity), and not more than the quotas
+    of the namespace allow. An unreachable cluster has no capacity.
     """
     if not observation.reachable:
         return 0

@@ -1,7 +1,7 @@
-"""The free room of all nodes of the fleet during one round, and how many pods of a shape still fit.
+"""The free capacity of all nodes of the fleet during one round, and the number of pods of a shape that still fit.
 
-Room is only ever taken: a node that is full for a shape stays full, and the pods of a shape fill its nodes in their
-order. Amounts are kept by resource, one list over all nodes, so that what changed is counted anew column by column.
+Capacity is only ever taken: a node that is full for a shape stays full, and the pods of a shape fill its nodes in their
+order. Amounts are kept by resource, one list over all nodes, so that changes are counted column by column.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _ShapeRoom(Struct):
     asked: list[tuple[list[int], int]]
     """The free amounts over all nodes and the amount that a pod takes of them, for each requested resource."""
     seen: int
-    """How much of the log the counts reflect."""
+    """The length of the log that the counts include."""
     counts: dict[int, int] = field(default_factory=dict)
     """Pods that fit on each node that admits the shape, where somebody asked."""
     totals: dict[str, int] = field(default_factory=dict)
@@ -32,13 +32,13 @@ class _ShapeRoom(Struct):
 
 
 class NodeRoom:
-    """Free amounts of every node, less what has been put there.
+    """Free amounts of every node, less placed pods.
 
-    Shapes are told apart by identity: equal shapes must be one object. Nodes are read when somebody needs them.
+    Shapes are compared by identity: equal shapes must be one object. Nodes are read on first use.
     """
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
-        """Start from what was observed; nothing in the observations is changed."""
+        """Start from observations, which are not changed."""
         self._observations = observations
         self._free: dict[str, list[int]] = {"pods": []}
         self._nodes: list[Node] = []
@@ -92,7 +92,7 @@ class NodeRoom:
         return found
 
     def on(self, index: int) -> dict[str, int]:
-        """What is free on a node."""
+        """Return the free amounts of a node."""
         return {name: amounts[index] for name, amounts in self._free.items()}
 
     def column(self, resource: str) -> list[int]:

@@ -1,8 +1,8 @@
-"""What was written and does not show in the clusters yet: its room is taken all the same.
+"""Pending writes: written replicas that the clusters do not show yet still take capacity.
 
-Between the write and the pods lie a controller and a scheduler, and an observation may be older than the write. Without
-this, a round would promise the room again that the round before it gave away. Source: design#booked-once.
-Pods that are there, waiting ones included, are in the observation already.
+Between the write and the pods are a controller and a scheduler, and an observation may be older than the write. Without
+this, a round would promise the capacity again that the round before it gave away. Source: design#booked-once. Existing
+pods, waiting ones included, are in the observation already.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from reconciler.model.observation import ClusterObservation
 from reconciler.stages.placement.values import Situation
 
 Observed = Mapping[str, ClusterObservation]
-"""The clusters of which workloads or pods were seen."""
+"""Clusters with observed workloads or pods."""
 
 
 def observed_pods(clusters: Observed) -> Observed:
-    """The clusters of which workloads or pods were seen."""
+    """Return the clusters with observed workloads or pods."""
     return {
         name: seen for name, seen in clusters.items() if seen.reachable and (seen.workloads or seen.pods is not None)
     }
 
 
 def on_its_way(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
-    """Clusters with the pods that are to come there for what was assigned to them before."""
+    """Return clusters with the number of expected pods of earlier assignments."""
     found = []
     for cluster, replicas in situation.had.items() if observed else ():
         seen = observed.get(cluster)

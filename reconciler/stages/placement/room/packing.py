@@ -1,4 +1,4 @@
-"""Whether a set of pods of several shapes fits onto the nodes of one cluster together.
+"""Bin packing: whether a set of pods of several shapes fits the nodes of one cluster together.
 
 A yes is always true: it comes with a place for every pod. A no is exact for small sets, and for large ones the answer
 of several first-fit runs. Source: design#gang.
@@ -31,7 +31,7 @@ class _Nodes(NamedTuple):
 
 
 def sets_that_fit(components: Sequence[Component], room: ClusterRoom, namespace: str, enough: int = _MAX_SETS) -> int:
-    """How many whole sets of the components the cluster has room for, at most `enough`."""
+    """Return the number of whole sets of the components that fit the cluster, at most `enough`."""
     high = 1
     while high < enough and fits_together(components, room, namespace, high):
         high *= 2
@@ -48,7 +48,7 @@ def sets_that_fit(components: Sequence[Component], room: ClusterRoom, namespace:
 
 
 def fits_together(components: Sequence[Component], room: ClusterRoom, namespace: str, sets: int = 1) -> bool:
-    """Whether so many sets have a place at the same time, next to all that runs, waits or was placed in this round."""
+    """Return whether so many sets fit at the same time, next to running, waiting and newly placed pods."""
     parts: list[_Part] = []
     free: dict[int, dict[str, int]] = {}
     for component in components:
@@ -69,7 +69,7 @@ def fits_together(components: Sequence[Component], room: ClusterRoom, namespace:
 
 
 def _fits_as_a_whole(parts: Sequence[_Part], nodes: _Nodes) -> bool:
-    """Whether the sums suffice: needed for every packing, and the only use of pods that wait somewhere."""
+    """Return whether the sums suffice: needed for every packing, and the only use of pods that wait somewhere."""
     needed: dict[str, int] = {"pods": sum(part.pods for part in parts)}
     for part in parts:
         for resource, amount in part.shape.requests:

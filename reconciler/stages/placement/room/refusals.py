@@ -1,7 +1,7 @@
-"""Why nodes take no pod of a shape even when they are empty and well, and what takes the room of a cluster, in words.
+"""The reasons why empty, healthy nodes refuse a shape, and the causes of a cluster's lack of capacity, in words.
 
-Source: Kubernetes, "Assigning Pods to Nodes", "Taints and Tolerations"; design#waiting-pods. That a node is not ready,
-cordoned or under pressure passes, so it refuses nothing here.
+Source: Kubernetes, "Assigning Pods to Nodes", "Taints and Tolerations"; design#waiting-pods. A node that is not ready,
+cordoned or under pressure may recover, so it refuses nothing here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GROUPS_MAX: Final = 2
 
 
 def refusal_of_all(nodes: Sequence[Node], shape: PodShape) -> str:
-    """Why no node ever takes such a pod, counted over the nodes; empty: one may, or the cluster has no node yet."""
+    """Return why no node ever takes such a pod, counted over the nodes; empty: one may, or there is no node yet."""
     found: Counter[str] = Counter()
     for node in nodes:
         reason = lasting_obstacle(node, shape)
@@ -34,9 +34,9 @@ def refusal_of_all(nodes: Sequence[Node], shape: PodShape) -> str:
 def causes(
     clusters: Iterable[str], observed: Mapping[str, ClusterObservation], shapes: Sequence[PodShape], namespace: str
 ) -> tuple[str, ...]:
-    """For each of these clusters that was seen, why there is no more room for pods of the shapes; where that is told.
+    """Return why observed clusters have no more capacity for the shapes, if known.
 
-    The first three that have something to tell.
+    The first three with a cause.
     """
     found: list[str] = []
     for name in sorted(clusters):

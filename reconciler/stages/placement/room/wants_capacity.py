@@ -1,4 +1,4 @@
-"""Whether free capacity of the members matters for a store: reading nodes and pods is the dearest part of a look."""
+"""Whether a store needs the free capacity of members: reading nodes and pods is the dearest part of a look."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from reconciler.model.policy import PropagationPolicy
 
 
 def wants_capacity(fleet: Fleet) -> bool:
-    """Whether it matters to any policy."""
+    """Return whether any policy needs it."""
     return any(map(policy_wants_capacity, fleet.propagation))
 
 
 def policy_wants_capacity(policy: PropagationPolicy) -> bool:
-    """Whether the policy divides by free capacity, or places a gang, or can fail over."""
+    """Return whether the policy divides by free capacity, or places a gang, or can fail over."""
     return (
         policy.placement.scheduling.division.needs_capacity
         or policy.placement.scheduling.gang

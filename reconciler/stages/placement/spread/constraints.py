@@ -72,7 +72,7 @@ def in_order(candidates: Sequence[Ranked]) -> list[Ranked]:
 
 
 def spread_applies(placement: Placement) -> bool:
-    """Whether constraints select at all. Source: Karmada: not for static weights, unless weightPreference is empty."""
+    """Return whether constraints select. Source: Karmada: not for static weights, unless weightPreference is empty."""
     scheduling = placement.scheduling
     ignored = scheduling.division is Division.STATIC and (
         bool(scheduling.static_weights) or not scheduling.has_weight_preference
@@ -86,7 +86,7 @@ def constraint_on(placement: Placement, field: str) -> SpreadConstraint | None:
 
 
 def keeps_to_maximum(placement: Placement, regions: Mapping[str, str]) -> bool:
-    """Whether clusters (name to region) that are in use are not more than the constraints allow."""
+    """Return whether the clusters in use (name to region) are within the maximum of the constraints."""
     if not spread_applies(placement):
         return True
     by_cluster, by_region = constraint_on(placement, "cluster"), constraint_on(placement, "region")

@@ -20,7 +20,7 @@ _MAX_STEPS = 50_000
 
 
 _MAX_DEPTH = 200
-"""Regions up to which combinations are searched at all."""
+"""The limit of regions for the search of combinations."""
 
 
 class Region(NamedTuple):
@@ -64,7 +64,7 @@ def select_by_region(
 
 
 class Needs(NamedTuple):
-    """What the policy asks of the regions."""
+    """The policy's requirements on regions."""
 
     replicas: int
     min_regions: int

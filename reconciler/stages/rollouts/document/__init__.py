@@ -1,1 +1,1 @@
-"""Documents of kind Rollout: their fields, how they are read, and what is said of them."""
+"""Documents of kind Rollout: their fields, their parser, and their problem codes."""
