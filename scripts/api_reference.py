@@ -32,24 +32,30 @@ def _tables() -> Iterator[str]:
 
 
 def _fields(node: ast.ClassDef) -> str:
+    """The fields as a list; neighbours of one type that need no words share an item."""
     is_array = any(word.arg == "array_like" for word in node.keywords)
-    lines = ["| " + ("place" if is_array else "field") + " | type | meaning |\n", "|---|---|---|\n"]
-    place = 0
-    for field, below in zip(node.body, [*node.body[1:], None], strict=True):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            name = field.target.id
-            shown = f"{place} `{name}`" if is_array else f"`{_camel(name)}`"
-            lines.append(f"| {shown} | {_type(ast.unparse(field.annotation))} | {_docstring(below)} |\n")
-            place += 1
+    items = list[tuple[list[str], str, str]]()
+    found = [field for field in zip(node.body, [*node.body[1:], None], strict=True)]
+    fields = [(field, below) for field, below in found if isinstance(field, ast.AnnAssign)]
+    for place, (field, below) in enumerate(fields):
+        name = ast.unparse(field.target)
+        shown = f"{place} `{name}`" if is_array else f"`{_camel(name)}`"
+        kind, meaning = _type(ast.unparse(field.annotation)), _docstring(below)
+        if items and not meaning and items[-1][1:] == (kind, ""):
+            items[-1][0].append(shown)
+        else:
+            items.append(([shown], kind, meaning))
+    lines = (f"- {', '.join(names)}: {kind}{f'. {meaning}' if meaning else ''}\n" for names, kind, meaning in items)
     return "".join(lines) + "\n"
 
 
 def _words(node: ast.ClassDef) -> str:
-    lines = ["| word | meaning |\n", "|---|---|\n"]
+    words = list[str]()
     for word, below in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(word, ast.Assign) and isinstance(word.value, ast.Constant):
-            lines.append(f"| `{word.value.value}` | {_docstring(below)} |\n")
-    return "".join(lines) + "\n"
+            meaning = _docstring(below)
+            words.append(f"`{word.value.value}`" + (f" ({meaning.rstrip('.')})" if meaning else ""))
+    return f"One of {', '.join(words)}.\n\n"
 
 
 def _docstring(node: ast.stmt | None) -> str:

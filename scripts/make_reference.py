@@ -8,20 +8,21 @@ from __future__ import annotations
 import argparse
 import ast
 import configparser
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
 from api_reference import with_shapes
+from field_reference import policy_fields
 from msgspec.structs import fields
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.built_in import BUILT_IN
 from reconciler.report.further_codes import FURTHER_CODES
-from reconciler.stages.documents.shapes import Status
-from reconciler.stages.fleet.every_field import KINDS, FieldRow, field_rows
 from reconciler.stages.lint.all_codes import PROBLEM_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,15 +32,13 @@ ARCHITECTURE = ROOT / "docs/architecture.md"
 ROOMS = "<!-- rooms: made by scripts/make_reference.py from the packages -->\n"
 END_OF_ROOMS = "<!-- end of rooms -->"
 GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->"
-SAME_FIELDS = {"ClusterPropagationPolicy": "PropagationPolicy", "ClusterOverridePolicy": "OverridePolicy"}
-SERVER_SET = "Set by an API server."
 
 
 def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [header, *(tuple(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in rows)]
     head, *body = ["| " + " | ".join(cells) + " |" for cells in lines]
-    return "\n".join([head, "|" + " --- |" * len(header), *body])
+    return "\n".join([head, "|" + "---|" * len(header), *body])
 
 
 def code(text: str) -> str:
@@ -47,57 +46,15 @@ def code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
-def policy_fields() -> str:
-    """Every field of every kind that steers distribution."""
-    parts = [
-        "# Policy fields",
-        GENERATED,
-        "Every field that the documents of a store may have, and what becomes of it.\n\n"
-        "- **supported**: it does what the product documentation says.\n"
-        "- **accepted without effect**: it may stand there; nothing depends on it. `validate` says so.\n"
-        "- **refused**: an error with file and line, because leaving it out silently would mislead.\n\n"
-        "A field that is in no table is an error (`unknown-field`). `[]` means each item of a list.\n"
-        "Policies are accepted in the API groups `policy.one.alibabacloud.com/v1alpha1`, "
-        "`one.alibabacloud.com/v1alpha1` and `policy.karmada.io/v1alpha1`.",
-    ]
-    for kind in KINDS:
-        parts.append(f"## {kind}")
-        if kind in SAME_FIELDS:
-            parts.append(f"The fields of [{SAME_FIELDS[kind]}](#{SAME_FIELDS[kind].lower()}); it has no namespace.")
-            continue
-        rows = list(field_rows(kind))
-        written = [row for row in rows if row.meaning != SERVER_SET]
-        parts.append(table(("field", "type", "default", "meaning", "status"), map(_field_cells, written)))
-        by_server = [code(row.path) for row in rows if row.meaning == SERVER_SET]
-        if by_server:
-            parts.append(f"Accepted without effect, since an API server sets them: {', '.join(by_server)}.")
-    return "\n\n".join(parts)
-
-
-def _field_cells(row: FieldRow) -> tuple[str, ...]:
-    default = "required" if row.required else row.default
-    meaning = [row.meaning]
-    if row.spellings:
-        meaning.append(f"Also spelled {', '.join(map(code, row.spellings))}.")
-    if row.values:
-        meaning.append(f"One of {', '.join(map(code, row.values))}.")
-    status = str(row.status.value) + (f": {row.why}" if row.why else "")
-    notes = [f"{code(value)} {_NOTE[found]}: {why}" for value, found, why in row.value_notes]
-    return code(row.path), row.type, default, " ".join(meaning), "; ".join([status, *notes])
-
-
-_NOTE = {Status.REFUSED: "is refused", Status.NO_EFFECT: "has no effect"}
-
-
 def problem_codes() -> str:
     """Every problem code."""
     parts = [
         "# Problem codes",
         GENERATED,
-        "Every problem carries a code that stays the same when its text changes.",
+        "A problem keeps its code when its text changes. Each code: the fault, and after the arrow what to do.",
     ]
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
-        parts.append(f"## {found}\n\n**{explained.title}.** {explained.meaning}\n\nWhat to do: {explained.remedy}")
+        parts.append(f"## {found}\n\n{explained.meaning} → {explained.remedy}")
     return "\n\n".join(parts)
 
 
@@ -105,20 +62,40 @@ def command_line() -> str:
     """Every command and every option."""
     root = click.Context(cli, info_name="reconciler", **{**cli.context_settings, "max_content_width": 100})
     also = {command: alias for alias, command in ALIASES.items()}
+    commands = {name: _subcommand(cli, root, name) for name in COMMANDS}
+    counted = Counter(_option(option) for command in commands.values() for option in _options_below(command))
+    common = dict[str, str]()
+    for line, count in counted.most_common():
+        if count >= COMMON and _names_of(line) not in common.values():
+            common[line] = _names_of(line)
     parts = [
         "# Command line",
         GENERATED,
-        "`reconciler` and `kubectl-amc` are the same program, so `kubectl amc get deploy web -n demo -M` works once "
-        "`kubectl-amc` is on the path.\n\n"
-        "Answers go to stdout, remarks and progress to stderr. Every option can also be given by the environment "
-        "variable in the last column, or as a key of the YAML file that `--config` names. "
-        "Exit codes: [exit-codes.md](exit-codes.md).",
-        table(("command", "what it does"), ((f"[{name}](#{name})", line) for name, line in COMMANDS.items())),
+        "`reconciler` and `kubectl-amc` are the same program: `kubectl amc get deploy web -n demo -M` works once "
+        "`kubectl-amc` is on the path. Answers go to stdout, remarks and progress to stderr. "
+        "See also: [exit codes](exit-codes.md).",
+        "An option can also be set by an environment variable (`--max-size`: `RECONCILER_MAX_SIZE`, unless the option "
+        "names another), or by a key of the YAML file that `--config` names. An option with + can be repeated.",
+        "\n".join(f"- [{name}](#{name}): {line}" for name, line in COMMANDS.items()),
+        "## Common options",
+        "\n".join(sorted(common)),
     ]
-    for name in COMMANDS:
-        command = _subcommand(cli, root, name)
-        parts.extend(_command(command, click.Context(command, info_name=name, parent=root), 2, also.get(name, "")))
+    for name, command in commands.items():
+        context = click.Context(command, info_name=name, parent=root)
+        parts.extend(_command(command, context, 2, common, also.get(name, "")))
     return "\n\n".join(parts)
+
+
+COMMON = 4
+"""An option that so many commands have alike is told of once."""
+
+
+def _options_below(command: click.Command) -> Iterator[click.Option]:
+    yield from (found for found in command.params if isinstance(found, click.Option) and not found.hidden)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for sub in command.list_commands(context):
+            yield from _options_below(_subcommand(command, context, sub))
 
 
 def _subcommand(group: click.Group, context: click.Context, name: str) -> click.Command:
@@ -128,76 +105,100 @@ def _subcommand(group: click.Group, context: click.Context, name: str) -> click.
     return command
 
 
-def _command(command: click.Command, context: click.Context, level: int, alias: str = "") -> Iterator[str]:
+def _command(
+    command: click.Command, context: click.Context, level: int, common: Mapping[str, str], alias: str = ""
+) -> Iterator[str]:
     name = context.command_path.removeprefix("reconciler ")
     usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
     yield f"{'#' * level} {name}\n\n```text\n{usage}\n```"
     text = " ".join((command.help or "").replace("\b", "").split())
     yield text + (f" Also: `reconciler {alias}`." if alias else "")
-    options = [found for found in command.params if isinstance(found, click.Option) and not found.hidden]
-    if options:
-        yield table(("option", "default", "meaning", "environment"), (_option(found, context) for found in options))
+    lines = [_option(found) for found in command.params if isinstance(found, click.Option) and not found.hidden]
+    own = [line for line in lines if line not in common]
+    shared = [common[line] for line in lines if line in common]
+    if own:
+        yield "\n".join(own)
+    if shared:
+        yield f"[Common](#common-options): {', '.join(shared)}."
     if isinstance(command, click.Group):
         for sub in command.list_commands(context):
             found = _subcommand(command, context, sub)
-            yield from _command(found, click.Context(found, info_name=sub, parent=context), level + 1)
+            yield from _command(found, click.Context(found, info_name=sub, parent=context), level + 1, common)
 
 
-def _option(option: click.Option, context: click.Context) -> tuple[str, ...]:
+def _option(option: click.Option) -> str:
+    """The option as an item of a list: names, value, default, meaning, and its variable when that is no rule."""
     names = ", ".join(map(code, (*option.opts, *option.secondary_opts)))
     if isinstance(option.type, click.Choice):
-        names += f" {'|'.join(map(str, option.type.choices))}"
+        names += f" {code('|'.join(map(str, option.type.choices)))}"
     elif not option.is_flag:
-        names += f" {option.make_metavar(context)}"
-    info = option.to_info_dict()
-    default = "" if option.is_flag or option.multiple or not isinstance(info["default"], str | int) else info["default"]
-    environment = option.envvar if isinstance(option.envvar, str) else ""
-    return names, "required" if option.required else code(str(default)), option.help or "", code(environment)
+        names += f" {option.make_metavar(click.Context(cli))}"
+    default = option.to_info_dict()["default"]
+    is_shown = not (option.is_flag or option.multiple) and isinstance(default, str | int) and default != ""
+    notes = ["required"] if option.required else [f"default {code(str(default))}"] if is_shown else []
+    variable = f"RECONCILER_{max(option.opts, key=len).removeprefix('--').replace('-', '_').upper()}"
+    if isinstance(option.envvar, str) and option.envvar != variable:
+        notes.append(code(option.envvar))
+    meaning = (option.help or "").replace(" (repeatable)", "")
+    more = f" ({', '.join(notes)})" if notes else ""
+    return f"- {names}{' +' if option.multiple else ''}{more}: {meaning}"
+
+
+def _names_of(line: str) -> str:
+    """The names of the option that a line tells of."""
+    return ", ".join(re.findall(r"`--?[a-z0-9-]+`", line.partition(":")[0]))
 
 
 def kinds() -> str:
     """Everything that is known of each kind."""
+    cluster_scoped = _listed(lambda found: not found.namespaced)
+    divided = "; ".join(
+        f"{_listed(lambda found, path=path: found.replicas_path == path)} by {code('.'.join(path))}"
+        for path in sorted({found.replicas_path for _, found in BUILT_IN if found.replicas_path})
+    )
+    whole = _listed(lambda found: not found.replicas_path and found.demand is not PLAIN.demand)
     parts = [
         "# Kinds",
         GENERATED,
-        "What is known of a kind beyond its fields. A kind that is not listed is carried and compared as well: it has "
-        "no replicas, no dependencies and no images, and its health is told as *kstatus* does. "
-        "[Add a kind](../how-to/add-a-kind.md) says how to teach a new one.",
-        table(
-            ("kind", "group", "scope", "replicas", "brings dependencies", "makes Secrets", "images", "health"),
-            sorted(_kind_rows(), key=lambda cells: cells[:2]),
-        ),
-        "**replicas**: the field that is divided; *whole*: its pods count, and it goes to one cluster undivided. "
-        "**brings dependencies**: what it refers to goes along under `propagateDeps`. "
-        "**makes Secrets**: an operator makes them of it; it goes along with what refers to them "
-        "([what makes a Secret](../concepts/placement.md#what-makes-a-secret)). "
-        "**images**: an `imageOverrider` without predicate reaches them. "
-        "**health**: how health is told from the live object: by a rule of its own, or as *kstatus* does.",
+        "What is known of a kind beyond its fields. Other kinds are distributed and compared as well: they have "
+        "no replicas, dependencies and images, and *kstatus* gives their health. "
+        "[Add a kind](../how-to/add-a-kind.md) tells how to teach a new one.",
+        "\n".join(_kinds_by_group()),
+        "## Properties\n\n"
+        f"- **Cluster-scoped**: {cluster_scoped}. The others are namespaced.\n"
+        f"- **Divided**: {divided}.\n"
+        f"- **Whole**: {whole}: their pods count, and all of them go to one cluster.\n"
+        f"- **Images**: an `imageOverrider` without predicate reaches those of "
+        f"{_listed(lambda found: found.images is not PLAIN.images)}.\n"
+        "- **Dependencies**: under `propagateDeps` what they refer to goes along with "
+        f"{_listed(lambda found: found.dependencies is not PLAIN.dependencies)}.\n"
+        f"- **Secrets**: operators make them of {_listed(lambda found: found.makes is not PLAIN.makes)}, which go "
+        "along with what refers to such a Secret "
+        "([what makes a Secret](../concepts/placement.md#what-makes-a-secret)).",
         "## Health\n\n"
-        "*kstatus* stands for the conventions that Flux, kpt and Config Sync wait by. An object is Progressing while "
-        "it is being deleted, while its `status.observedGeneration` is not its `metadata.generation`, while its "
-        "condition `Reconciling` is true, and while its condition `Ready` is there and not true; it is Unhealthy when "
-        "its condition `Stalled` is true. Otherwise it is Healthy: a kind that says nothing of itself is healthy once "
-        "it is there. A condition with an `observedGeneration` of its own counts for that generation only.\n\n"
+        "*kstatus* stands for the conventions of Flux, kpt and Config Sync. An object is Progressing while it is "
+        "being deleted, `status.observedGeneration` is not `metadata.generation`, the condition `Reconciling` is "
+        "true, or the condition `Ready` is there and not true; Unhealthy when the condition `Stalled` is true; "
+        "else Healthy. A condition with an `observedGeneration` of its own counts for that generation only. "
+        "These kinds have a rule of their own:\n\n"
         + "\n".join(_health_lines())
         + "\n\n"
-        + ", ".join(sorted(_names(lambda found: found.outcome is not PLAIN.outcome)))
-        + " come to an end. One that failed by its own fault (an exit code, a limit that it sets itself) is not taken "
-        "over by another cluster: it would fail there, too. One that its cluster interrupted is: its pods were "
-        "evicted, preempted, or lost their node. While such a thing runs, its pods tell more than its status: it is "
-        "Unhealthy when none of its pods runs (of "
-        + ", ".join(sorted(_names(lambda found: found.pods_needed is not PLAIN.pods_needed)))
-        + ": not all of them) since others have found no node for 15 seconds, or are on a node that is gone or does "
+        + _listed(lambda found: found.outcome is not PLAIN.outcome)
+        + " come to an end. One that failed by its own fault (an exit code, a limit that it sets itself) does not "
+        "fail over. One that its cluster interrupted (its pods were evicted, preempted, or lost their node) does. "
+        "While it runs, it is Unhealthy when none of its pods runs (of "
+        + _listed(lambda found: found.pods_needed is not PLAIN.pods_needed)
+        + ": not all of them) because others have found no node for 15 seconds, or their node is gone or does "
         "not answer. The same holds for custom kinds under a policy with application failover.",
         "## Moves\n\n"
-        "A copy that is Healthy takes over in a [move](../concepts/moves.md). Of "
-        + ", ".join(sorted(_names(lambda found: found.available is not PLAIN.available)))
-        + " the available replicas are counted as well: a copy that serves no more than it is to keep shrinks at once, "
+        "A Healthy copy takes over in a [move](../concepts/moves.md). Of "
+        + _listed(lambda found: found.available is not PLAIN.available)
+        + " the available replicas count as well: a copy that serves no more than it is to keep shrinks at once, "
         "and one that serves on no node takes nothing over.",
         "## Autoscalers\n\n"
-        + " and ".join(sorted(_names(lambda found: found.scale_target is not PLAIN.scale_target)))
-        + " decide the replicas of the workload that they name. Its `spec.replicas` is sent when it is created; "
-        "after that it is left to them.",
+        + _listed(lambda found: found.scale_target is not PLAIN.scale_target)
+        + " decide the replicas of the workload that they name: its `spec.replicas` is sent when it is created, "
+        "and left to them after that.",
     ]
     return "\n\n".join(parts)
 
@@ -205,22 +206,17 @@ def kinds() -> str:
 PLAIN = Interpreter(kinds=())
 
 
-def _kind_rows() -> Iterator[tuple[str, ...]]:
+def _kinds_by_group() -> Iterator[str]:
+    groups = dict[str, list[str]]()
     for _, found in BUILT_IN:
-        replicas = code(".".join(found.replicas_path))
-        if not replicas and found.demand is not PLAIN.demand:
-            replicas = "whole"
         for group, kind in found.kinds:
-            yield (
-                kind,
-                group or "core",
-                "namespaced" if found.namespaced else "cluster",
-                replicas,
-                "yes" if found.dependencies is not PLAIN.dependencies else "",
-                "yes" if found.makes is not PLAIN.makes else "",
-                "yes" if found.images is not PLAIN.images else "",
-                "own" if found.health is not PLAIN.health else "kstatus",
-            )
+            groups.setdefault(group or "core", []).append(kind)
+    for group, names in sorted(groups.items()):
+        yield f"- {group}: {', '.join(sorted(names))}"
+
+
+def _listed(holds: Callable[[Interpreter], bool]) -> str:
+    return ", ".join(sorted(_names(holds)))
 
 
 def _names(holds: Callable[[Interpreter], bool]) -> Iterator[str]:
@@ -255,19 +251,20 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def with_rooms(page: str) -> str:
-    """The page of the architecture with one table of packages, the pipeline in its order, the rest by name."""
+    """The page of the architecture with one list of packages, the pipeline in its order, the rest by name."""
     head, _, rest = page.partition(ROOMS)
     _, end, tail = rest.partition(END_OF_ROOMS)
     if not end:
         raise LookupError("docs/architecture.md has no place for the rooms")
     rows = [(code(package), promise) for package, promise in packages()]
-    return f"{head}{ROOMS}{table(('package', 'what it is for'), rows)}\n{end}{tail}"
+    lines = "".join(f"- {package}: {promise}\n" for package, promise in rows)
+    return f"{head}{ROOMS}\n{lines}\n{end}{tail}"
 
 
 def packages() -> Iterator[tuple[str, str]]:
     """Each package below a room, with the sentence of its `__init__`."""
     folder = ROOT / "reconciler"
-    faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/**/__init__.py")}
+    faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/__init__.py")}
     order = {name: place for place, name in enumerate(_pipeline())}
     for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
         yield name, ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""
@@ -281,8 +278,6 @@ def _pipeline() -> Iterator[str]:
     for layer in reversed(layers):
         for package in filter(None, layer.replace(" ", "").split("|")):
             yield f"stages/{package}"
-            if package == "placement":
-                yield from ("stages/placement/room", "stages/placement/spread")
 
 
 # A property that no page tells of would be forgotten: who adds one decides what the reader is told.

@@ -1,0 +1,134 @@
+"""The page of policy fields: each field once, and each mapping that several fields share in a section of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
+from reconciler.stages.fleet.every_field import KINDS
+
+GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->"
+SAME_FIELDS = {"ClusterPropagationPolicy": "PropagationPolicy", "ClusterOverridePolicy": "OverridePolicy"}
+SERVER_SET = "Set by an API server."
+LISTS = {FieldType.OBJECTS: "object", FieldType.TEXTS: "string"}
+NOTE = {Status.REFUSED: "is refused", Status.NO_EFFECT: "has no effect"}
+INTRODUCTION = """\
+Every field that a document of a store may have. A field that is not here is an error (`unknown-field`).
+`[]` stands for a list: the type and the fields are those of an item. A mapping that several fields have alike stands
+once, at the end, and the fields that have it lead there.
+
+- **No effect**: the field may be there, and nothing depends on it. `validate` says so.
+- **Refused**: an error with file and line, since ignoring the field would mislead.
+
+Policies are accepted in the API groups `policy.one.alibabacloud.com/v1alpha1`, `one.alibabacloud.com/v1alpha1` and
+`policy.karmada.io/v1alpha1`.
+
+Every document has `apiVersion`, `kind` and [metadata](#metadata)."""
+EVERY_DOCUMENT = 3
+"""So many fields begin every document and are told of once."""
+
+
+class Shared:
+    """Which mappings several fields have alike, by content, each with a name."""
+
+    def __init__(self, roots: Iterable[Shape]) -> None:
+        self._times, self._shapes = Counter[str](), dict[str, tuple[str, Shape]]()
+        for root in roots:
+            self._count(root)
+
+    def _count(self, root: Shape) -> None:
+        for field in root.fields:
+            if field.shape is not None:
+                key = repr(field.shape.fields)
+                self._times[key] += 1
+                if self._times[key] == 1:
+                    self._shapes[key] = field.name, field.shape
+                    self._count(field.shape)
+
+    def name(self, found: Shape | None) -> str:
+        """The name of a mapping that several fields have; empty for others."""
+        key = repr(found.fields) if found is not None else ""
+        return self._shapes[key][0] if self._times[key] > 1 else ""
+
+    def shapes(self) -> dict[str, Shape]:
+        """Each such mapping by name."""
+        return {name: found for key, (name, found) in self._shapes.items() if self._times[key] > 1}
+
+    def leading(self, fields: tuple[Field, ...]) -> tuple[str, int]:
+        """The shared mapping whose fields these begin with, and how many they are."""
+        for name, found in self.shapes().items():
+            count = len(found.fields)
+            if 2 < count <= len(fields) and fields[:count] == found.fields:
+                return name, count
+        return "", 0
+
+
+def lines(fields: tuple[Field, ...], shared: Shared, prefix: str = "") -> Iterator[str]:
+    """Each of the fields and what is below it as an item of a list, parents first."""
+    rest = fields
+    while rest:
+        name, count = shared.leading(rest)
+        if name and (count < len(rest) or rest is not fields):
+            yield f"- {f'`{prefix}…`: t' if prefix else 'T'}he fields of [{name}](#{name.lower()})."
+            rest = rest[count:]
+            continue
+        field, *others = rest
+        rest = tuple(others)
+        if field.meaning == SERVER_SET:
+            continue
+        path = f"{prefix}{field.name}" + ("[]" if field.type in LISTS else "")
+        name = shared.name(field.shape)
+        yield line_of(path, field) + (f" See [{name}](#{name.lower()})." if name else "")
+        if field.shape is not None and not name:
+            yield from lines(field.shape.fields, shared, f"{path}.")
+
+
+def line_of(path: str, field: Field) -> str:
+    """One field."""
+    kind = "" if field.shape is not None else LISTS.get(field.type, field.type.value)
+    default = "required" if field.required else f"default {field.default}" if field.default else ""
+    notes = ", ".join(filter(None, (kind, default)))
+    meaning = [field.meaning]
+    values = dict.fromkeys(value for value in field.values.values() if value)
+    if values:
+        meaning.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
+    if field.spellings:
+        meaning.append(f"Also spelled {', '.join(f'`{name}`' for name in field.spellings)}.")
+    if field.status is not Status.SUPPORTED:
+        status = "Refused" if field.status is Status.REFUSED else "No effect"
+        meaning.append(f"**{status}**: {field.refused or field.no_effect}.")
+    for status, texts in ((Status.REFUSED, field.refused_values), (Status.NO_EFFECT, field.inert_values)):
+        meaning += [f"`{value}` {NOTE[status]}: {why}." for value, why in sorted(texts.items())]
+    return f"- `{path}`{f' ({notes})' if notes else ''}: {' '.join(meaning)}"
+
+
+def set_by_servers(fields: tuple[Field, ...], shared: Shared, prefix: str = "") -> Iterator[str]:
+    """The path of each field that an API server sets."""
+    for field in fields:
+        if field.meaning == SERVER_SET:
+            yield f"`{prefix}{field.name}`"
+        elif field.shape is not None and not shared.name(field.shape):
+            yield from set_by_servers(field.shape.fields, shared, f"{prefix}{field.name}.")
+
+
+def section(fields: tuple[Field, ...], shared: Shared) -> str:
+    """The list of the fields, and in one sentence those that API servers set."""
+    found = "\n".join(lines(fields, shared))
+    by_server = ", ".join(set_by_servers(fields, shared))
+    return found + (f"\n\n**No effect**, since an API server sets them: {by_server}." if by_server else "")
+
+
+def policy_fields() -> str:
+    """Every field of every kind that steers distribution."""
+    kinds = {kind: found for kind, found in KINDS.items() if kind not in SAME_FIELDS}
+    shared = Shared(kinds.values())
+    same = {first: f"{other} has the same fields, and no namespace." for other, first in SAME_FIELDS.items()}
+    heads = {repr(found.fields[:EVERY_DOCUMENT]) for found in kinds.values()}
+    assert len(heads) == 1, "every document begins alike"
+    parts = ["# Policy fields", GENERATED, INTRODUCTION]
+    for kind, found in kinds.items():
+        parts += [f"## {kind}", *filter(None, [same.get(kind)]), section(found.fields[EVERY_DOCUMENT:], shared)]
+    for name, found in shared.shapes().items():
+        parts += [f"## {name}", section(found.fields, shared)]
+    return "\n\n".join(parts)
