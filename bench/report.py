@@ -159,66 +159,52 @@ _NOT_COMPARED = "Not measured in this run: KUBEBUILDER_ASSETS named no Kubernete
 _DOCUMENT = """\
 # Performance
 
-Written by `make bench`. The fleet is generated and the same on every machine: 10,000 workload files of three documents
-each, 495 policies, 100 clusters in five regions, {pairs} (cluster, object) pairs. It is regular text; its unkind twin
-below is written as real stores are.
+Written by `make bench`. The generated fleet: 10,000 workload files of three documents each, 495 policies, 100 clusters in
+five regions, {pairs} (cluster, object) pairs.
 
 ## Measured on
 
 {machine}
-- a loop of plain Python took {factor} times as long, at its best, as on the machine for which the goals were set
+- a loop of plain Python took {factor} times as long as on the machine for which the goals were set
 - PyYAML's CSafeLoader: {yaml} MB/s; this project's reader with every check of the templates: {ours} MB/s
 
-Figures are CPU time of one process, the best or the given percentile of several runs, since other work ran beside.
-A verdict divides times by the factor above. Where a figure is over its goal, it says so.
+Figures are CPU time of one process, the best or the given percentile of several runs. A verdict divides times by the
+factor above.
 
 {goals}
 
 {steps}
 
-The goals were set by a prototype that knew neither override policies nor weights by free room. The fleet has both: the
-first warm plan leaves them out, as the goal did, and all other figures are with them. A second start has the parse
-cache of the first. A plan says which object each cluster gets, with how many replicas and by whose rules; the body of
-one that no override rule touches is made when somebody compares or prints it. The cold plan is measured with all
-bodies, the warm one both ways.
-
-A commit is followed in a process that holds the fleet: only changed blobs are read and parsed, the last fleet is
-patched, and of the last decision only what depends on a difference is made again ([architecture](architecture.md)). Not
-in these figures: the fetch of a remote, the journal's fsync, the members' answers.
+A warm plan is a second start, with the parse cache of the first. A body that no override rule touches is made when
+somebody compares or prints it; the cold plan includes all bodies. After a commit, a running process reads and parses
+changed blobs only, and computes what depends on them ([architecture](architecture.md)). Not included: the fetch of a
+remote, the journal's fsync, the clusters' answers.
 
 ## The unkind twin
 
-The same workloads, policies and clusters, with what real stores have: a mode in octal in every workload, which earns a
-hint; comments; values that no other file has in a quarter of the lines; of ten workloads one with anchors and a merge,
-of twenty one each with a Secret, a ConfigMap of 200 lines more, and carriage returns; definitions of kinds of more than
-100 KB; one policy in five with a field that no policy has, which freezes what it selects. Both were measured in turn.
+The same fleet as real stores are written: octal modes (a hint each), comments, unique values in a quarter of the lines;
+one workload in ten with anchors and a merge; one in twenty each with a Secret, a ConfigMap of 200 lines more, and
+carriage returns; definitions over 100 KB; one policy in five with an unknown field, which freezes what it selects.
 
 {unkind}
 
-What is wrong with a file is kept in the parse cache with what it says. Files with a Secret are parsed at each start,
-since nothing of a Secret is written there. Those with anchors are read in the slower of two ways once.
+The parse cache holds no Secrets: files with one are parsed at each start.
 
 ## How placing grows
 
-A policy for every 20 workloads (500 at 10,000), each with all 100 clusters of 50 nodes as candidates: CPU of deciding
-everything afresh, divided by the pairs of a workload and a candidate cluster, and of the decision after one commit that
-scales a workload. It grows with the pairs; what memory caches hold makes small fleets a little cheaper. After a commit,
-only workloads that free room has a say about are placed again, and the nodes are counted anew for these alone.
+A policy for every 20 workloads, each with 100 candidate clusters of 50 nodes: CPU of placing everything, also for each pair of
+a workload and a candidate, and of placing again after one commit that scales a workload.
 
 {scaling}
 
 ## Beside kubectl and a bare client, on one real API server
 
-334 Deployments, 334 ConfigMaps and 334 Services; whole processes in turn, medians of four rounds (of twelve
-runs where nothing changes). The bare client reads the same YAML and sends 16 requests at a time. Of ten times as many
-objects the diff alone is timed, two rounds.
+334 Deployments, ConfigMaps and Services each; whole processes in turn, medians. The bare client reads the same YAML and sends
+16 requests at a time.
 
 {beside}
 
-Where the time of a no-op `diff` goes: more than half of it is starting Python and importing, the rest in equal
-parts reading and deciding, and three lists with their comparison. No dry run is sent.
-What is parsed of a store is kept in the user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`, to be deleted at
-will), so the second command on a store parses only what changed. What the first `apply` does beyond the bare client: it
-lists what is there, so that nothing foreign is overwritten, journals every intent before its request and every outcome
-after it, and works in waves, so that what others need is there first.
+More than half of a no-op `diff` is starting Python and importing; no dry run is sent. Parsed files are kept in the
+user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`; deleting it is safe). A first `apply` also lists what is there, records
+each intent before its request and each outcome after it, and works in waves.
 """
