@@ -35,7 +35,7 @@ def _fields(node: ast.ClassDef) -> str:
     """The fields as a list; neighbours of one type that need no words share an item."""
     is_array = any(word.arg == "array_like" for word in node.keywords)
     items = list[tuple[list[str], str, str]]()
-    found = [field for field in zip(node.body, [*node.body[1:], None], strict=True)]
+    found = list(zip(node.body, [*node.body[1:], None], strict=True))
     fields = [(field, below) for field, below in found if isinstance(field, ast.AnnAssign)]
     for place, (field, below) in enumerate(fields):
         name = ast.unparse(field.target)

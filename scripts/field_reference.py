@@ -125,7 +125,8 @@ def policy_fields() -> str:
     shared = Shared(kinds.values())
     same = {first: f"{other} has the same fields, and no namespace." for other, first in SAME_FIELDS.items()}
     heads = {repr(found.fields[:EVERY_DOCUMENT]) for found in kinds.values()}
-    assert len(heads) == 1, "every document begins alike"
+    if len(heads) != 1:
+        raise LookupError("documents no longer begin alike")
     parts = ["# Policy fields", GENERATED, INTRODUCTION]
     for kind, found in kinds.items():
         parts += [f"## {kind}", *filter(None, [same.get(kind)]), section(found.fields[EVERY_DOCUMENT:], shared)]
