@@ -3,8 +3,8 @@
 A map in `tests/docs/promises/` belongs to one page. Under `promises`, `says` quotes a sentence, a clause, a row of a
 table or several of them, and `tests` names what would fail if it were not so: `tests/….py::test_name` or
 `tests/cases/….yaml#name of the case`. Under `explains` stands what promises nothing: definitions, examples, the way
-to other pages. Headings and code blocks are nobody's promise; what commands print is compared by `test_pages.py`. A row
-whose last column is headed `shown by` names its tests itself: `` `file`: case; another case ``.
+to other pages. Headings and code blocks are nobody's promise; what commands print is compared by `test_pages.py`. Pages
+of the reference name tests in their last column: `` `file`: case; another case ``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from msgspec import Struct, ValidationError, convert
 from tests.docs.pages import ROOT
 
 MAPS = ROOT / "tests/docs/promises"
-SHOWN_BY = "shown by"
 _BEGINS_A_PIECE = re.compile(r"\s*(?:[-*] |\d+\. |\|)")
 _RULE_OF_A_TABLE = re.compile(r"\|[\s|:-]+\|")
 _IN_A_CELL = re.compile(r"`((?:tests/)?[a-z_/]+/[\w-]+\.(?:yaml|py))`(?:: ([^|`]+))?")
@@ -71,9 +70,9 @@ def _map(path: Path) -> PromiseMap:
 
 
 def pieces(markdown: str) -> Iterator[Piece]:
-    """What a page says, without code blocks, headings, heads of tables, and rows that name their tests themselves."""
+    """The pieces of a page, without code blocks, headings and heads of tables."""
     lines = markdown.splitlines()
-    begin, held, inside, own_tests = 0, list[str](), False, False
+    begin, held, inside = 0, list[str](), False
     for number, line in enumerate([*lines, ""], 1):
         fence = line.lstrip().startswith("```")
         is_head = number < len(lines) and line.startswith("|") and bool(_RULE_OF_A_TABLE.fullmatch(lines[number]))
@@ -82,27 +81,10 @@ def pieces(markdown: str) -> Iterator[Piece]:
             yield Piece(line=begin, text=_plain(" ".join(held)))
             held = []
         inside ^= fence
-        if is_head:
-            own_tests = line.rstrip(" |").endswith(SHOWN_BY)
         if fence or inside or is_head or not line.strip() or line.startswith("#") or _RULE_OF_A_TABLE.fullmatch(line):
-            continue
-        if own_tests and line.startswith("|"):
             continue
         begin = begin if held else number
         held.append(line)
-
-
-def rows_with_tests(markdown: str) -> Iterator[Piece]:
-    """The last cell of each row of tables whose last column is `shown by`."""
-    own_tests = False
-    lines = markdown.splitlines()
-    for number, line in enumerate(lines, 1):
-        if not line.startswith("|"):
-            own_tests = False
-        elif own_tests and not _RULE_OF_A_TABLE.fullmatch(line):
-            yield Piece(line=number, text=_plain(line.rstrip().rstrip("|").rsplit("|", 1)[1]))
-        elif line.rstrip(" |").endswith(SHOWN_BY):
-            own_tests = True
 
 
 def unaccounted(piece: Piece, quotations: tuple[str, ...]) -> list[str]:

@@ -12,14 +12,12 @@ from reconciler.report.plan.lines import entry_lines
 from tests.docs.pages import ROOT
 from tests.docs.promised import (
     MAPS,
-    SHOWN_BY,
     Piece,
     PromiseMap,
     fault_of,
     maps,
     named_in,
     pieces,
-    rows_with_tests,
     unaccounted,
 )
 from tests.golden.plans import CONFIG_MAP, change
@@ -67,16 +65,6 @@ def test_every_test_of_a_promise_exists(page: str) -> None:
     faults = [f"  {fault_of(test)}, for: {found.says}" for found in promises for test in found.tests if fault_of(test)]
     assert not unproved, f"Without a test that would fail, it is no promise. {how_to_mend(page)}"
     assert not faults, "\n".join([f"Tests of {page} are gone or renamed. {how_to_mend(page)}", *faults])
-
-
-@pytest.mark.parametrize("page", [page for page in PROMISING if SHOWN_BY in text_of(page)])
-def test_every_row_names_its_tests(page: str) -> None:
-    faults = []
-    for row in rows_with_tests(text_of(page)):
-        named = named_in(row.text)
-        wrong = [fault_of(test) for test in named if fault_of(test)] if named else ["names no test"]
-        faults += [f"  {page}:{row.line}: {fault}" for fault in wrong]
-    assert not faults, "\n".join([f"The column `{SHOWN_BY}` names tests as `file`: case; another case", *faults])
 
 
 @pytest.mark.parametrize("page", ["spec-coverage", "security", "reliability"])
@@ -127,10 +115,6 @@ dropped; see [eggs](eggs.md).
 
 - One is boiled.
 
-| others | here | shown by |
-|---|---|---|
-| run | walk | `placement/zero.yaml`: duplicated |
-
 ```console
 $ boil
 ```
@@ -143,7 +127,6 @@ def test_pages_are_read_in_pieces() -> None:
         Piece(line=8, text="| a raw one | kept cool |"),
         Piece(line=10, text="- One is boiled."),
     ]
-    assert list(rows_with_tests(PAGE)) == [Piece(line=14, text="`placement/zero.yaml`: duplicated")]
 
 
 def test_words_that_nobody_quotes_are_found() -> None:
