@@ -159,8 +159,8 @@ _NOT_COMPARED = "Not measured in this run: KUBEBUILDER_ASSETS named no Kubernete
 _DOCUMENT = """\
 # Performance
 
-Written by `make bench`. The generated fleet: 10,000 workload files of three documents each, 495 policies, 100 clusters in
-five regions, {pairs} (cluster, object) pairs.
+Written by `make bench`. The generated fleet: 10,000 workload files of three documents each, 495 policies, 100
+clusters in five regions, {pairs} (cluster, object) pairs.
 
 ## Measured on
 
@@ -192,19 +192,19 @@ The parse cache holds no Secrets: files with one are parsed at each start.
 
 ## How placing grows
 
-A policy for every 20 workloads, each with 100 candidate clusters of 50 nodes: CPU of placing everything, also for each pair of
-a workload and a candidate, and of placing again after one commit that scales a workload.
+A policy for every 20 workloads, each with 100 candidate clusters of 50 nodes: CPU of placing everything, also for
+each pair of a workload and a candidate, and of placing again after one commit that scales a workload.
 
 {scaling}
 
 ## Beside kubectl and a bare client, on one real API server
 
-334 Deployments, ConfigMaps and Services each; whole processes in turn, medians. The bare client reads the same YAML and sends
-16 requests at a time.
+334 Deployments, ConfigMaps and Services each; whole processes in turn, medians. The bare client reads the same YAML
+and sends 16 requests at a time.
 
 {beside}
 
 More than half of a no-op `diff` is starting Python and importing; no dry run is sent. Parsed files are kept in the
-user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`; deleting it is safe). A first `apply` also lists what is there, records
-each intent before its request and each outcome after it, and works in waves.
+user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`; deleting it is safe). A first `apply` also lists what is
+there, records each intent before its request and each outcome after it, and works in waves.
 """
