@@ -1,6 +1,6 @@
-"""Where one of many is worked on, a fault of ours is that one's failure, and the others go on.
+"""Boundaries: a fault of ours in one of many is that one's failure, and the others go on.
 
-Source: design#boundaries. The places that do so stand in docs/architecture.md.
+Source: design#boundaries. The list of boundaries is in docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INTERNAL_ERROR: Final = "internal-error"
 """The code of problems that are faults of this program, or of an interpreter that was installed with it."""
 
 UNCONTAINED: Final = (JournalError, FleetHeld)
-"""What no boundary keeps: nothing may be done that cannot be recorded, nor beside another journal."""
+"""Exceptions that pass every boundary: nothing may be done unrecorded, nor beside another journal."""
 
 _FRAMES_MAX: Final = 30
 
@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 
 
 class Contained(NamedTuple, Generic[Value]):
-    """What came of the work, or the exception that ended it."""
+    """The result of the work, or the exception that ended it."""
 
     value: Value | None
     fault: Exception | None = None
@@ -42,7 +42,7 @@ class SubjectFailed(Exception):
 
 
 def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
-    """What the work gives; any exception that it raises is handed back instead of raised, but for `UNCONTAINED`."""
+    """Run the work; return its result or its exception, but raise `UNCONTAINED`."""
     try:
         # As `Contained(...)`, in half the time: of a large fleet, every template is asked several times.
         return tuple.__new__(Contained, (work(*args, **more), None))
@@ -53,7 +53,7 @@ def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more:
 
 
 async def awaited(work: Awaitable[Value]) -> Contained[Value]:
-    """As `contained`, of what is awaited. What is cancelled is cancelled."""
+    """Do the same for an awaitable. Cancellation passes through."""
     try:
         return Contained(await work)
     except UNCONTAINED:
@@ -65,7 +65,7 @@ async def awaited(work: Awaitable[Value]) -> Contained[Value]:
 def named(
     subject: Hashable, work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs
 ) -> Value:
-    """What the work gives.
+    """Run the work and return its result.
 
     Raises:
         SubjectFailed: it raised; this says what it was about.
@@ -79,7 +79,7 @@ def named(
 
 
 def internal_error(fault: Exception, source: Source, subject: str, consequence: str, cluster: str = "") -> Problem:
-    """The problem of a fault: what it happened to, where in the code, and what follows.
+    """Return the problem of a fault: its subject, its place in the code, and its consequence.
 
     The text of the exception is left out, as it may quote a value of the store.
     """
@@ -99,7 +99,7 @@ def internal_error(fault: Exception, source: Source, subject: str, consequence: 
 
 
 def fault_fields(cluster: str = "", subject: object = None) -> dict[str, object]:
-    """What a log line of a fault carries beside its trace."""
+    """Return the fields of a log line about a fault, beside its trace."""
     return {
         "event": "InternalError",
         "cluster": cluster or None,
@@ -115,6 +115,6 @@ def _cause(fault: Exception) -> Exception:
 
 
 def _module(path: str) -> str:
-    """A file of ours as it stands in the repository; of others its name alone, which tells nothing of this machine."""
+    """Return a file of ours by its path in the repository; others by name, which reveals nothing of this machine."""
     _, separator, rest = path.rpartition("/reconciler/")
     return f"reconciler/{rest}" if separator else path.rpartition("/")[2]

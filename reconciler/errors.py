@@ -78,17 +78,16 @@ class StoreFault(StoreError):
 
 
 class StoreIsOlder(StoreError):
-    """What can be read is older than what was in force in another process, or the store cannot be asked."""
+    """The readable content is older than the active one of another process, or the store cannot be asked."""
 
 
 class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 
     changed_nothing = False
-    """Whether it is certain that the request was not carried out: it was refused, or never sent.
+    """Whether the request was certainly not carried out: it was refused, or never sent.
 
-    A write whose answer did not come, or not whole, may have been carried out.
-    """
+    A write without a complete answer may have been carried out."""
 
     def __init__(self, cluster: str, message: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
         """Keep the cluster as the subject of the message."""
@@ -154,7 +153,7 @@ class WriteConflict(MemberClusterError):
 class InvalidObject(MemberClusterError):
     """The API server refused the object: validation, admission, an immutable field.
 
-    `causes`: what it said of which field; empty where it named none.
+    `causes`: its messages by field; empty if it named none.
     """
 
     changed_nothing = True
@@ -255,4 +254,4 @@ class ConfigurationError(ReconcilerError):
 
 
 OF_THE_MOMENT = (AccountNotMade, AlreadyExists, HeldByCopy, KindNotServed, NotLeading, ObjectNotFound, WriteConflict)
-"""Failures of a write that pass with what is seen next: a precondition that held no more, a kind served later."""
+"""Failures of a write that the next read resolves: an outdated precondition, a kind served later."""

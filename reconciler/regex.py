@@ -12,7 +12,7 @@ _USED = ("findall", "finditer", "fullmatch", "match", "pattern", "search", "spli
 
 
 def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """What `re.compile` gives, for the methods of it; functions of `re` take no such value.
+    """Return `re.compile` made lazily, for its methods; functions of `re` take no such value.
 
     >>> bool(regex("[a-z]+").fullmatch("abc"))
     True

@@ -17,7 +17,7 @@ _BELIEVED_AFTER_S: Final = 300.0
 
 
 class Clock(Protocol):
-    """Wall time for what people read, monotonic time for spans, and waiting."""
+    """Wall time for people, monotonic time for spans, and waiting."""
 
     def now(self) -> str:
         """RFC 3339 in UTC with whole seconds, as Kubernetes writes times."""
@@ -81,9 +81,9 @@ class SystemClock:
 
 
 async def within(work: Awaitable[Value], seconds: float) -> Value:
-    """What the work gives, for which it has so long.
+    """Await the work with a time limit; return its result.
 
-    `asyncio.wait_for` of Python 3.11 goes on where it is cancelled just as the work ends; this is cancelled then.
+    `asyncio.wait_for` of Python 3.11 ignores a cancellation at the moment when the work ends; this one does not.
 
     Raises:
         TimeoutError: it took longer.

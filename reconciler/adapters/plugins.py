@@ -40,7 +40,7 @@ def with_plugins() -> Registry:
 
 
 def _may_have_plugins() -> bool:
-    """Whether an installed package names our group, or packages are where only the import system can tell."""
+    """Return whether an installed package may name our group, also if only the import system can find out."""
     if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
         return True
     for folder in map(Path, sys.path):

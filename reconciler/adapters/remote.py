@@ -1,6 +1,6 @@
-"""A service on another machine, asked over its API. Knows nothing of what it answers.
+"""A service on another machine, asked over its API. Independent of the answers' content.
 
-`https://HOST`, `http://HOST` or `unix:PATH`. No answer is followed anywhere else, and none is read without end.
+`https://HOST`, `http://HOST` or `unix:PATH`. No redirect is followed, and no answer is read without a limit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RemoteService:
         self._context = _context(ca) if is_secure else None
 
     def get(self, *path: str, **query: str | int) -> Answer:
-        """The document at a path below `/api/v1`; empty parameters are left out.
+        """Return the document at a path below `/api/v1`; empty parameters are left out.
 
         Raises:
             ServiceError: it cannot be had; the message says why, and what to do.
@@ -177,7 +177,7 @@ def _document(headers: Mapping[str, str], body: bytes) -> Any:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine, so that nobody reads on the way."""
+    """Return whether a host is this machine, so that nobody reads on the way."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -185,7 +185,7 @@ def _is_here(host: str) -> bool:
 
 
 def _bare(url: str) -> str:
-    """The URL without what may be a password."""
+    """Return the URL without a possible password."""
     if url.startswith(_UNIX):
         return url
     scheme, separator, rest = url.partition("://")

@@ -1,7 +1,7 @@
-"""One entry more under `spec.approvals` of a Rollout, as an edit of lines.
+"""A new entry under `spec.approvals` of a Rollout, as an edit of lines.
 
-A file of a person keeps its comments and its layout, so it is not written anew from values: a line is put in, and what
-comes of it is read again. If anything but that entry is otherwise than before, nothing is changed.
+A file of a person keeps its comments and its layout, so it is not written anew from values: a line is put in, and the
+result is parsed again. If anything but that entry has changed, nothing is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOW: Final = re.compile(r"(\s*approvals:\s*\[)(\s*\S.*)")
 
 
 class NotClear(ConfigurationError):
-    """Where the entry belongs is not clear, or more than that would change. The message has the entry to write."""
+    """The place of the entry is ambiguous, or more than that would change. The message has the entry to write."""
 
 
 def approved(path: str, data: bytes, rollout: str, approval: Approval) -> bytes:
@@ -93,7 +93,7 @@ def _end(line: str) -> str:
 
 
 def _is_as_meant(path: str, made: bytes, before: tuple[Document, ...], place: int, approval: Approval) -> bool:
-    """Whether the file says what it said, with the entry as the first approval of the document at a place."""
+    """Return whether the new file has the old content, with the entry as the first approval of the document."""
     read = read_yaml(path, made)
     if read.broken or len(read.documents) != len(before):
         return False

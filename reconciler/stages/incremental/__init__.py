@@ -1,7 +1,7 @@
-"""What differs from the round before, and what follows from it. Knows nothing of what is computed.
+"""Differences to the round before, and their consequences. Independent of the computed values.
 
-A step keeps a `Table` of what it computes. Dirty keys go in, changed keys come out, and are among the dirty ones of the
-steps after it; `Dependents` leads from what changed to the keys that look at it. From nothing, every key is dirty.
+A step keeps a `Table` of its results. Dirty keys go in, changed keys come out, and are among the dirty ones of the
+steps after it; `Dependents` leads from changed keys to their dependents. From nothing, every key is dirty.
 """
 
 from reconciler.stages.incremental.changed_keys import changed_keys

@@ -1,4 +1,4 @@
-"""What differs between two mappings of which most values are the same objects."""
+"""Differences between two mappings that share most values as the same objects."""
 
 from __future__ import annotations
 

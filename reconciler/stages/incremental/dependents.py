@@ -1,4 +1,4 @@
-"""Who looks at what, so that a change leads to those whom it concerns."""
+"""Dependencies between keys, so that a change leads to its dependents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Looked = TypeVar("Looked", bound=Hashable)
 
 
 class Dependents(Generic[Key, Looked]):
-    """What each key looks at, and by what is looked at the keys that do."""
+    """The dependencies of each key, and the dependents of each dependency."""
 
     __slots__ = ("_keys", "_looked")
 
@@ -57,7 +57,7 @@ class Dependents(Generic[Key, Looked]):
         return _united(self._keys, changed)
 
     def on(self, keys: Iterable[Key]) -> set[Looked]:
-        """What any of these keys looks at."""
+        """Return the dependencies of these keys."""
         return _united(self._looked, keys)
 
     @property

@@ -43,7 +43,7 @@ def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) 
 
 
 def with_differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value]:
-    """The mapping with changes of which each differs from it, in the order of its keys."""
+    """Return the mapping with changes, each of which differs from it, in the order of its keys."""
     if not changes:
         # Copying a large mapping touches every object in it.
         return before

@@ -1,4 +1,4 @@
-"""What one step of the pipeline computes by key, so that the next round computes only what may differ."""
+"""Results of one pipeline step by key, so that the next round computes only possible changes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When a Lease may be taken, and for how long its holder may write.
+"""The time when a Lease may be taken, and the time for which its holder may write.
 
-Spans are measured by the clock of who looks, from the moment at which a version of the Lease was first seen, or from
-before the request that renewed it: no clock of another machine is believed.
+Spans are measured by the observer's clock, from the moment at which a version of the Lease was first seen, or from
+before the request that renewed it: no clock of another machine is trusted.
 
 Source: ADR 20; client-go, tools/leaderelection, on clocks that differ in time and agree nearly in speed.
 """
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.stages.leadership.lease import Lease
 
 _WRITING_SHARE = 2 / 3
-"""Of its duration a holder may write for so long after it renewed: what is under way ends before the Lease does."""
+"""The share of its duration for which a holder may write after a renewal: writes end before the Lease does."""
 
 
 class Sighting(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Leader(Struct, frozen=True, kw_only=True):
         return max(self.renewed_s + self.duration_s * _WRITING_SHARE - now_s, 0.0)
 
     def is_run_out(self, now_s: float) -> bool:
-        """Whether somebody else may act by now."""
+        """Return whether another process may act by now."""
         return now_s >= self.renewed_s + self.duration_s
 
 

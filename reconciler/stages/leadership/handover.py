@@ -1,6 +1,6 @@
-"""What a leader leaves for the next one, as a ConfigMap beside the Lease.
+"""The handover of a leader to the next one, as a ConfigMap beside the Lease.
 
-Source: ADR 20: only what the marks in the clusters do not tell. It is packed, since an object has a limit of 1 MiB.
+Source: ADR 20: only state that the marks in the clusters lack. It is packed, since an object has a limit of 1 MiB.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from reconciler.stages.observations import pack, packed_placements, read_placeme
 
 PACKED_BYTES_MAX: Final = 900_000
 _BYTES_MAX: Final = 32 * 2**20
-"""So much it may be unpacked: who can write the ConfigMap must not fill the memory."""
+"""Limit of the unpacked size: who can write the ConfigMap must not fill the memory."""
 _LEADERS_MAX: Final = 50
 _REVISION_MAX: Final = 200
 
 
 class Handover(Struct, frozen=True, kw_only=True):
-    """What is left. `journal`: of who wrote it. `leaders`: journals of all that ever led, the last one first.
+    """The state for the next leader. `journal`: of its writer. `leaders`: former leading journals, the last first.
 
-    `number`: how often that journal left something else; one that has counted less is a copy from before.
-    `revision`: of the store, that was in force; empty: an earlier version did not say. `unread`: clusters whose marks
-    nobody could read since; `tables`: rows of the journal by table.
+    `number`: count of changed handovers of that journal; a lower count is an older copy. `revision`: the active one of
+    the store; empty: an earlier version did not record it. `unread`: clusters whose marks nobody could read since;
+    `tables`: rows of the journal by table.
     """
 
     journal: str
@@ -40,7 +40,7 @@ class Handover(Struct, frozen=True, kw_only=True):
     unread: tuple[str, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict)
     placements: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
-    """Where everything was placed last, as far as it fits."""
+    """The last placements, as far as they fit."""
 
 
 class HandoverTooLarge(ValueError):
@@ -78,7 +78,7 @@ def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
 
 
 def read_handover(body: JsonObject) -> Handover | None:
-    """What an object says; None when it names no journal. State that cannot be unpacked counts as none."""
+    """Return the handover of an object; None when it names no journal. State that cannot be unpacked counts as none."""
     data = dig(body, "data")
     journal = text(dig(data, "journal"))
     if not journal:

@@ -14,7 +14,7 @@ from reconciler.interpreters.reading import count, text
 from reconciler.model.tree import JsonObject, dig
 
 _DURATION_S_MAX: Final = 3600
-"""What somebody wrote by hand must not lock everybody out for days."""
+"""Limit of a hand-written duration: it must not lock everybody out for days."""
 
 
 TERM_MAX: Final = 2_000_000_000
@@ -24,7 +24,7 @@ _GIVEN_BACK_S: Final = 1
 
 
 class Lease(Struct, frozen=True, kw_only=True):
-    """What a Lease says. `holder` is empty where it was given back.
+    """The content of a Lease. `holder` is empty if it was given back.
 
     `transitions`: how often it changed hands. `acquired` and `renewed` are for people: no two clocks are compared.
     """
@@ -37,7 +37,7 @@ class Lease(Struct, frozen=True, kw_only=True):
 
     @property
     def is_given_back(self) -> bool:
-        """Whether its holder wrote that it has ended."""
+        """Return whether its holder wrote that it has ended."""
         return not self.holder and self.duration_s == _GIVEN_BACK_S
 
 
@@ -52,12 +52,12 @@ def given_back(before: Lease, now: str) -> Lease:
 
 
 def read_term(number: int) -> int:
-    """The number as a term; what can be none counts as nothing."""
+    """Return the number as a term; 0 if invalid."""
     return number if 0 <= number <= TERM_MAX else 0
 
 
 def read_lease(body: JsonObject) -> Lease:
-    """What an object says. What has no sense counts as nothing."""
+    """Return the content of an object. Invalid values count as missing."""
     spec = dig(body, "spec")
     return Lease(
         holder=text(dig(spec, "holderIdentity")),

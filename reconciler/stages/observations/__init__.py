@@ -1,4 +1,4 @@
-"""What is known of the clusters, as a file, and moments in time."""
+"""Observations of the clusters, as a file, and moments in time."""
 
 from reconciler.stages.observations.dump import dump_observations
 from reconciler.stages.observations.instants import (

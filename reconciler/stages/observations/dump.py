@@ -14,10 +14,10 @@ _BINARY = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
 def dump_observations(observations: Observations) -> dict[str, Any]:
-    """The observations as a JSON tree in a fixed order; reading it gives equal observations.
+    """Return the observations as a JSON tree in a fixed order; reading it gives equal observations.
 
-    What has its default is left out. The version in the apiVersion of bindings and constraints is made up where no
-    observed workload tells it: an identity has none.
+    Defaults are left out. The version in the apiVersion of bindings and constraints is made up if no observed workload
+    has it: an identity has none.
     """
     versions = {
         workload.identity: workload.gvk

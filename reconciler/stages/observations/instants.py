@@ -35,7 +35,7 @@ def wait_s(moments: Iterable[str], now: str) -> float:
 
 
 def told_moment(text: object) -> str:
-    """A moment as an API server tells it; empty when it is none, so that it can be calculated with."""
+    """Return a moment of an API server's answer; empty if invalid, so that it can be calculated with."""
     if not isinstance(text, str) or _FORM.fullmatch(text) is None:
         return ""
     try:
@@ -68,14 +68,14 @@ class Ending(Protocol):
 
     @property
     def until(self) -> str:
-        """When it ends."""
+        """Return the end."""
 
 
 _Ending = TypeVar("_Ending", bound=Ending)
 
 
 def is_in_force(found: Ending, now: str) -> bool:
-    """Whether its time is not up."""
+    """Return whether its time is not up."""
     ends, moment = instant(found.until), instant(now)
     return ends is None or moment is None or ends > moment
 

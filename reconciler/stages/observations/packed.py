@@ -1,7 +1,7 @@
-"""Placements as a text that fits into an object: those that are alike stand there once.
+"""Placements as a text that fits into an object: equal ones stand there once.
 
-Source: ADR 20: the marks of a cluster that is away cannot tell the next leader where anything is. Where not all fit,
-those on one cluster are left, since what they place would be begun a second time.
+Source: ADR 20: the marks of an unreachable cluster cannot report placements to the next leader. If not all fit, those
+on one cluster are kept, since they would be placed a second time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.model.binding import PreviousPlacement, TargetCluster
 from reconciler.model.refs import Identity
 
 BYTES_MAX: Final = 64 * 2**20
-"""So much it may be unpacked: who can write the ConfigMap must not fill the memory."""
+"""Limit of the unpacked size: who can write the ConfigMap must not fill the memory."""
 
 
 def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_max: int) -> str:
@@ -33,7 +33,7 @@ def packed_placements(placements: Mapping[Identity, PreviousPlacement], bytes_ma
 
 
 def read_placements(text: str) -> dict[Identity, PreviousPlacement]:
-    """What was packed. What has no such form is left out."""
+    """Return the unpacked placements. Malformed ones are left out."""
     found = unpack(text, BYTES_MAX)
     if not isinstance(found, dict):
         return {}

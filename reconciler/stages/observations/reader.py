@@ -1,4 +1,4 @@
-"""The observations file: what is known of the clusters, so that placement can be computed without access to them.
+"""The observations file: placement can be computed from it without access to the clusters.
 
 Source: design#observations. Strict: an unknown field or a wrong type is an error with its line and field path.
 """
@@ -63,7 +63,7 @@ def _document(data: bytes, path: str) -> tuple[Document | None, tuple[Problem, .
 
 
 class _Reader:
-    """One file while it is read; what is wrong goes into `report`."""
+    """One file while it is read; problems go into `report`."""
 
     def __init__(self, document: Document) -> None:
         self.report = Report(document, OBSERVATIONS_SHAPE)

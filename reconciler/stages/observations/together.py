@@ -10,7 +10,7 @@ from reconciler.model.refs import Identity
 
 
 def put_together(found: Iterable[Observations]) -> Observations:
-    """What any of these tells. Of what several tell the first counts, but for clusters that it could not reach."""
+    """Return the union. If several have a cluster, the first counts, unless only a later one reached it."""
     clusters: dict[str, ClusterObservation] = {}
     previous: dict[Identity, PreviousPlacement] = {}
     constraints = []

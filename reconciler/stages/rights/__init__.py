@@ -1,4 +1,4 @@
-"""What a store needs to be allowed in its clusters, so that nothing more need be."""
+"""The least privileges of a store in its clusters."""
 
 from reconciler.stages.rights.needed import NeededRights, needed_rights
 from reconciler.stages.rights.resources import resource_names

@@ -1,8 +1,8 @@
-"""The rights that a store needs in its clusters: of its own kinds, and of what the program reads beside them.
+"""The rights that a store needs in its clusters: for its own kinds, and for other reads of the program.
 
 Kinds are listed and watched in all namespaces, by our label, which no role can be limited to: who may list Secrets may
-read all of them. So a kind is named only when the store, or what it left behind in a cluster, has it.
-Source: design#least-privilege; Kubernetes, "Using RBAC Authorization".
+read all of them. So a kind is named only when the store, or its remains in a cluster, have it. Source:
+design#least-privilege; Kubernetes, "Using RBAC Authorization".
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _ROLES: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 _BINDINGS: Final = ("RoleBinding", "ClusterRoleBinding")
 _CAPACITY: Final = (("", "nodes"), ("", "pods"), ("", "resourcequotas"), ("apps", "replicasets"))
-"""What is read where a policy divides by free capacity, or fails over."""
+"""Resources to read if a policy divides by free capacity, or fails over."""
 _SCALERS: Final = (("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects"))
-"""What is read where anything of the store may be scaled by others."""
+"""Resources to read if others may scale anything of the store."""
 _NAMESPACE: Final = ("", "Namespace")
 
 GroupKind = tuple[str, str]
@@ -53,10 +53,10 @@ def needed_rights(
     *,
     is_leased: bool = False,
 ) -> NeededRights:
-    """What the store needs for a level.
+    """Return the store's needs for a level.
 
-    `recorded`: kinds of which the journal knows copies that may have to go. `resources`: the plural of each (group,
-    kind). `holder`: the ConfigMap that says who holds the fleet. `is_leased`: the cluster has the Lease of who leads.
+    `recorded`: kinds with recorded copies that may have to be deleted. `resources`: the plural of each (group, kind).
+    `holder`: the ConfigMap of the fleet's owner record. `is_leased`: the cluster has the leader's Lease.
     """
     fleet = decision.fleet
     written = {
@@ -96,7 +96,7 @@ def _claimed_namespaces(decision: Decision) -> set[GroupKind]:
 
 
 def _own(level: Level, holder: str) -> Iterator[Right]:
-    """What the program keeps in each cluster, and how it tells clusters apart."""
+    """Yield the rights for the program's own objects in each cluster, and for its identity."""
     yield Right("", "namespaces", ("kube-system",), ("get",))
     yield Right("", "configmaps", (holder,), ("get",))
     if level.has(Level.APPLY):
@@ -105,14 +105,14 @@ def _own(level: Level, holder: str) -> Iterator[Right]:
 
 
 def _lease(level: Level, fleet: str) -> Iterator[Right]:
-    """What several processes of one fleet agree by, in the one cluster that has it."""
+    """Yield the rights of leader election, in the one cluster that has the Lease."""
     if level.has(Level.APPLY):
         yield Right("coordination.k8s.io", "leases", (lease_name(fleet),), ("get", *_APPLY))
         yield Right("", "configmaps", (handover_name(fleet),), ("get", *_APPLY))
 
 
 def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:
-    """What is read beside the store's own objects."""
+    """Yield the rights for reads beside the store's own objects."""
     if wants_capacity(fleet):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
     if any(_may_be_scaled(kind, interpreters) for kind in set(written.values())):
@@ -124,7 +124,7 @@ def _may_be_scaled(kind: GroupKind, interpreters: Registry) -> bool:
 
 
 def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:
-    """Who writes roles needs the rights in them, or the right to give what it has not; by name, so that it is no more.
+    """Yield the rights to grant roles: those in the roles, or escalate and bind; by name, so that it is no more.
 
     Source: Kubernetes, "Using RBAC Authorization", Privilege escalation prevention.
     """

@@ -1,7 +1,7 @@
-"""How kinds are called in paths and roles: `deployments` for a Deployment.
+"""Resource names of kinds in paths and roles: `deployments` for a Deployment.
 
-A CustomResourceDefinition says it for its own kind. Those of the Gateway API come with clusters as a rule, and not with
-a store, so their names are known here.
+A CustomResourceDefinition has them for its own kind. Those of the Gateway API come with clusters as a rule, and not
+with a store, so their names are known here.
 """
 
 from __future__ import annotations

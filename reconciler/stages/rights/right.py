@@ -13,17 +13,17 @@ from msgspec import Struct
 
 
 class Level(StrEnum):
-    """What the program is to do with the rights; each has those of the one before."""
+    """The intended use of the rights; each level has those of the one before."""
 
     READ = "read"
-    """Compare and tell: `diff`, `status`, `run` in mode observe."""
+    """Compare and report: `diff`, `status`, `run` in mode observe."""
     APPLY = "apply"
     """Create, change, adopt and release, without deleting."""
     FULL = "full"
     """Everything, deletions and replacements too."""
 
     def has(self, other: Level) -> bool:
-        """Whether the rights of the other level are among those of this one."""
+        """Return whether the rights of the other level are among those of this one."""
         order = list(Level)
         return order.index(other) <= order.index(self)
 

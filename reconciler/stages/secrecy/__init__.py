@@ -1,4 +1,4 @@
-"""What has the form of a secret: kinds that are Secrets, and credentials. Knows nothing of outputs."""
+"""Forms of secrets: kinds that are Secrets, and credentials. Independent of outputs."""
 
 from reconciler.stages.secrecy.credentials import (
     base64_text,

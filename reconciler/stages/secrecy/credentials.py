@@ -1,4 +1,4 @@
-"""Whether a text, or any text in a document, holds a credential: what is shown is masked, what is kept is left out."""
+"""Detection of credentials in a text or document: output redacts them, caches omit them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KIND: Final = regex(rb"[\"']?kind[\"']?[ \t]*:[\s\[\"']{0,20}([A-Za-z]{4,12})",
 
 
 def has_credential(text: str) -> bool:
-    """Whether anything in a text has the form of a credential."""
+    """Return whether anything in a text has the form of a credential."""
     return (
         is_file_of_secrets(text)
         or ("://" in text and "@" in text and any(is_password(found) for found in USERINFO.finditer(text)))
@@ -49,20 +49,20 @@ def has_credential(text: str) -> bool:
 
 
 def is_file_of_secrets(text: str) -> bool:
-    """Whether a text is a file that is secret as a whole: a Secret, a kubeconfig, credentials for registries."""
+    """Return whether a text is a file that is secret as a whole: a Secret, a kubeconfig, credentials for registries."""
     is_kubeconfig = "Config" in text and "users" in text and KUBECONFIG_KIND.search(text) is not None
     is_login = "auths" in text and REGISTRY_LOGIN.search(text) is not None
     return is_kubeconfig or is_login or SECRET_MANIFEST.search(text) is not None
 
 
 def is_password(found: re.Match[str]) -> bool:
-    """Whether what stands before the host of a URL, as USERINFO finds it, is more than an account's name."""
+    """Return whether the userinfo of a URL, as USERINFO finds it, is more than an account's name."""
     userinfo = found[1] or found[2]
     return ":" in userinfo or len(userinfo) >= _ACCOUNT_MAX
 
 
 def is_private_key(text: str) -> bool:
-    """Whether base64 that begins like PEM is a private key; what is cut off is better taken for one."""
+    """Return whether base64 that begins like PEM is a private key; a cut-off one counts as one."""
     try:
         return b"PRIVATE KEY" in base64.b64decode(text[:64])
     except binascii.Error:
@@ -70,7 +70,7 @@ def is_private_key(text: str) -> bool:
 
 
 def base64_text(text: str) -> str:
-    """What base64 of either alphabet stands for; a group that was cut off is left out."""
+    """Return decoded base64 of either alphabet; an incomplete group is left out."""
     whole = text.partition("=")[0].translate(_ONE_ALPHABET)
     return base64.b64decode(whole[: len(whole) // 4 * 4]).decode(errors="replace")
 
@@ -87,7 +87,7 @@ def may_hold_credentials(data: bytes) -> bool:
 
 
 def holds_credential(value: Json) -> bool:
-    """Whether any text of a document, names of members among them, holds a credential."""
+    """Return whether any text of a document, names of members among them, holds a credential."""
     if isinstance(value, str):
         return has_credential(value)
     if isinstance(value, Mapping):
@@ -96,5 +96,5 @@ def holds_credential(value: Json) -> bool:
 
 
 def names_secrets(data: bytes) -> bool:
-    """Whether a file names a kind that is like a Secret anywhere, misspelt or not."""
+    """Return whether a file names a kind that is like a Secret anywhere, misspelt or not."""
     return any(is_secret_kind(found[1].decode()) for found in _KIND.finditer(data))

@@ -1,6 +1,6 @@
-"""What has the form of a secret: kinds that are Secrets, their fields that may be shown, and credentials.
+"""Forms of secrets: kinds that are Secrets, their fields that may be shown, and credentials.
 
-What may be shown is listed; everything else of a Secret is hidden, whether it is well-formed or not.
+A list of fields may be shown; everything else of a Secret is hidden, whether it is well-formed or not.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ LOWER_MARKS: Final = tuple(
         *("access_token", "accesstoken", "refresh_token", "refreshtoken"),
     )
 )
-"""What a document holds at least when anything in it must be hidden, beside what follows: in lower case too."""
+"""Marks of a document in which anything must be hidden, beside the following ones: in lower case too."""
 KIND_MARK: Final = regex(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
 URL_MARK: Final = regex(rb"://[^\s\"]{1,1300}@")
 """Dear where a text has many URLs; `://` and `@` are looked for first."""
 
 
 def is_secret_kind(kind: Json) -> bool:
-    """Whether a kind is that of Secrets, or was meant to be: `secret`, `Secrets`, `Sercet`, `[Secret]`."""
+    """Return whether a kind is or means Secret: `secret`, `Secrets`, `Sercet`, `[Secret]`."""
     return _is_like_secret(kind if isinstance(kind, str) else repr(kind)) if kind is not None else False
 
 
@@ -90,7 +90,7 @@ def _is_like_secret(kind: str) -> bool:
 
 
 def is_open(name: str, value: Json) -> bool:
-    """Whether a member of a Secret's manifest may be shown as it is."""
+    """Return whether a member of a Secret's manifest may be shown as it is."""
     match name:
         case "apiVersion" | "kind" | "type":
             return isinstance(value, str)
@@ -101,7 +101,7 @@ def is_open(name: str, value: Json) -> bool:
 
 
 def is_open_metadata(name: str, value: Json) -> bool:
-    """Whether a member of a Secret's metadata may be shown, but for credentials in it."""
+    """Return whether a member of a Secret's metadata may be shown, but for credentials in it."""
     if name in _TEXTS:
         return isinstance(value, str)
     if name in _NUMBERS:
@@ -112,7 +112,7 @@ def is_open_metadata(name: str, value: Json) -> bool:
 
 
 def is_open_field(path: str, value: Json) -> bool:
-    """Whether a field of a Secret below its first level may be shown, by its path: `metadata.labels.app`."""
+    """Return whether a field of a Secret below its first level may be shown, by its path: `metadata.labels.app`."""
     root, _, rest = path.partition(".")
     if root != "metadata":
         return not rest and is_open(root, value)

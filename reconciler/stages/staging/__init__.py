@@ -1,4 +1,4 @@
-"""What the revisions in force make of a decision: which revision each copy is rendered from, and what stays for now."""
+"""The effect of active revisions on a schedule: each copy's revision, and objects that stay for now."""
 
 from reconciler.stages.staging.changed import changed_by_staging
 from reconciler.stages.staging.differing import differing, stages_the_same

@@ -1,4 +1,4 @@
-"""What is rendered otherwise than before, since other revisions are in force."""
+"""Objects that render differently than before because other revisions are active."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING = Staging()
 
 
 def changed_by_staging(before: Decision | None, after: Decision) -> set[Identity]:
-    """What has to be looked at, beside what the two decisions differ in by themselves."""
+    """Return objects to evaluate, beside the differences between the two schedules themselves."""
     if before is None or before.staging is after.staging:
         return set()
     old, new = before.staging or _NOTHING, after.staging or _NOTHING
@@ -38,7 +38,7 @@ def changed_by_staging(before: Decision | None, after: Decision) -> set[Identity
 
 
 def _is_of(old: Staging, new: Staging, name: str, identity: Identity) -> bool:
-    """Whether a Rollout speaks for a template, or did."""
+    """Return whether a Rollout selects a template, or did."""
     return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
 
 

@@ -1,4 +1,4 @@
-"""What differs between two revisions of the store as far as Rollouts stage it: bodies, and what overrides make of them.
+"""Differences between two revisions of the store in staged parts: bodies, and the overrides of them.
 
 Source: ADR 18: placement is never staged, so policies that propagate and Cluster documents are not compared.
 """
@@ -33,12 +33,12 @@ def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) ->
 
 
 def stages_the_same(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> bool:
-    """Whether a Rollout of what is meant brings the same to a cluster with either revision."""
+    """Return whether a Rollout of the selected templates brings the same to a cluster with either revision."""
     return not differing(one, other, is_meant)
 
 
 def _is_equal(one: Fleet, other: Fleet, identity: Identity) -> bool:
-    """Whether only the place in the store differs."""
+    """Return whether only the place in the store differs."""
     before, after = one.templates.get(identity), other.templates.get(identity)
     return before is not None and after is not None and (before.gvk, before.digest) == (after.gvk, after.digest)
 

@@ -1,4 +1,4 @@
-"""Dependencies of owners that are behind: what their revision refers to stays, and what only HEAD refers to is early.
+"""Dependencies of owners that are behind: those of their revision stay, and those of HEAD alone are early.
 
 Source: ADR 18: a dependency moves with its owner.
 """
@@ -29,9 +29,10 @@ class Need(Struct, frozen=True, kw_only=True):
 
 
 class Needs(Struct, frozen=True, kw_only=True):
-    """What older revisions of owners need otherwise than HEAD.
+    """The needs of owners at older revisions that differ from HEAD.
 
-    `kept`: what stays though HEAD does not bring it there. `early`: what HEAD brings there before its owner needs it.
+    `kept`: objects that stay though HEAD does not place them there. `early`: objects that HEAD places there before
+    their owner needs them.
     """
 
     kept: Mapping[Identity, Need] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Needs(Struct, frozen=True, kw_only=True):
 
 
 def needs_of(decision: Decision, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> Needs:
-    """What owners that are behind need otherwise than HEAD says."""
+    """Return the needs of owners that are behind, as far as they differ from HEAD."""
     kept: dict[Identity, Need] = {}
     early: dict[Identity, set[str]] = {}
     needed: dict[Identity, set[str]] = {}
@@ -71,7 +72,7 @@ def needs_of(decision: Decision, staging: Staging, ledger: Mapping[str, Mapping[
 def _owners_at(
     decision: Decision, staging: Staging, revision: str, fleet: Fleet
 ) -> Iterator[tuple[Identity, frozenset[str]]]:
-    """What is bound, differs from HEAD, and is rendered from a revision, with the clusters where it is."""
+    """Yield bound templates that differ from HEAD and are rendered from a revision, with their clusters there."""
     for owner in sorted(changed_keys(fleet.templates, decision.fleet.templates)):
         names, binding = staging.rollouts.get(owner), decision.bindings.get(owner)
         if not names or binding is None or owner not in fleet.templates:
@@ -82,7 +83,7 @@ def _owners_at(
 
 
 def _brought(decision: Decision, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
-    """What a template of a revision brings along under the policy that is in force, itself or as what is followed."""
+    """Return the dependencies of a revision's template under the active policy, its own or as a followed one."""
     template, policy = fleet.templates.get(owner), decision.policies.get(owner)
     is_followed = owner in decision.followed
     if template is None or policy is None or not (policy.propagate_deps or is_followed):

@@ -1,4 +1,4 @@
-"""Which Rollouts speak for what a decision binds, kept up from one decision to the next."""
+"""The Rollouts of a schedule's bound templates, kept up from one schedule to the next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SelectedTables:
         return self._selection
 
     def _patched(self, before: Decision, decision: Decision) -> Selection | None:
-        """What differs selected anew; None: that is not enough, since more may hang on it."""
+        """Return the selection with differences updated; None: that is not enough, since more may depend on it."""
         known = self._selection
         if before.fleet.rollouts != decision.fleet.rollouts or known.problems:
             return None

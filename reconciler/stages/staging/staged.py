@@ -1,6 +1,6 @@
-"""A decision as the revisions in force leave it: who is behind keeps its revision, and what it has.
+"""A schedule with the active revisions: clusters that are behind keep their revision and its objects.
 
-Source: ADR 18: staged are bodies, what overrides make of them, and dependencies with their owners; placement is HEAD's.
+Source: ADR 18: staged are bodies, their overrides, and dependencies with their owners; placement is HEAD's.
 """
 
 from __future__ import annotations
@@ -36,11 +36,7 @@ def staged(
     copies: Mapping[Identity, Collection[str]],
     previous: Mapping[Identity, PreviousPlacement],
 ) -> Decision:
-    """The decision with what each copy is rendered from, with what stays until its turn, and with placements that wait.
-
-    `ledger`: what was last applied, by cluster; `copies`: the same by object. `previous`: the placements that were
-    recorded last.
-    """
+    """Return the schedule with each copy's revision, objects that stay until their turn, and waiting placements."""
     in_force = {
         name: {cluster: record.revision for cluster, record in standing.records.get(name, {}).items()}
         for name in standing.progress
@@ -88,7 +84,7 @@ def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
 
 
 class _Kept(Struct, frozen=True, kw_only=True):
-    """What HEAD does not have in some clusters, and these keep."""
+    """An object that HEAD does not have in some clusters, and that these keep."""
 
     template: Template
     policy: PropagationPolicy | None
@@ -104,7 +100,7 @@ def _lingering(
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
 ) -> Iterator[tuple[Identity, _Kept]]:
-    """What left the store, where its deletion is not due."""
+    """Yield objects that left the store and whose deletion is not due."""
     templates, bindings = decision.fleet.templates, decision.bindings
     for identity in sorted(each for each in copies if each not in templates and each not in bindings):
         clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
@@ -135,7 +131,7 @@ def _newest_template(identity: Identity, staging: Staging) -> Template | None:
 
 
 def _template_of(rows: Sequence[AppliedRow]) -> Template:
-    """What is known of what was applied, enough to say which Rollouts speak for it; nothing is rendered from it."""
+    """Return a template of applied rows, enough to find its Rollouts; nothing is rendered from it."""
     row = max(rows, key=lambda row: row.recorded is not None)
     metadata = {"name": row.identity.name, **({"namespace": row.identity.namespace} if row.identity.namespace else {})}
     bare = {"apiVersion": row.gvk.api_version, "kind": row.gvk.kind, "metadata": metadata}
@@ -152,7 +148,7 @@ def _policy_of(decision: Decision, staging: Staging, names: Collection[str]) -> 
 
 
 def _needed(decision: Decision, needs: Needs, ledger: Ledger) -> dict[Identity, _Kept]:
-    """What the revision of a cluster refers to, and HEAD does not bring there any more."""
+    """Return objects that a cluster's revision refers to, and that HEAD does not place there any more."""
     return {
         identity: _Kept(
             template=need.template,

@@ -1,4 +1,4 @@
-"""Where the Rollouts of a decision stand: each by itself, of what is recorded and seen.
+"""The state of a schedule's Rollouts: each by itself, from records and observations.
 
 Source: ADR 18.
 """
@@ -34,10 +34,10 @@ class Revisions(Struct, frozen=True, kw_only=True):
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What is known of the clusters. `sights`: by Rollout and cluster.
+    """Observations of the clusters. `sights`: by Rollout and cluster.
 
-    `away`: clusters that cannot be changed now, and why. `closed`: those that a window of the fleet closes, with
-    RFC 3339 of the end, empty: no end is known. `applied`: whether something of ours is in any cluster.
+    `away`: clusters that cannot be changed now, and why. `closed`: those that a window of the fleet closes, with RFC
+    3339 of the end, empty: no end is known. `applied`: whether something of ours is in any cluster.
     """
 
     sights: Mapping[str, Mapping[str, Sight]] = field(default_factory=dict)
@@ -51,10 +51,10 @@ Records = Mapping[str, Mapping[str, Record]]
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Where the Rollouts of a decision stand, and what that rests on.
+    """The state of a schedule's Rollouts, and its inputs.
 
-    `progress`: by Rollout. `records`: by Rollout and cluster what is recorded by now. `newest`: by Rollout the revision
-    that stages what HEAD stages. `fleets`: the older revisions that can be read. `order`: the oldest first.
+    `progress`: by Rollout. `records`: by Rollout and cluster the present records. `newest`: by Rollout the revision
+    that stages the same as HEAD. `fleets`: the older revisions that can be read. `order`: the oldest first.
     """
 
     selection: Selection = Selection()
@@ -68,7 +68,7 @@ class Standing(Struct, frozen=True, kw_only=True):
 def stand(
     decision: Decision, selection: Selection, records: Records, revisions: Revisions, seen: Seen, now: str
 ) -> Standing:
-    """Where each Rollout stands, and what is to be recorded. `now`: RFC 3339."""
+    """Return the state of each Rollout, and the records to write. `now`: RFC 3339."""
     fleet = decision.fleet
     found: dict[str, Progress] = {}
     newest: dict[str, str] = {}
@@ -97,9 +97,9 @@ def stand(
 def begun_with(
     decision: Decision, selection: Selection, records: Records, seen: Seen, before: str, now: str
 ) -> dict[str, dict[str, Record]]:
-    """The records of Rollouts that are new and speak for what runs already. `before`: the revision that runs.
+    """Return the records of new Rollouts over existing objects. `before`: the present revision.
 
-    One of which nothing runs yet has none: its first revision goes stage by stage.
+    A Rollout without any existing object has none: its first revision goes stage by stage.
     """
     return {
         rollout.name: adopted(lay_out(rollout, decision.fleet.clusters), before, now)
@@ -126,7 +126,7 @@ def _release(
     revisions: Revisions,
     seen: Seen,
 ) -> str:
-    """The revision of which HEAD is told."""
+    """Return the release of HEAD."""
     head = decision.fleet
     digests = {head.revision: "head"}
     for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
@@ -140,7 +140,7 @@ def _release(
 def _meaning(
     decision: Decision, selection: Selection, rollout: Rollout, older: Fleet, seen: Seen
 ) -> Callable[[Identity], bool]:
-    """Whether a Rollout speaks for a template, which HEAD may have no more. What is placed nowhere is nothing new."""
+    """Return a check whether a Rollout selects a template, also one gone from HEAD. Unplaced templates do not count."""
     policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *decision.fleet.propagation))
 
     def is_meant(identity: Identity) -> bool:

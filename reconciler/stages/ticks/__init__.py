@@ -1,4 +1,4 @@
-"""What moves by time: descheduling, failover, and their timers."""
+"""Moves by time: descheduling, failover, and their timers."""
 
 from reconciler.stages.ticks.deschedule import is_descheduled
 from reconciler.stages.ticks.failover import ends_of_patience, overdue

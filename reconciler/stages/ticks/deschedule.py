@@ -31,7 +31,7 @@ Caps = dict[tuple[Identity, str], Constraint]
 
 
 def deschedule(decision: Decision, observations: Observations, now: str) -> tuple[Constraint, ...]:
-    """The caps in force from now on, in the order of identity and cluster: those that still hold, and new ones.
+    """Return the caps in force from now on, in the order of identity and cluster: remaining and new ones.
 
     `observations`: of the clusters, with the constraints in force until now. A cluster that does not answer, or whose
     nodes cannot be read, neither gets a cap nor loses one.
@@ -68,7 +68,7 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
     if policy is None or binding is None or identity in decision.frozen or not is_descheduled(identity, policy):
         return None
     assigned = binding.replicas_on(seen.name)
-    # Another number than the assigned one: an override or an autoscaler decides about it, or a move is on its way.
+    # Another number than the assigned one: by an override, an autoscaler, or a move in progress.
     if not assigned or workload.replicas != assigned:
         return None
     if age_s(workload.unschedulable_since, now) <= _threshold_s(decision, policy, seen.name):
@@ -80,9 +80,9 @@ def _cap(decision: Decision, seen: ClusterObservation, workload: Workload, now: 
 
 
 def _lacking(workload: Workload, assigned: int) -> int:
-    """How many of the wanted replicas have no node. Pods that a rolling update makes beyond them are no lack.
+    """Return how many desired replicas have no node. Extra pods of a rolling update do not count.
 
-    A pod of any revision stands for a wanted replica; where it is not known which have a node, those that are ready do.
+    A pod of any revision stands for a desired replica; if the nodes are unknown, ready pods count.
     """
     held = workload.held
     placed = workload.ready if held is None else sum(amounts.get("pods", 0) for amounts in held.values())
@@ -90,7 +90,7 @@ def _lacking(workload: Workload, assigned: int) -> int:
 
 
 def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
-    """Whether replicas of it that find no node are moved one by one."""
+    """Return whether its replicas without a node are moved one by one."""
     scheduling = policy.placement.scheduling
     return identity[:2] in _KINDS and scheduling.division.needs_capacity and not scheduling.gang
 
@@ -103,7 +103,7 @@ def _threshold_s(decision: Decision, policy: PropagationPolicy, cluster: str) ->
 
 
 def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
-    """Whether the cluster is in the last tier of its group, to which new nodes are added."""
+    """Return whether the cluster is in the last tier of its group, to which new nodes are added."""
     for group in groups_of(policy, by_capacity=True):
         tier, _ = tier_of(cluster, group)
         if tier is not None:
@@ -129,7 +129,7 @@ def _fit(decision: Decision, seen: ClusterObservation, workload: Workload) -> in
 
 
 def _still_holds(cap: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
-    """Whether nothing has changed that could let more replicas in, or the cap is too young to tell."""
+    """Return whether nothing has changed that could let more replicas in, or the cap is too young to end."""
     policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
     if policy is None or template is None or not is_descheduled(cap.identity, policy):
         return False

@@ -1,8 +1,8 @@
-"""Application failover: exclusions for clusters in which an application is broken, so that others take it over.
+"""Application failover: exclusions for clusters with a failed application, so that others take it over.
 
 Source: "PropagationPolicy and OverridePolicy", failover configuration; design#failover; design#nowhere-else;
 design#end-of-an-exclusion. Unlike Karmada, nothing is excluded when no other cluster takes over, times are remembered
-across restarts, and a copy that recovers in time gets back what it had.
+across restarts, and a copy that recovers in time gets its former replicas back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reconciler.stages.placement import closed_by_order
 from reconciler.stages.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
 
 EXCLUSION_S: Final = 600
-"""How long the first exclusion lasts; each that follows lasts twice as long."""
+"""Duration of the first exclusion; each later one lasts twice as long."""
 EXCLUSION_S_MAX: Final = 6 * 3600
 PER_TICK: Final = 8
 """So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
@@ -48,11 +48,11 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 def kept_exclusions(decision: Decision, observations: Observations, now: str) -> Kept:
-    """The exclusions among the constraints of the observations that still mean something.
+    """Return the exclusions among the observed constraints that are still valid.
 
     One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
-    copy, or, under Graciously, when the old copy is healthy again while it is still there. Of several that an
-    application recovers from, the oldest knows what it had.
+    copy, or, under Graciously, when the old copy is healthy again while it is still there. If an application recovers
+    from several, the oldest has its former placement.
     """
     constraints: list[Constraint] = []
     restored: dict[Identity, PreviousPlacement] = {}
@@ -97,10 +97,10 @@ def due_exclusions(
 def is_taken_over(
     before: Decision, after: Decision, exclusion: Constraint, closed: Mapping[str, str] = NOTHING_CLOSED
 ) -> bool:
-    """Whether other clusters take what the excluded one loses. Both decisions differ in exclusions alone.
+    """Return whether other clusters take the excluded one's replicas. Both schedules differ in exclusions alone.
 
-    A cluster where nothing may be written takes nothing: dispatching is suspended there, or a person's order (`closed`,
-    by its scope) stands against it.
+    A cluster with a write block takes nothing: dispatching is suspended there, or a person's order (`closed`, by its
+    scope) blocks it.
     """
     old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
     if old is None or new is None:
@@ -119,9 +119,9 @@ def is_taken_over(
 def handed_back(
     decision: Decision, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
 ) -> tuple[Constraint, ...]:
-    """Exclusions of the clusters that had taken over from copies that recovered, until what they made is gone.
+    """Return exclusions of clusters that had taken over from recovered copies, until their own copies are gone.
 
-    Without them it would go as if an edit of the store had taken it away, which may release it or be held by a guard.
+    Without them the copy would leave as by an edit of the store, which may release it or be held by a guard.
     """
     begun = [
         Constraint(
@@ -143,7 +143,7 @@ def handed_back(
 
 
 def _is_gone(found: Constraint, observations: Observations) -> bool:
-    """Whether the copy that a constraint takes away is seen to be gone."""
+    """Return whether the copy that a constraint takes away is observed to be gone."""
     seen = observations.clusters.get(found.cluster)
     return seen is not None and seen.reachable and found.identity not in seen.workloads
 
@@ -249,7 +249,7 @@ def _outlasting(known: Constraint, decision: Decision, observations: Observation
 
 
 def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observations) -> bool:
-    """Whether the copy that it takes away is there yet; in a cluster that does not answer, it is taken to be."""
+    """Return whether the copy that it takes away may still exist; in an unreachable cluster it counts as existing."""
     binding = decision.bindings.get(known.identity)
     if binding is not None and known.cluster in binding.clusters:
         return False
@@ -257,7 +257,7 @@ def _leaves_a_copy(known: Constraint, decision: Decision, observations: Observat
 
 
 def _is_of_now(known: Constraint, decision: Decision, observations: Observations, now: str) -> bool:
-    """Whether it is about what is in the store now, and not so old that the next one need not know of it."""
+    """Return whether it concerns the present store, and is recent enough for the next one to know of it."""
     policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
     if policy is None or policy.application_failover is None or template is None:
         return False

@@ -23,10 +23,10 @@ DecideUnder = Callable[[Observations], Decision]
 
 
 class Ticked(Struct, frozen=True, kw_only=True):
-    """What a look came to.
+    """The result of a tick.
 
-    `restored`: placements that applications get back. `left`: broken applications that stay where they are, since no
-    other cluster takes over, or since the fleet is only to be advised.
+    `restored`: placements that applications get back. `left`: failed applications that stay, since no other cluster
+    takes over, or since the fleet is only to be advised.
     """
 
     constraints: tuple[Constraint, ...]

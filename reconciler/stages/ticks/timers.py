@@ -15,11 +15,11 @@ from reconciler.model.refs import Identity
 from reconciler.stages.moves import is_timer
 
 LOOKED = "looked for replicas without a node"
-"""When a service that had just started did so first."""
+"""Timer key: the first descheduling check after a start of the service."""
 
 
 def told(event: str, identity: Identity, cluster: str) -> str:
-    """The timer that says that something was told of an application that is broken."""
+    """Return the timer key: a failed application has been reported."""
     return f"{event} {identity} @ {cluster}"
 
 
@@ -51,6 +51,6 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
 
 
 def _lasts(key: str, after: Mapping[str, str]) -> bool:
-    """Whether a timer that no workload renews still means something: what was told, as long as it is so."""
+    """Return whether a timer that no workload renews is still valid: a report is, while its reason lasts."""
     event, _, about = key.partition(" ")
     return key == LOOKED or is_timer(key) or (event.startswith("Failover") and f"unhealthy {about}" in after)
