@@ -109,7 +109,7 @@ class CredentialsRejected(MemberClusterError):
 
 
 class KindFault(MemberClusterError):
-    """A request about one kind failed in a cluster that answers otherwise: what else is there goes on."""
+    """A request about one kind failed in a cluster that answers otherwise: other kinds go on."""
 
 
 class Forbidden(KindFault):
@@ -179,7 +179,7 @@ class Throttled(MemberClusterError):
 
 
 class BadAnswer(MemberClusterError):
-    """The body is not what the API promises. Never to be read as an empty list."""
+    """The body breaks the API's promises. Never to be read as an empty list."""
 
 
 class MalformedObject(BadAnswer):

@@ -10,10 +10,10 @@ _Kind = TypeVar("_Kind")
 
 
 def prepared(kind: type[_Kind]) -> type[_Kind]:
-    """The type, of which msgspec knows everything from now on. A decorator for what several threads decode into.
+    """Return the type, prepared for msgspec. A decorator for types that several threads decode into.
 
-    msgspec (0.22) finds out what it has to know of a type when it is first decoded into, and two threads that do so at
-    once end the process: one of them reads what the other is still writing. A module is imported by one thread alone.
+    msgspec (0.22) inspects a type when it is first decoded into, and two threads that do so at once end the process:
+    one of them reads while the other is still writing. A module is imported by one thread alone.
     """
     msgspec.json.Decoder(kind)
     return kind

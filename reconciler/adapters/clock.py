@@ -35,12 +35,12 @@ def since_boot_s() -> float:
 
 
 class TimeOfDay:
-    """The wall clock as timers may go by it: it does not jump with every mistake of the machine's clock.
+    """The wall clock for timers: it ignores short jumps of the machine's clock.
 
-    Between looks it advances with the time since boot. What the wall clock says beside that is taken over at once where
-    it is little (a clock that is adjusted). A large jump is taken over when it has stood for as long as the shortest
-    tolerations that are usual: a clock that is set wrong and right again within that time moves nothing, and one that
-    was wrong before does not stay so for hours. A process that starts believes the clock that it finds.
+    Between looks it advances with the time since boot. A small deviation of the wall clock is adopted at once (a clock
+    that is adjusted). A large jump is adopted after the shortest usual toleration: a clock that is set wrong and right
+    again within that time moves nothing, and one that was wrong before does not stay so for hours. A process that
+    starts trusts the present clock.
     """
 
     def __init__(self, wall_s: Callable[[], float] = time.time, boot_s: Callable[[], float] = since_boot_s) -> None:

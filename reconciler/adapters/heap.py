@@ -1,4 +1,4 @@
-"""The heap of the C library: what was freed goes back to the system when it is asked to give it back.
+"""The heap of the C library: freed memory goes back to the system on request.
 
 Source: malloc_trim(3); proc_pid_statm(5).
 """

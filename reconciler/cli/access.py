@@ -30,11 +30,11 @@ def access_to(
     profiles: ProfileOptions | None = None,
     reach: Reach | None = None,
 ) -> Access:
-    """Access to the members and the journal: the one that is named, else that of the fleet, if there is one.
+    """Return the access to the members and the journal: the named one, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
-    `keys`: what opens encrypted templates; None: the credential of the service alone. `profiles`: where live
-    ClusterProfiles say how clusters are reached. `reach`: the clusters of a service; None: those that do not pull.
+    `keys`: decrypts templates; None: the credential of the service alone. `profiles`: live ClusterProfiles with access
+    to clusters. `reach`: the clusters of a service; None: those that do not pull.
 
     Raises:
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.

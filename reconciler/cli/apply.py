@@ -118,7 +118,7 @@ def command(
 
 
 def _told_left(applied: Applied) -> int:
-    """Says on stderr what an agreed plan leaves undone; the exit code that says so. Source: design#exit-codes."""
+    """Print the remaining work of an agreed plan to stderr; return the exit code. Source: design#exit-codes."""
     from reconciler.stages.plan import CLUSTER_NOT_READ
 
     plan = applied.round.plan

@@ -1,4 +1,4 @@
-"""`reconciler diff`: what would change, against the members or between two revisions."""
+"""`reconciler diff`: the pending changes, against the members or between two revisions."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _json(plans: Sequence[Plan], form: str) -> str:
 
 
 def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:
-    """One comment: what the first leaves is for the second."""
+    """Return one comment for all plans: each may use the space that the ones before leave."""
     from reconciler.report.review.markdown import BUDGET_MIN, plan_markdown
 
     least = len(plans) * (BUDGET_MIN + 1)

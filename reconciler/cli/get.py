@@ -1,4 +1,4 @@
-"""`reconciler get`, `kubectl amc get`: what the API servers print, over all clusters, with CLUSTER and ADOPTION.
+"""`reconciler get`, `kubectl amc get`: tables of the API servers over all clusters, with CLUSTER and ADOPTION.
 
 Source: "Dynamic distribution and descheduling", "Elastic scheduling with multi-cluster priorities" (columns).
 """

@@ -101,7 +101,7 @@ class Lines:
 async def follow(
     members: Members, following: Following, tables: Mapping[str, Table | list[Any]], clock: Clock
 ) -> NoReturn:
-    """Print what differs from `tables` from here on. A cluster that does not answer is tried until it does."""
+    """Print differences from `tables` from here on. An unreachable cluster is tried until it answers."""
     lines = Lines(following, tables)
     stale: asyncio.Queue[tuple[Key, bool]] = asyncio.Queue()
     kinds: dict[str, ServedKind] = {}

@@ -1,4 +1,4 @@
-"""`reconciler history`: who did what, when and why, of the whole fleet or of a part of it."""
+"""`reconciler history`: persons, changes, times and reasons, of the whole fleet or of a part of it."""
 
 from __future__ import annotations
 

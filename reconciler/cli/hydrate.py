@@ -1,4 +1,4 @@
-"""`reconciler hydrate`: render what the store says with helm and kustomize, and write it into the store."""
+"""`reconciler hydrate`: render the store's Render documents with helm and kustomize, and write the output into it."""
 
 from __future__ import annotations
 

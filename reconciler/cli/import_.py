@@ -157,7 +157,7 @@ def _taken(found: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity,
 async def _read(
     fleet: Fleet, access: Access, clusters: tuple[str, ...], kinds: list[str], where: tuple[str, str]
 ) -> dict[str, dict[Identity, LiveObject]]:
-    """The objects of the kinds by cluster. What cannot be read ends the import: it would look as if it were not there.
+    """Return the objects of the kinds by cluster. A failed read ends the import: an unread object would look missing.
 
     Raises:
         ReconcilerError: a cluster cannot be read, or lacks one of the kinds.

@@ -107,7 +107,7 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def _read(path: str) -> tuple[list[Document], bool]:
-    """The documents of an input, and whether all of it could be read; what could not is said."""
+    """Return the documents of an input, and whether all of it could be read; print the rest."""
     from reconciler.cli.printing import show_problems
     from reconciler.model.problem import Severity
     from reconciler.stages.yaml import read_yaml

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LastGood:
-    """Gives a command the fleet that is in force. What a directory held is remembered beside the journal."""
+    """Gives a command the active fleet. A directory's content is kept beside the journal."""
 
     def __init__(self, journal: Path | None) -> None:
         """`journal`: the one that was named; None: that of the fleet."""

@@ -15,5 +15,5 @@ def person(environ: Mapping[str, str] = os.environ) -> str:
     except (KeyError, OSError):  # a user id without a name
         user = "unknown"
     behind, host = environ.get("SUDO_USER", ""), socket.gethostname()
-    # Root is nobody whom a colleague could ask.
+    # A colleague cannot ask root.
     return f"{behind}@{host} as {user}" if behind not in ("", user) else f"{user}@{host}"

@@ -33,6 +33,6 @@ def _is_all_said() -> bool:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
     except (OSError, ValueError):
-        # The interpreter knows what to say of an output that takes nothing any more.
+        # The interpreter itself reports an output that is closed.
         return False
     return True

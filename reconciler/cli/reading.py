@@ -1,4 +1,4 @@
-"""Read what a command works on: the store and, where given, an observations file."""
+"""Read the inputs of a command: the store and, if given, an observations file."""
 
 from __future__ import annotations
 
@@ -49,11 +49,10 @@ def read_fleet(
     """Return the parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
     `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
-    `may_be_empty`: say nothing when there is no document in it.
-    `is_settled`: refuse HEAD of a work tree in the middle of a rebase, merge or the like.
-    `with_locks`: say as well which outputs of renders are out of date or edited.
-    `parsed`: the files of other revisions of the store, to which those of this one are added.
-    `last_good`: what says what is in force in place of what cannot be read; None: that is frozen.
+    `may_be_empty`: print nothing when there is no document in it. `is_settled`: refuse HEAD of a work tree in the
+    middle of a rebase, merge or the like. `with_locks`: report outdated or edited outputs of renders. `parsed`: the
+    files of other revisions of the store, to which those of this one are added. `last_good`: finds the active content
+    of unreadable files; None: these are frozen.
 
     Raises:
         StoreError: the store cannot be read as a whole.

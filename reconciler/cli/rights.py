@@ -90,7 +90,7 @@ def recorded_kinds(access: Access) -> frozenset[GroupKind]:
         return frozenset()
     with Journal.open(access.journal, read_only=True) as journal:
         rows = [row for name, found in journal.ledger().items() for row in found.values() if _is_chosen(name, access)]
-    # A Namespace that only follows what lives in it is released, never deleted.
+    # A Namespace that only follows its objects is released, never deleted.
     return frozenset(row.gvk.group_kind for row in rows if row.policy or row.gvk.group_kind != ("", "Namespace"))
 
 

@@ -109,7 +109,7 @@ class Interpreter(Struct, frozen=True, kw_only=True):
 
     Without such a rule, replicas of the kind are not counted."""
     sanitize: Callable[[JsonObject], JsonObject] = prune_server_fields
-    """The template without what must never be sent (server fields, controller-made labels), in canonical form
+    """The template without fields that must never be sent (server fields, controller-made labels), in canonical form
     (a Secret: stringData folded into data)."""
     scale_target: Callable[[JsonObject], Identity | None] = _no_target
     """The object whose replicas this one decides (an autoscaler), in the namespace of the body."""

@@ -1,1 +1,1 @@
-"""Frozen values: what the pure stages take and return. Nothing here does I/O."""
+"""Frozen values: inputs and results of the pure stages. Nothing here does I/O."""

@@ -171,7 +171,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     guards: Guards = Guards()
     ha: HighAvailability | None = None
     partial: bool = False
-    """`spec.placement.partial`: place what fits when not everything does."""
+    """`spec.placement.partial`: place as many as fit when not all do."""
     windows: tuple[FleetWindow, ...] = ()
     """Times for changes, by clusters."""
     ignore: tuple[IgnoreRule, ...] = ()
@@ -247,9 +247,9 @@ class RenderVariant(Struct, frozen=True, kw_only=True):
 
 
 class RenderPlacement(Struct, frozen=True, kw_only=True):
-    """`spec.placement`: where the objects of the base go. `written` are its clusters as a policy says them.
+    """`spec.placement`: the placement of the base's objects. `written` are its clusters in a policy's form.
 
-    `terms`: what else a policy says of them, as a policy writes it. `take_over`: the tool that holds them now.
+    `terms`: other fields of a policy, in its form. `take_over`: the tool that owns them now.
     """
 
     clusters: ClusterAffinity
@@ -269,7 +269,7 @@ class Render(Struct, frozen=True, kw_only=True):
     placement: RenderPlacement | None = None
     output: str
     digest: str
-    """Of the name and the spec: what else than files the output depends on."""
+    """Of the name and the spec: the inputs of the output other than files."""
     source: Source = NOWHERE
 
     @property

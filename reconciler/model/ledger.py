@@ -128,8 +128,8 @@ class EventKind(StrEnum):
     """The store cannot be read or followed."""
     SOURCE_RECOVERED = "source-recovered"
     STORE_BROKEN = "store-broken"
-    """Documents of the revision in force have errors. The last good content of its files stays in force; else what
-    they concern stays as it is."""
+    """Documents of the active revision have errors. The last good content of its files stays active; other objects
+    that they concern stay as they are."""
     STORE_MENDED = "store-mended"
     PLACED = "placed"
     """A placement is another one than before."""
@@ -148,7 +148,7 @@ class EventKind(StrEnum):
     DRIFT = "drift"
     """Someone else changed or deleted our object; `outcome` is the reaction."""
     FIGHT_DETECTED = "fight-detected"
-    """Somebody keeps undoing what we do."""
+    """Somebody keeps undoing our changes."""
     FIGHT_OVER = "fight-over"
     OBJECT_REFUSED = "object-refused"
     """An object that is not ours is in the way."""
@@ -249,7 +249,7 @@ class DriftOutcome(StrEnum):
     HEALED = "healed"
     """It was set back to the state in the store."""
     HELD = "held"
-    """It will be, once what holds the change lets it pass."""
+    """It will be, once the hold ends."""
     LEFT = "left"
     """It stays: the store says so, or somebody fights for it."""
 

@@ -152,8 +152,8 @@ class Change(Struct, frozen=True, kw_only=True):
 class Manifest(Struct, frozen=True, gc=False):
     """A template as rendered for one cluster, marks included.
 
-    `content` is shared with all clusters that get the same; `overrides` name what changed it. There is one for every
-    object of the fleet, and none refers back to itself, so the garbage collector need not look at them.
+    `content` is shared with all clusters with an equal one; `overrides` name the rules that changed it. There is one
+    for every object of the fleet, and none refers back to itself, so the garbage collector need not look at them.
     """
 
     cluster: str
@@ -227,7 +227,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     is_complete: bool = True
     held_digest: str = ""
-    """Hash of the sorted held changes: what `spec.guards.confirm` must carry to let them through."""
+    """Hash of the sorted held changes: the value of `spec.guards.confirm` that lets them through."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
     rollouts: tuple[RolloutPlan, ...] = ()

@@ -220,9 +220,9 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     fail_back: bool = False
     """The annotation `fleet.reconciler/fail-back`: an earlier group is gone back to as soon as it takes all again."""
     brings: frozenset[Companion] = frozenset()
-    """The annotation `fleet.reconciler/bring`: what travels with the workloads of this policy."""
+    """The annotation `fleet.reconciler/bring`: companions of this policy's workloads."""
     digest: str = ""
-    """Of the whole document: what memoised decisions are keyed by."""
+    """Of the whole document: the key of cached decisions."""
 
     @property
     def is_cluster_scoped(self) -> bool:

@@ -91,7 +91,7 @@ def explain(
 
 
 def _with_every_cluster(binding: Binding, clusters: Iterable[str]) -> Binding:
-    """The binding with a reason for clusters that nobody considered: what only follows others is not placed itself."""
+    """Return the binding with a reason for unconsidered clusters: a pure follower is not placed itself."""
     follows = "nothing that brings it along goes there" if binding.owners else "nothing in it goes there"
     others = {
         name: Reason(rule="not-brought", text=follows, cluster=name)

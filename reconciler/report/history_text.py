@@ -1,4 +1,4 @@
-"""`history`: the audit trail for machines (version 1) and for people: who, what, when and why."""
+"""`history`: the audit trail for machines (version 1) and for people: person, change, time and reason."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def event_detail(entry: Mapping[str, Any]) -> str:
             return f"until {entry['until']}: {why}" if entry.get("until") else why or "-"
     if entry.get("since"):
         return f"since {entry['since']}: {why}"
-    # What changed comes first: where there is no room for all of it, the rest is cut.
+    # The change comes first: without space for all, the rest is cut.
     values = _values(entry)
     parts = [
         values,

@@ -1,8 +1,8 @@
 """The one place that redacts secret values from output.
 
 Every report passes a `Masker` first; nothing else decides what is secret. A hidden value becomes `«value #3»`, and
-equal values get equal numbers within one output, so that a reader sees what is the same in two clusters without
-seeing what it is: no length, no hash to try words against. Source: design#secrets.
+equal values get equal numbers within one output, so that a reader can compare two clusters without seeing the value: no
+length, no hash to try words against. Source: design#secrets.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from reconciler.stages.rendering import fault_of
 
 
 def rendering(decision: Decision, clusters: frozenset[str] = frozenset(), *, with_bodies: bool = False) -> Rendering:
-    """Bindings, manifests and problems; with `clusters`, only their manifests. `with_bodies`: somebody looks at them.
+    """Return bindings, manifests and problems; with `clusters`, only their manifests. `with_bodies`: bodies are needed.
 
-    What waits for an override policy has a place and no manifest yet: without the override it would be another object.
+    An object that waits for an override policy has a placement and no manifest yet.
     """
     rendered = render_decision(decision)
     fleet = decision.fleet

@@ -46,7 +46,7 @@ _PARTS: Final = {
 
 
 class AuditEntry(NamedTuple):
-    """One write that was asked for, accepted or refused: what a referee looks at."""
+    """One requested write, accepted or refused, for a referee."""
 
     time: str
     verb: str
@@ -307,7 +307,7 @@ class Cluster:
         self.run_controllers()
 
     def set_capacity(self, name: str, **amounts: str) -> None:
-        """Change what a node can hold: `set_capacity("n1", cpu="2")`."""
+        """Change the capacity of a node: `set_capacity("n1", cpu="2")`."""
         node = self.get("Node", "", name)
         changed = {"capacity": {**node["status"]["capacity"], **amounts}}
         changed["allocatable"] = {**node["status"]["allocatable"], **amounts}

@@ -38,7 +38,7 @@ class Packed(Struct, frozen=True, kw_only=True):
 
 
 def packed(value: Any) -> Packed:
-    """A value as JSON, harmless on a terminal. What takes long is done once here, not for each reader."""
+    """Return a value as JSON, harmless on a terminal. Slow work is done once here, not for each reader."""
     return packed_text(json_text(value) if isinstance(value, dict) else _struct_text(value))
 
 

@@ -60,7 +60,7 @@ def offset(query: Mapping[str, str]) -> int:
 
 
 def only(query: Mapping[str, str], *names: str) -> None:
-    """Refuse what nobody would read: a wrong name would look like a question that finds everything."""
+    """Refuse unknown parameters: a wrong name would look like a question that finds everything."""
     unknown = sorted(query.keys() - set(names))
     if unknown:
         known = f"there is {', '.join(names)}" if names else "there is none here"

@@ -103,7 +103,7 @@ class LiveViews:
         return await self._made(lambda shown, signs: self._desk_or_not().status())
 
     async def close(self) -> None:
-        """Answer nobody any more. What is being made ends by itself."""
+        """Stop answering. Running answers end by themselves."""
         if self._desk is not None:
             self._thread.submit(self._desk.close)
         self._thread.shutdown(wait=False)
@@ -149,7 +149,7 @@ class LiveViews:
         if shown is None:
             return fleet_view(signs, None, noted)
         sight = self._looked(shown, signs)
-        # What the process does just now is of no moment.
+        # The present phase of the process does not matter.
         still = replace(signs, phase="", is_progressing=True, source_read_at="")
         view: FleetView = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
         now = {"phase": signs.phase, "is_progressing": signs.is_progressing}

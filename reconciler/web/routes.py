@@ -21,7 +21,7 @@ class Asked(NamedTuple):
 
 
 Answerer = Callable[[Views, Asked], Awaitable[web.StreamResponse]]
-"""A page: it draws what the views answer."""
+"""A page: it draws the answers of the views."""
 
 
 class Route(Struct, frozen=True, kw_only=True):

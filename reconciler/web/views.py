@@ -21,7 +21,7 @@ class Views(Protocol):
         ...
 
     async def fleet(self) -> FleetView:
-        """Is all in step, since when, by which commit; what needs somebody; what comes by itself."""
+        """Return whether and since when all is in step, by which commit; alerts; timers."""
         ...
 
     async def matrix(self, question: MatrixQuestion) -> MatrixView:

@@ -131,7 +131,7 @@ class JournalFile:
     def _create(self) -> None:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # SQLite gives -wal and -shm the mode of the file; nobody else needs to read what we remember.
+            # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as exc:
             raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
@@ -238,9 +238,9 @@ class JournalFile:
                 self._depth = 0
 
     def _refuse_where_it_is_gone(self) -> None:
-        """SQLite goes on to write into a file that was removed or replaced, where nobody will ever read it.
+        """Refuse a removed or replaced file: SQLite would go on to write where nobody will ever read.
 
-        Looked at once a durable commit is made, since what follows it rests on it.
+        Checked after each durable commit, since the next step depends on it.
         """
         is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
         if not is_there:

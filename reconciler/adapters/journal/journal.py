@@ -1,8 +1,8 @@
-"""The journal: what must be remembered, in one SQLite file with one writer.
+"""The journal: state between rounds, in one SQLite file with one writer.
 
-Everything is called from one thread. Steps that belong together go into one `transaction`. Commands that only read
-open the file read-only while the daemon writes. It never holds a Secret value: manifests pass `recorded_form` here,
-whoever calls.
+Everything is called from one thread. Steps that belong together go into one `transaction`. Commands that only read open
+the file read-only while the daemon writes. It never holds a Secret value: manifests pass `recorded_form` here, for
+every caller.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     # Objects that were applied
 
     def record_applied(self, rows: Iterable[AppliedRow]) -> None:
-        """Remember what the API servers acknowledged; one commit."""
+        """Record acknowledged objects; one commit."""
         with self.transaction():
             self._mirror.applied(journal_applied.record(self._file, rows, self.hash_key))
 
@@ -237,7 +237,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     def patch_bindings(
         self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]
     ) -> frozenset[Identity]:
-        """Replace these placements (None: the placement goes). What was: equal ones are not written again."""
+        """Replace these placements (None: delete it). Return the changed ones; equal ones are not written again."""
         known = self.previous_placements()
         differing = {identity: changes[identity] for identity in sorted(changes)
                      if changes[identity] != known.get(identity)}  # fmt: skip
@@ -297,9 +297,9 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
     # Intents
 
     def begin(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
-        """The ids of the intents, on the disk: only now may their requests be sent. One commit for the group.
+        """Record intents durably and return their ids: only now may their requests be sent. One commit for the group.
 
-        `losses`: what the guards count of it; that a request may fail changes nothing about it.
+        `losses`: their losses for the guards; a failed request does not change these.
         """
         with self.transaction(durable=True):
             self.record_losses(losses)
@@ -328,7 +328,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
         return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
 
     def open_intents(self) -> dict[int, Intent]:
-        """Intents without an outcome, by id: after a crash, what must be looked at first."""
+        """Return intents without an outcome, by id: after a crash, their objects must be read first."""
         return journal_trail.open_intents(self._file)
 
     # Rounds

@@ -23,7 +23,7 @@ _TOLD_BY_MARKS = (ROLLOUT,)
 
 
 class Rebuilt(NamedTuple):
-    """An open, empty journal; where the broken file went (None: it was sound); what could not be saved of it."""
+    """An open, empty journal; the new path of the broken file (None: it was sound); rows that could not be saved."""
 
     journal: Journal
     set_aside: Path | None

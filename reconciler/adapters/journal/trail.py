@@ -37,7 +37,7 @@ def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
     rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
     file.put(INTENT, rows)
     oldest = first - _CLOSED_INTENTS_MAX
-    # What was released is known by its intent, for as long as it may come back.
+    # A released object is known by its intent, for as long as it may come back.
     if oldest > 0:
         file.execute(f"DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL AND NOT ({_RELEASES})", (oldest,))  # noqa: S608 - constants
     return tuple(row[0] for row in rows)
@@ -75,7 +75,7 @@ def open_intents(file: JournalFile) -> dict[int, Intent]:
 
 
 def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
-    """Append a round; now and then tidy up what no row refers to."""
+    """Append a round; now and then delete unreferenced rows."""
     number = _last(file, ROUND) + 1
     file.put(ROUND, [(number, revision, time, json_text(summary))])
     file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))

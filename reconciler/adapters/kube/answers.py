@@ -133,7 +133,7 @@ def identity_of(cluster: str, item: Any, gvk: GVK) -> Identity:
 
 
 def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
-    """The objects of all pages of a list. One that is not what the API promises is unread, and the others are there."""
+    """Return the objects of all pages of a list. One that breaks the API's promises is unread; the others remain."""
     objects: list[LiveObject] = []
     unread: dict[Identity, str] = {}
     for item in chain.from_iterable(page_.items for page_ in pages):

@@ -168,7 +168,7 @@ def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
 
 
 def _is_schema_error(answer: Mapping[str, Any]) -> bool:
-    """Server-side apply reports what does not fit the schema as 500 without a reason; a real failure has one."""
+    """Return whether it is a schema misfit, which server-side apply reports as 500 without a reason."""
     return bool(answer) and not answer.get("reason")
 
 

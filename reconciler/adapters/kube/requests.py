@@ -46,9 +46,9 @@ class Purpose(StrEnum):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """One request. `path` is percent-encoded and begins with a slash; `kind` is of the object it is about.
+    """One request. `path` is percent-encoded and begins with a slash; `kind`: of its object.
 
-    `part`: what of the cluster it is about and may fail by itself, such as the path of a kind; empty: the cluster.
+    `part`: the part of the cluster that may fail by itself, such as the path of a kind; empty: the cluster.
     """
 
     method: str
@@ -202,7 +202,7 @@ def watch(resource: Resource, query: ListQuery, *, resource_version: str, metada
 
 
 def create(target: Target, body: JsonObject, *, manager: str, dry_run: bool) -> Request:
-    """A server-side apply that creates, and never merges into what exists."""
+    """Return a server-side apply that creates, and never merges into an existing object."""
     parameters = {"fieldManager": manager}
     return _write(target, _with_metadata(body, "resourceVersion", CREATE_VERSION), parameters, Purpose.CREATE, dry_run)
 

@@ -1,4 +1,4 @@
-"""Requests to one API server over the session that all clusters share: bounds, deadlines, retries, breaker.
+"""Requests to one API server over the shared session: limits, deadlines, retries, breaker.
 
 Every member is isolated: it has its own slots, breaker and credentials. What is shared is the event loop, the
 connection pool, the TLS contexts of those who trust and show the same certificates, and a number of slots that a

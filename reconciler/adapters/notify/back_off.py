@@ -17,9 +17,9 @@ _DOUBLINGS_MAX: Final = 20
 
 
 def pause_s(attempt: int, headers: Mapping[str, str], now: str, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after the nth attempt in a row has failed, the first being 1.
+    """Return the seconds to wait after the nth failure in a row, the first being 1.
 
-    Doubled each time up to `MAX_S`, less up to half by chance; at least what the receiver asks for, within bounds.
+    Doubled each time up to `MAX_S`, less up to half by chance; at least the receiver's own delay, within bounds.
     `headers`: of its answer, names in lower case; `now`: RFC 3339. Source: RFC 9110, 10.2.3.
     """
     own_s = min(FIRST_S * 2.0 ** min(attempt - 1, _DOUBLINGS_MAX), MAX_S) * (1 - jitter() / 2)

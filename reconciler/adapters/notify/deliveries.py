@@ -6,10 +6,10 @@ from msgspec import Struct
 
 
 class Deliveries(Struct, kw_only=True):
-    """Counts since the start. `failed`: attempts; `dropped`: events that were given up.
+    """Counts since the start. `failed`: attempts; `dropped`: events.
 
-    `pending`: how many wait now, `oldest_at`: since when the oldest of them does (RFC 3339; empty: none).
-    `is_gone`: the receiver said that it will never take any more. `why`: what the last attempt failed for.
+    `pending`: waiting events, `oldest_at`: the time of the oldest one (RFC 3339; empty: none). `is_gone`: the receiver
+    will never take any more. `why`: the last error.
     """
 
     delivered: int = 0

@@ -60,7 +60,7 @@ class Poster:
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **headers}
         try:
             async with self._session.post(
-                # As it was written: a receiver may have signed what another spelling would change.
+                # As written: a receiver may have signed this spelling.
                 URL(url, encoded=True),
                 data=body,
                 headers=sent,

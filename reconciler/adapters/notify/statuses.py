@@ -68,7 +68,7 @@ class CommitStatuses:
         self._attempts = self._refusals = 0
 
     async def run(self) -> None:
-        """Tell what changes until cancelled."""
+        """Send changes until cancelled."""
         while True:
             await self.step()
             await self._clock.sleep(LOOK_S)

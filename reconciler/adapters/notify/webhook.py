@@ -84,7 +84,7 @@ class Webhook:
         self._delivered = self._recorded = known
 
     async def run(self) -> None:
-        """Tell what happens until cancelled, or until the receiver says that it is gone for good."""
+        """Send events until cancelled, or until the receiver is gone for good."""
         while not self.deliveries.is_gone:
             wait_s = await self.step()
             if wait_s:

@@ -53,7 +53,7 @@ class PodCounts(Struct, frozen=True, kw_only=True):
 
 
 def pod_counts(pods: Iterable[Pod], owner_of: OwnerOf) -> PodCounts:
-    """The pods of every workload of a cluster. `owner_of`: what controls a pod in the end."""
+    """Return the pods of every workload of a cluster. `owner_of`: returns the top-level owner of a pod."""
     running: Counter[Identity] = Counter()
     finished: Counter[Identity] = Counter()
     without_node: Counter[Identity] = Counter()

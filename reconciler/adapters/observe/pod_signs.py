@@ -51,7 +51,7 @@ def pod_signs(
     `nodes` None: they could not be read, and no pod is on a lost one.
     """
     pods = tuple(pods)
-    # What the controllers of apps/v1 report counts pods that are ready, and a lost node makes them unready.
+    # The controllers of apps/v1 report ready pods, and a lost node makes its pods unready.
     identities = {live.uid: live.identity for live in objects if live.identity.group != "apps"}
     if not identities:
         return {}

@@ -16,9 +16,9 @@ _WORDS: Final = {
 
 
 def in_the_way(tree: StoreTree, paths: Iterable[str]) -> dict[str, str]:
-    """By path of a file that is gone, what stands there or in place of a folder above it, in words.
+    """Return the obstacles in the place of missing files, or of folders above them, in words.
 
-    A path where nothing is, or a file that is no longer read as a document, is not among them: somebody wanted it so.
+    A path without one, or of a file that is no longer read as a document, is left out: it was deleted on purpose.
     """
     found = ((path, _obstacle(tree, path)) for path in paths)
     return {path: words for path, words in found if words}

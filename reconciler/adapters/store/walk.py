@@ -99,7 +99,7 @@ class _Walk(Struct):
     links: deque[tuple[str, str, Entry]] = field(default_factory=deque)
     """Shown path, real path, entry."""
     faults: dict[str, list[Problem]] = field(default_factory=dict)
-    """By shown path, why what stands there cannot be read."""
+    """The reason of each unreadable entry, by shown path."""
     problems: list[Problem] = field(default_factory=list)
     """Problems that stop nothing."""
     folders: int = 0
@@ -146,7 +146,7 @@ class _Walk(Struct):
 
 
 Taker = Callable[[StoreFile], StoreFile]
-"""Gets each file as soon as it is read, and gives what stands in the snapshot for it."""
+"""Takes each file as soon as it is read, and returns its form in the snapshot."""
 
 
 def as_read(file: StoreFile) -> StoreFile:
@@ -157,7 +157,7 @@ def as_read(file: StoreFile) -> StoreFile:
 def read_tree(
     tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
 ) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
-    """The store's files in path order, those that cannot be read with their faults, and remarks.
+    """Return the store's files in path order, unreadable ones with their faults, and remarks.
 
     Files end after `limit` bytes.
 
@@ -262,7 +262,7 @@ def _take(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
 
 
 def _follow(walk: _Walk, shown: str, real: str, entry: Entry) -> None:
-    """Take what a link leads to, unless it is read anyway."""
+    """Take the target of a link, unless it is read anyway."""
     try:
         path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
     except Unreadable as error:
@@ -331,7 +331,7 @@ def _parts(target: str) -> list[str]:
 
 
 def _contained_read(walk: _Walk, path: str, real: str, entry: Entry) -> StoreFile | None:
-    """The file; None when it cannot be read, for whatever reason. What concerns the whole store is raised."""
+    """Return the file; None when it cannot be read. An error of the whole store is raised."""
     file, fault = contained(_read, walk, path, real, entry)
     if isinstance(fault, StoreError):
         raise fault

@@ -91,7 +91,7 @@ def _sanitize(body: JsonObject) -> JsonObject:
 
 
 def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
-    """The body with the labels of its pod template where it has none.
+    """Return the body with the labels of its pod template if it has none.
 
     Source: Kubernetes, pkg/apis/batch/v1: SetDefaults_Job, and pkg/apis/core/v1: SetDefaults_ReplicationController.
     What we send has a label of ours, so that the API server would see no reason to add any.

@@ -32,7 +32,7 @@ def _makes(body: JsonObject) -> tuple[Made, ...]:
 
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Stores and generators of its namespace, templates of values. What is there once in a cluster does not travel."""
+    """Return stores and generators of its namespace, templates of values. Cluster-scoped ones are no dependencies."""
     return as_dependencies(_references(body), namespace_of(body))
 
 

@@ -15,7 +15,7 @@ from reconciler.model.demand import NodeTerm, PodShape, resources
 from reconciler.model.tree import Json, dig
 
 _NOWHERE = NodeTerm(labels=(("kubernetes.io/hostname", "In", ()),))
-"""In without values holds on no node: what an affinity means whose terms are all empty."""
+"""In without values holds on no node: the meaning of an affinity with only empty terms."""
 
 _POD_LEVEL = ("cpu", "memory", "hugepages-")
 

@@ -1,4 +1,4 @@
-"""A pod template inside a body: what kinds that run pods have in common."""
+"""A pod template inside a body: the common part of kinds that run pods."""
 
 from __future__ import annotations
 

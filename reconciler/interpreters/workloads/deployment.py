@@ -19,9 +19,9 @@ def _demand(body: JsonObject) -> Demand:
 def _health(live: JsonObject) -> Health:
     """Healthy when every replica is updated and available; a rollout within its deadline is Progressing.
 
-    Source: Karmada: health of a Deployment; design#rollouts: not unhealthy within progressDeadlineSeconds. A
-    rollout that had ended (NewReplicaSetAvailable) and lost pods since is unhealthy at once. While old pods make up the
-    number (Karmada: healthy) it is Progressing, past the deadline too: a failover would take away what still serves.
+    Source: Karmada: health of a Deployment; design#rollouts: not unhealthy within progressDeadlineSeconds. A finished
+    rollout (NewReplicaSetAvailable) that lost pods since is unhealthy at once. While old pods make up the number
+    (Karmada: healthy) it is Progressing, past the deadline too: a failover would take away serving pods.
     """
     if not is_observed(live):
         return Health.PROGRESSING

@@ -11,8 +11,8 @@ from reconciler.model.rollouts.rollout import OnNewCommit, Stage, When
 class StagePlan(Struct, frozen=True, kw_only=True):
     """A stage with its clusters in the order of their turns.
 
-    `at_once`: how many of them change at once. `changes`: how many changes of a plan wait for their turn in it,
-    deletions that come after the last stage apart. `pinned`: what a person pinned it to, or empty.
+    `at_once`: number of clusters that change at once. `changes`: number of a plan's changes in it, without deletions
+    after the last stage. `pinned`: the revision that a person pinned it to, or empty.
     """
 
     stage: Stage

@@ -50,9 +50,9 @@ class Staging(Struct, frozen=True, kw_only=True):
         return self._at(identity, cluster, revision)
 
     def revision_of(self, names: tuple[str, ...], cluster: str) -> str | None:
-        """The newest revision that one of these Rollouts has in force in a cluster.
+        """Return the newest revision that one of these Rollouts has active in a cluster.
 
-        None: what HEAD stages. Empty: nothing is in force there yet.
+        None: that of HEAD. Empty: nothing is active there yet.
         """
         found = []
         for name in names:

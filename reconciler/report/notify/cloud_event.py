@@ -19,17 +19,17 @@ BODY_MAX_BYTES: Final = 256 * 1024
 
 
 def event_id(journal: str, number: int, event: Event) -> str:
-    """A name of an event that no other has, and that it keeps: a receiver counts each once by it.
+    """Return a unique, stable id of an event: a receiver counts each once by it.
 
-    `journal`: the uuid of the journal. A journal that was begun anew counts from one again, so what happened is part
-    of it.
+    `journal`: the uuid of the journal. A rebuilt journal counts from one again, so the event's content is part of the
+    id.
     """
     said = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
     return f"{journal}-{number}-{hashlib.sha256(said).hexdigest()[:12]}"
 
 
 def cloud_event(journal: str, fleet: str, number: int, event: Event, words: Words) -> dict[str, Json]:
-    """The event. `data` is what `history -o json` has of it; `words`: of the authors of commits."""
+    """Return the event. `data` is that of `history -o json`; `words`: of the authors of commits."""
     return {
         "specversion": "1.0",
         "id": event_id(journal, number, event),

@@ -106,7 +106,7 @@ def _alike(entries: Sequence[Entry]) -> Alike:
 
 
 def _spread(line: FieldLine, first: Entry, entries: Sequence[Entry], clusters: tuple[str, ...]) -> FieldLine:
-    """The line of the first as that of all: in all clusters when it is so in those of the first."""
+    """Return the line of the first for all: in all clusters if it is in all of the first's."""
     where = clusters if line.clusters == first.clusters else line.clusters
     place = first.fields.index(line)
     times = [time for entry in entries for time in entry.fields[place].times if time]

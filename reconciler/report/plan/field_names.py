@@ -21,7 +21,7 @@ def leaf(path: str) -> str:
 
 
 def by_importance(paths: Iterable[str]) -> list[str]:
-    """The paths, each once, what people look for first in front."""
+    """Return the paths, each once, by importance for readers."""
     return sorted(set(paths), key=lambda path: (_rank(leaf(path)), path))
 
 

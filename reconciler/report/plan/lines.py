@@ -98,7 +98,7 @@ def field_lines(entry: Entry, style: Style = PLAIN, detail: Detail = FULL) -> li
 
 
 def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine, ...]:
-    """So many of the lines, in their order; what changes everywhere before what changes in some clusters."""
+    """Return the most important lines, in their order; those of all clusters before those of some."""
     if len(fields) <= most:
         return fields
     ranks = {path: rank for rank, path in enumerate(by_importance(line.path for line in fields))}

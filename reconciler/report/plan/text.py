@@ -1,7 +1,7 @@
 """A plan for a person at a terminal.
 
-What happens in one line of words, then what is lost, held or not, then the rest, equal changes of many objects and
-clusters as one entry; what else is held, with its reason; problems last, where the eye rests.
+One line of words, then losses, held or not, then the rest, equal changes of many objects and clusters as one entry;
+other held changes with their reason; problems last, where the eye rests.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class Form(Struct, frozen=True, kw_only=True):
 class Section(Struct, frozen=True, kw_only=True):
     """A titled block about `count` things, which can be shown in several forms, the longest first.
 
-    `folder`: which part of the store it is about, empty: all of it. `ranks`: how important is what each further form
-    gives up, and at last the items themselves, by which the cuts of all sections are ordered. `heading`: lines that
-    stay as long as any item does.
+    `folder`: its part of the store, empty: all of it. `ranks`: the importance of each further form's omissions, and at
+    last of the items themselves, by which the cuts of all sections are ordered. `heading`: lines that stay as long as
+    any item does.
     """
 
     title: str

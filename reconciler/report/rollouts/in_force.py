@@ -1,4 +1,4 @@
-"""Which revision of a resource is in force in each cluster, and why: what `explain` says of rollouts."""
+"""The active revision of a resource in each cluster, with the reason: the rollouts part of `explain`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InForce(Struct, frozen=True, kw_only=True):
 def in_force_of(
     decision: Decision, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
 ) -> tuple[InForce, ...]:
-    """By cluster what a resource goes with; empty where no Rollout speaks for it. `known`: `rollouts` of a status."""
+    """Return the rollout state of a resource by cluster; empty without a Rollout. `known`: `rollouts` of a status."""
     fleet = decision.fleet
     if not fleet.rollouts:
         return ()

@@ -23,7 +23,7 @@ class ProblemRows:
         """By the id of a problem, which is kept beside its row."""
 
     def of(self, problems: tuple[Problem, ...], masker: Masker) -> list[Json]:
-        """The rows, worst first. `masker`: of the output; what quotes a value that it knows is masked for this one."""
+        """Return the rows, worst first. `masker`: of the output; rows that quote its values are redacted by it."""
         if problems is not self._problems:
             before, plain = self._rows, Masker()
             self._rows = {}

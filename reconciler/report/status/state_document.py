@@ -1,6 +1,6 @@
-"""The picture that a round leaves for commands that only read: what `status` shows. Version 1.
+"""The picture that a round leaves for commands that only read, such as `status`. Version 1.
 
-What is counted and listed here is made of the state of the objects, and of nothing else. Source: design#journal.
+All counts and lists here are made of the state of the objects, and of nothing else. Source: design#journal.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ _CALM = frozenset({"synced", "pending", "held"})
 
 
 def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
-    """A row for each cluster. What is zero everywhere has no column, unless it always has one."""
+    """Return a row for each cluster. A column with only zeros is left out, unless it is a fixed one."""
     if not clusters:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
@@ -117,7 +117,7 @@ def _clusters(clusters: Sequence[Document], style: Style) -> list[str]:
     ]
     header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
     contact = 2 + len(states) + len(healths)
-    # Why a cluster is away matters more than when it was there. What else has no room is listed below, one by one.
+    # The reason of an unreachable cluster matters more than its last contact. Other omissions are listed below.
     extra = range(2 + len(_ALWAYS), contact)
     fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
     lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)

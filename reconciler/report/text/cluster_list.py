@@ -66,7 +66,7 @@ def _braced(prefix: str, endings: list[str]) -> str:
 
 
 def _in_order(name: str) -> tuple[str, int, str]:
-    """Beside what begins alike, and numbers as people count."""
+    """Return the sort key: equal prefixes together, and numbers as people count."""
     prefix = _prefix(name)
     ending = name[len(prefix) :]
     return prefix, len(ending) if ending.isascii() and ending.isdigit() else 0, ending

@@ -1,6 +1,6 @@
 """Text from the store and the clusters, made harmless for a terminal, a log and a page.
 
-Source: control and bidirectional characters can rewrite what a reviewer sees ("Trojan Source", CVE-2021-42574);
+Source: control and bidirectional characters can change the text that a reviewer sees ("Trojan Source", CVE-2021-42574);
 continuous-integration runners obey lines that begin with `::` or hold `##[`.
 """
 

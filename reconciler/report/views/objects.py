@@ -1,4 +1,4 @@
-"""One object of the store: why it lives where it does, how its copies are, what differs, and who did what."""
+"""One object of the store: reason of its placement, state of its copies, differences, and history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rollouts as the page shows them: the stages, what a person has to do, and the revision in force in a cluster."""
+"""Rollouts as the page shows them: the stages, actions for a person, and the active revision of a cluster."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ class What(StrEnum):
 
 
 class Need(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One thing that somebody has to look at. Equal things are one, with their count.
+    """One alert. Equal ones are one, with their count.
 
-    `who` is behind it, `where` is `file:line`, `todo` what to do next, `confirm` the digest that lets it pass.
+    `who`: the person or cause, `where`: `file:line`, `todo`: the next step, `confirm`: the digest that lets it pass.
     """
 
     weight: Weight
@@ -112,7 +112,7 @@ class TimerKind(StrEnum):
 
 
 class Timer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that happens at `ends` if nothing else does. `words`: what, in a sentence without the time."""
+    """An event at `ends` if nothing else happens. `words`: its sentence without the time."""
 
     what: TimerKind
     words: str
@@ -157,10 +157,10 @@ class InForcePart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class FleetView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`GET /api/v1/fleet`: is all in step, since when, by which commit; what needs somebody; what comes by itself.
+    """`GET /api/v1/fleet`: whether and since when all is in step, by which commit; alerts; timers.
 
-    `since`: since when every cluster is in sync, or the first was not. `needs`: the worst first, at most 200 of
-    `needs_total`. `events`: the newest 20 entries, as of `history`.
+    `since`: the time since which every cluster is in sync, or the first was not. `needs`: the worst first, at most 200
+    of `needs_total`. `events`: the newest 20 entries, as of `history`.
     """
 
     version: int = 1
@@ -349,7 +349,7 @@ class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
     health: dict[str, int]
     capacity: tuple[CapacityPart, ...] = ()
     suspended: str | None = None
-    """By whom and why."""
+    """The person and the reason."""
     objects: tuple[PlacedObject, ...] = ()
     total: int = 0
     offset: int = 0

@@ -12,7 +12,7 @@ INITIAL_END = "k8s.io/initial-events-end"
 
 
 class Watch:
-    """A running watch. `poll` gives what happened since the last call; after an ERROR it has ended."""
+    """A running watch. `poll` returns the events since the last call; after an ERROR it has ended."""
 
     def __init__(
         self,

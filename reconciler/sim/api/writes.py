@@ -1,4 +1,4 @@
-"""Create, update, patch, apply and delete: what one write does to one object of one cluster."""
+"""Create, update, patch, apply and delete: the effect of one write on one object of one cluster."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         full = canonical(resource, typed, fail)
         made = self._made(full)
         who = Manager(self.manager, "Update", resource.api_version, self.subresource)
-        # What the server allots (addresses, a Job's labels) belongs to nobody.
+        # Values that the server allots (addresses, a Job's labels) belong to nobody.
         declared = {name: value for name, value in full.items() if name != "status" or not resource.has_status}
         entries = managed.after_update(None, declared, who, shape_of(resource), self.state.time)
         return self._stored(managed.written(made, entries))
@@ -195,7 +195,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         return new
 
     def _finished(self, live: Body, new: Body) -> Body:
-        """Store what changed; an object that waits for its last finalizer goes."""
+        """Store the changes; delete an object that waits for its last finalizer."""
         new = self.state.admit(new)
         if new == live:
             return live

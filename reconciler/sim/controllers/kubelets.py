@@ -132,7 +132,7 @@ class Kubelets:
             self._state.put({**pod, "status": {**status, "conditions": conditions}})
 
     def reconcile_node(self, node: Body) -> None:
-        """Report a new node ready, taint a cordoned or lost one, evict what does not tolerate its taints."""
+        """Report a new node ready, taint a cordoned or lost one, evict pods that do not tolerate its taints."""
         status = node.get("status") or {}
         if not condition(node, "Ready"):
             made = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "node is ready",

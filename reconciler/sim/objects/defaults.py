@@ -223,7 +223,7 @@ def _definition(body: Body) -> Body:
 
 
 def _pod(body: Body) -> Body:
-    """A pod also gets what admission adds: priority, service account and the two usual tolerations."""
+    """Return a pod with admission's additions: priority, service account and the two usual tolerations."""
     spec = pod_spec(body.get("spec") or {})
     spec = _filled(spec, {"enableServiceLinks": True, "priority": 0, "preemptionPolicy": "PreemptLowerPriority",
                           "serviceAccountName": "default", "serviceAccount": "default"})  # fmt: skip

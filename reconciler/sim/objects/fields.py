@@ -1,6 +1,6 @@
 """Field sets and merging, as structured-merge-diff defines them for server-side apply.
 
-A path is a tuple of fieldsV1 elements: `f:spec`, `k:{"name":"web"}`, `v:"x"`. A set of paths says what somebody owns.
+A path is a tuple of fieldsV1 elements: `f:spec`, `k:{"name":"web"}`, `v:"x"`. A set of paths is a manager's ownership.
 Absent and null are the same.
 """
 
@@ -188,7 +188,7 @@ def merge(live: Json, config: Json, shape: Shape, where: Path = ()) -> Json:
 
 
 def _merge_lists(live: list[Json], config: list[Json], shape: Shape, where: Path) -> list[Json]:
-    """Shared items in the order of `config`; what only `live` has stays before what followed it."""
+    """Return shared items in the order of `config`; items of only `live` stay before their successors."""
     mine, theirs = by_element(live, shape, where), by_element(config, shape, where)
     order, at = list(mine), 0
     shared = [element for element in theirs if element in mine]

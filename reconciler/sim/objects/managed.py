@@ -28,7 +28,7 @@ _STRIPPED: Paths = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {("f:metadata", f"f:{name}") for name in _STRIPPED_METADATA.split()}
 )
-# What a Go struct of a built-in kind always holds, so that a parent of this list is never "added" by an update.
+# The fields that a Go struct of a built-in kind always holds, so that an update never "adds" a parent of this list.
 _POD_TEMPLATE: Body = {"metadata": {}, "spec": {"containers": []}}
 _SKELETON: Body = {
     "metadata": {},
@@ -144,7 +144,7 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 def applied(live: Body, config: Body, who: Manager, shape: Shape, *, force: bool, time: str) -> Applied:
-    """Merge a configuration into an object: what the applier no longer says and nobody else owns goes.
+    """Merge a configuration into an object; fields that the applier dropped and nobody else owns are removed.
 
     Raises Refused (409, one cause a field) when it would change what another manager owns, unless forced.
     """

@@ -27,7 +27,7 @@ _KEPT_EMPTY_LISTS = frozenset({"managedFields", "rules"})
 
 
 def normal(body: Body, fail: Fail) -> Body:
-    """The body without nulls and empty optional values, quantities canonical, stringData folded into data.
+    """Return the body without nulls and empty optional values, quantities canonical, stringData folded into data.
 
     Raises what `fail` makes of a value that has the wrong type or is no quantity or base64.
     """

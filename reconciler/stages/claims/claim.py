@@ -165,7 +165,7 @@ def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Re
 
 
 def winner(matches: Sequence[PropagationMatch]) -> PropagationPolicy | None:
-    """The policy that governs what all of these select; None when there are none."""
+    """Return the policy that governs templates with these matches; None if there are none."""
     return min(best_matches(matches), key=_rank).policy if matches else None
 
 

@@ -95,7 +95,7 @@ def _field_misses(requirement: FieldRequirement, cluster: Cluster) -> str:
         zones = _set(cluster.zones) if cluster.zones else "not known"
         return f"zones are {zones}, none in {_set(requirement.values)}" if wants else f"zone is one of {_set(common)}"
     value = cluster.provider if requirement.key == "provider" else cluster.region
-    # What a cluster does not say is in no set: NotIn holds, In does not, even for an empty text.
+    # An unknown value is in no set: NotIn holds, In does not, even for an empty text.
     if (bool(value) and value in requirement.values) is wants:
         return ""
     shown = value or "not known"

@@ -1,4 +1,4 @@
-"""Frozen reaches: what a broken file might have said is left exactly as it is."""
+"""Frozen reaches: objects that a broken file might concern are left exactly as they are."""
 
 from __future__ import annotations
 

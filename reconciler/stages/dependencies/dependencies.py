@@ -1,4 +1,4 @@
-"""Dependencies: what a template refers to goes where the template goes, under `propagateDeps`.
+"""Dependencies: references of a template are placed with it, under `propagateDeps`.
 
 Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
 dependencies distributor. They are not followed further, but for makers (`travel`); a ConfigMap that several owners need
@@ -42,11 +42,11 @@ def dependencies(
     tables: LinkTables | None = None,
     dirty: Collection[Identity] | None = None,
 ) -> LinkTables:
-    """The bindings with those of dependencies.
+    """Return the bindings with those of dependencies.
 
-    `policies`: the policy that claims each template. `bindings`: what placement gave the claimed templates. `held`: the
-    clusters where an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of
-    an earlier call, `dirty` are those whose template, policy, placement or old copies came, went or changed.
+    `policies`: the policy that claims each template. `bindings`: of the claimed templates. `held`: the clusters where
+    an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of an earlier call,
+    `dirty` are templates with a changed body, policy, placement or old copies.
     """
     tables, dirty = tables or LinkTables(), union(fleet.templates, bindings) if dirty is None else dirty
     stirred = tables.makers.follow(fleet.templates, dirty, interpreters)
@@ -69,7 +69,7 @@ def dependencies(
     owners = union(dirty, tables.seekers(union(dirty, stirred)))
     left, released = tables.brought_by(owners), tables.followed_by(owners)
     _link(tables, owners, bindings.keys(), links_of)
-    # What is followed since, or no more, is known by the links of others.
+    # The links of others show which objects are newly followed, or no more.
     _link(tables, released | tables.followed_by(owners), bindings.keys(), links_of)
     followers = union(dirty, left, tables.brought_by(owners))
     _follow_all(fleet, policies, bindings, held or {}, tables, followers)
@@ -82,7 +82,7 @@ def _link(
     bindings: Collection[Identity],
     links_of: Callable[[Identity], Links | None],
 ) -> None:
-    """Find the links of owners anew. What is neither bound nor followed has none."""
+    """Compute the links of owners anew. An object that is neither bound nor followed has none."""
     known = tables.links.rows
     owners = among(owners, bindings, tables.followed, known)
     tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})

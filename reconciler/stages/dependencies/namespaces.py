@@ -1,4 +1,4 @@
-"""Namespaces follow what lives in them, so that nothing fails for want of one.
+"""Namespaces follow their objects, so that nothing fails for want of one.
 
 Source: design#namespaces; Karmada: namespaces are copied to every cluster, except `kube-*` and `default`, and those
 labelled with its skip label.

@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 class Sources:
-    """Finds what a reference names: one template and its makers, or all of a kind and namespace that carry labels."""
+    """Finds the targets of a reference: one template and its makers, or all of a kind and namespace by labels."""
 
     __slots__ = ("_by_place", "_fleet", "makers")
 

@@ -12,7 +12,7 @@ from reconciler.stages.schemas import Schema
 
 
 class Bodies:
-    """The bodies of one kind, ready to be compared. What it remembers never changes an answer.
+    """The bodies of one kind, prepared for comparing. Its caches never change a result.
 
     `schema` None: the kind is unknown.
     """

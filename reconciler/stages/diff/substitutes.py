@@ -23,7 +23,7 @@ Entries = Mapping[Key, JsonObject]
 """The entries of a list by key, in their order."""
 
 _ALIKE_ABOVE: Final = 0.5
-"""Of what we said of an entry besides its key, more than this share stands in the one that took its place."""
+"""More than this share of our entry's fields, besides its key, must be in an entry to count as its substitute."""
 
 
 class SharedList(NamedTuple):
@@ -45,9 +45,9 @@ class SharedList(NamedTuple):
 
 
 class Substitutes(NamedTuple):
-    """`certain`: entries that are one of ours under another key. `possible`: those that may stand in the place of one.
+    """`certain`: entries that are one of ours under another key. `possible`: those that may be a substitute.
 
-    What is only possible goes where the API server refuses ours beside it, and stays elsewhere.
+    A possible one goes only if the API server refuses ours beside it.
     """
 
     certain: tuple[FieldPath, ...] = ()

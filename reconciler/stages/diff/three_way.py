@@ -279,9 +279,9 @@ def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | N
 def _lost(
     previous: JsonObject, recorded: JsonObject, live: JsonObject, owned: Owned, manager: str, node: Node
 ) -> tuple[FieldPath, ...]:
-    """Places that we sent last time, do not want now, and that an Update of another manager took from us.
+    """Return places that we sent last time, no longer want, and that an Update of another manager took from us.
 
-    What another manager holds by Apply is its declared will, and is left. What nobody owns any more (its ownership
+    A field that another manager holds by Apply is its declared will, and is left. One without an owner (its ownership
     record was cleared) is ours while it still has the value that we sent; a default looks different.
     """
     if previous == recorded:

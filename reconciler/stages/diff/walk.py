@@ -63,7 +63,7 @@ class Walk:
         self.shared: list[SharedList] = []
 
     def objects(self, desired: JsonObject, live: JsonObject, owned: Owned, node: Node, trail: Trail) -> None:
-        """Compare two mappings, then what we own below them and no longer want."""
+        """Compare two mappings, then our fields below them that are no longer desired."""
         fields, item = node.fields, node.item
         seen = 0
         for name, want in desired.items():

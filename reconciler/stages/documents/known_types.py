@@ -112,9 +112,9 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
 
 
 def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
-    """The types (apiVersion, kind) that somebody who writes this may mean; an empty text stands for any.
+    """Return the types (apiVersion, kind) that a writer may mean; an empty text stands for any.
 
-    What is written is among them. A part that is no text, or cannot be one, says nothing.
+    The written type is among them. A part that is no text, or cannot be one, is unknown.
     """
     told_version = api_version if isinstance(api_version, str) and is_api_version(api_version) else ""
     told_kind = kind if isinstance(kind, str) and is_kind(kind) else ""

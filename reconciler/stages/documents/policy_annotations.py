@@ -1,4 +1,4 @@
-"""Annotations of ours on propagation policies: what the product's API has no field for.
+"""Our annotations on propagation policies: settings without a field in the product's API.
 
 Source: design#policy-annotations.
 """
@@ -16,7 +16,7 @@ AFFINITY_MODE: Final = "fleet.reconciler/affinity-mode"
 """The meaning of ordered clusterAffinities, whatever the API group: `tiers` or `exclusive`."""
 
 FAIL_BACK: Final = "fleet.reconciler/fail-back"
-"""`true`: what had to leave an earlier group of clusters goes back as soon as that group takes it again."""
+"""`true`: replicas that had to leave an earlier group of clusters go back as soon as that group takes them again."""
 
 BRING: Final = "fleet.reconciler/bring"
 """Companions that are placed with a workload: some of `services,ingresses,routes,autoscalers,budgets`."""

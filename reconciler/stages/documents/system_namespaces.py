@@ -11,7 +11,7 @@ from reconciler.regex import regex
 _SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)
 
 CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.karmada.io"})
-"""Karmada's own control API: what steers distribution is never distributed."""
+"""Karmada's own control API: its objects are never distributed."""
 
 
 # Thousands of templates live in a namespace.

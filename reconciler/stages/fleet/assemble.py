@@ -51,12 +51,11 @@ class _Collected(Struct):
 def assemble(
     revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = (), tables: FleetTables | None = None
 ) -> Fleet:
-    """The fleet that the files make together. `problems` are those of the snapshot.
+    """Return the fleet of all files. `problems` are those of the snapshot.
 
-    An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of
-    the files. `is_complete` is False when anything is frozen: what could not be read, by a problem of a file, or of two
-    files together. With the `tables` of an earlier call, files
-    that are the same objects as then are not looked at again; the fleet is the same.
+    An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of the
+    files. `is_complete` is False when anything is frozen: an unreadable file, or a problem of one file or of two
+    together. With the `tables` of an earlier call, unchanged files are not processed again; the fleet is the same.
     """
     found, remarks = list(files), tuple(problems)
     fleet = tables.update(revision, found, remarks) if tables is not None else None
@@ -239,7 +238,7 @@ def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:
 
 
 def _without_twins(named: list[list[_Named]], what: str, collected: _Collected) -> Iterator[_Named]:
-    """Those that share their name with no other; what several documents say is nobody's word, and freezes all."""
+    """Yield those with a unique name; a name in several documents is ambiguous, and freezes all."""
     for twins in named:
         if len(twins) == 1:
             yield twins[0]

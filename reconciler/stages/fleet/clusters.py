@@ -198,7 +198,7 @@ def _with_place(read: Cluster, spec: Fields) -> Cluster:
 
 
 def _of_profile(read: Cluster, metadata: Fields, spec: Fields | None) -> Cluster:
-    """With what a ClusterProfile says. Its region and zone are labels, its status is not read.
+    """Return the cluster with the fields of a ClusterProfile. Its region and zone are labels, its status is not read.
 
     Source: KEP-4322: `displayName` is for people, `x-k8s.io/cluster-manager` has the value of `clusterManager.name`;
     KEP-2149 and "Well-Known Labels" name region and zone.

@@ -44,7 +44,7 @@ def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: lis
             problems.append(
                 Problem(source=render.source, code=code, message=message.format(render.name, against.source))
             )
-    # What is rendered is committed, and does not hang on the document that says how: nothing else is frozen.
+    # Rendered files are committed, independently of their Render document: nothing else is frozen.
     frozen.extend(Reach(source=source) for source in sorted(bad))
     return tuple(render for render in found if render.source not in bad)
 

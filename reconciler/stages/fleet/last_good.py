@@ -101,10 +101,10 @@ def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
 def without_later_twins(
     files: Iterable[ParsedFile], said_before: Callable[[ParsedFile, Hashable], bool]
 ) -> dict[str, ParsedFile]:
-    """By path the files that say what another one says, which said it before they did, without those documents.
+    """Return files with documents that another file had before they did, by path, without those documents.
 
-    `said_before`: whether a file did. What none of them said before, or several did, stays in all of them: nobody knows
-    which is meant.
+    `said_before`: whether a file had one before. A document that none of them had before, or several did, stays in all
+    of them: it is ambiguous.
     """
     places: dict[Hashable, list[ParsedFile]] = {}
     for file in files:

@@ -70,7 +70,7 @@ class ParsedAsRead:
     """Parses files one by one as they are read, so that the bytes of a large store are never held all at once."""
 
     def __init__(self, parsed: MutableMapping[str, ParsedFile]) -> None:
-        """Add what files say to `parsed`, by `memo_key`."""
+        """Add the content of files to `parsed`, by `memo_key`."""
         self._parsed = parsed
         self.count = 0
         """So many files were parsed."""
@@ -144,7 +144,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
 
 
 def _take(document: Document, said: _Said, file: StoreFile) -> None:
-    """Add what a document says."""
+    """Add the content of a document."""
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         said.skipped.append(document.source)

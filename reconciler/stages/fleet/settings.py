@@ -1,4 +1,4 @@
-"""The one `Fleet` document: what belongs to the fleet and is reviewed with it."""
+"""The one `Fleet` document: settings of the fleet, reviewed with it."""
 
 from __future__ import annotations
 

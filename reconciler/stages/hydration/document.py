@@ -31,7 +31,7 @@ from reconciler.stages.documents import (
 from reconciler.stages.policies import read_affinity
 
 _NAME_MAX: Final = 53
-"""Helm's own limit of the name of a release: what charts add to it must still be a label."""
+"""Helm's own limit of the name of a release: with a chart's suffix it must still be a label."""
 _VERSION: Final = regex(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 _DIGEST: Final = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
 _REPOSITORY: Final = regex(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)

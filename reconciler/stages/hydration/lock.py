@@ -1,4 +1,4 @@
-"""Locks: what an output was made from, and whether that is still so. No binary is asked, and nothing known is read."""
+"""Locks: the inputs of an output, and whether they are unchanged. No binary is run, and known files are not read."""
 
 from __future__ import annotations
 

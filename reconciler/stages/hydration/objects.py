@@ -132,7 +132,7 @@ class _Reading:
 
 
 def plain(body: JsonObject) -> JsonObject:
-    """Of an encrypted object what says which one it is, since its values are no values; any other as it is."""
+    """Return only type and name of an encrypted object, since its values are no values; any other as it is."""
     if "sops" not in body:
         return body
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("name", "namespace")}

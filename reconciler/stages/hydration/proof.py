@@ -1,4 +1,4 @@
-"""The proof of an output: its files, read back and overridden by the engine's own code, are what the tool wrote."""
+"""The proof of an output: its files, read back and overridden by the engine's own code, equal the tool's output."""
 
 from __future__ import annotations
 

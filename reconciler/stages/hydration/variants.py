@@ -1,6 +1,6 @@
-"""Variants compiled: what differs from the base as override policies, what only they have with policies of its own.
+"""Variants compiled: differences from the base as override policies, additional objects with policies of their own.
 
-A template stands once in a store, so that a second copy for some clusters cannot be placed; what differs there is an
+A template stands once in a store, so that a second copy for some clusters cannot be placed; a difference there is an
 override, which reviews and `explain` show as one. Source: docs/adr/0019-variants-as-overrides.md.
 """
 

@@ -88,7 +88,7 @@ def _has_mark(live: LiveObject, marks: tuple[tuple[str, str], ...]) -> bool:
 
 
 def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
-    """The object as a person would have written it: without what servers, controllers and we put there."""
+    """Return the object as a person would have written it: without fields of servers, controllers and ourselves."""
     body = {"apiVersion": live.gvk.api_version, "kind": live.gvk.kind, **live.body}
     pruned = prune_server_fields(interpreters.of(*live.identity[:2]).sanitize(body))
     return strip_marks(pruned)

@@ -45,7 +45,7 @@ class Dependents(Generic[Key, Looked]):
             self.put(key, ())
 
     def update(self, dirty: Iterable[Key], on: Callable[[Key], Collection[Looked]]) -> None:
-        """Find anew what `dirty` keys look at."""
+        """Compute the dependencies of `dirty` keys anew."""
         known = self._looked
         for key in dirty:
             looked = on(key)

@@ -54,7 +54,7 @@ class Table(Generic[Key, Value]):
         self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
 
     def overlay(self, dirty: Iterable[Key], *layers: Mapping[Key, Value]) -> None:
-        """Take what the first of the layers says that says anything about `dirty` keys: for a table of nothing else."""
+        """Take the first layer's value of each `dirty` key: for a table with no other content."""
         if self.rows:
             self.put({key: next((layer[key] for layer in layers if key in layer), None) for key in dirty})
             return
@@ -71,9 +71,9 @@ class Table(Generic[Key, Value]):
 
 
 def union(*dirty: Iterable[Key]) -> AbstractSet[Key]:
-    """All of these keys. What is sorted already keeps its order, which spares sorting it again.
+    """Return all of these keys. Sorted ones keep their order, which spares sorting them again.
 
-    At a start the first of them are all that there is, and then are the answer.
+    At a start the first of them has all keys, and is returned.
     """
     first = dirty[0] if dirty else ()
     if isinstance(first, AbstractSet) and all(isinstance(keys, AbstractSet) and keys <= first for keys in dirty[1:]):
@@ -82,9 +82,9 @@ def union(*dirty: Iterable[Key]) -> AbstractSet[Key]:
 
 
 def among(dirty: Collection[Key], *mappings: Collection[Key]) -> Collection[Key]:
-    """Those of `dirty` that one of the mappings has, or all of `dirty` where that is sooner looked through.
+    """Return the `dirty` keys in one of the mappings, or all of `dirty` if that is quicker.
 
-    For a table whose values rest on these mappings: what none of them has gets no value, and needs not be asked about.
+    For a table that depends on these mappings: a key in none of them has no value, and is skipped.
     """
     if sum(map(len, mappings)) >= len(dirty):
         return dirty

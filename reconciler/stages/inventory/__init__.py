@@ -1,4 +1,4 @@
-"""Documents of clusters that follow an inventory: what a sync adds, changes, retires. Knows nothing of requests."""
+"""Documents of clusters that follow an inventory: edits of a sync. Independent of requests."""
 
 from reconciler.stages.inventory.message import commit_message
 from reconciler.stages.inventory.profile import DEFAULT_PROPERTIES, Origin

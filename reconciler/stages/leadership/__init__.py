@@ -1,4 +1,4 @@
-"""Which of several processes acts for a fleet: what a Lease says, when it may be taken. Knows nothing of requests."""
+"""Leader election of a fleet's processes: the content of a Lease, and the time to take it. Independent of requests."""
 
 from reconciler.stages.leadership.election import Leader, Sighting, raised, renewed, sighted, taken_by, wait_for_lease_s
 from reconciler.stages.leadership.handover import (

@@ -62,10 +62,10 @@ def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s:
 
 
 def wait_for_lease_s(seen: Sighting, holder: str, duration_s: float, now_s: float) -> float:
-    """Seconds until `holder` may take the Lease, if nobody renews it; 0: now.
+    """Return the seconds until `holder` may take the Lease, if nobody renews it; 0: now.
 
-    One that names nobody, and was not given back, was emptied by a hand: whoever held it may not know yet.
-    `duration_s`: as the store says. What was promised to who holds it counts, where that is longer.
+    A Lease without holder that was not given back was emptied by a person: its holder may not know yet. `duration_s`:
+    from the store. A longer duration promised to the holder counts.
     """
     lease = seen.lease
     if lease.is_given_back or (lease.holder == holder and holder) or not (lease.holder or seen.resource_version):

@@ -22,7 +22,7 @@ def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
         yield from _selectors(fleet, policy, selecting.get(policy.ref, set()))
         identities = selected.get(policy.ref, set())
         owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}
-        # What no policy claims may follow an owner to any cluster, so nothing can be said of an override of it.
+        # An unclaimed template may follow an owner to any cluster, so its overrides cannot be checked.
         if fleet.clusters and identities and all(identity in claims.claims for identity in identities):
             yield from _targets(fleet, policy, frozenset().union(*(places[ref] for ref in owners)))
 

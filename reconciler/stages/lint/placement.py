@@ -28,7 +28,7 @@ def candidate_clusters(fleet: Fleet, policy: PropagationPolicy) -> frozenset[str
 
 
 def lint_placement(fleet: Fleet) -> Iterator[Problem]:
-    """Warnings about placements. What depends on clusters is left out when the store declares none."""
+    """Yield warnings about placements. Checks that need clusters are left out when the store declares none."""
     for policy in fleet.propagation:
         yield from _spread(policy)
         yield from _failover(policy)

@@ -1,7 +1,7 @@
 """Applies override rules to a body, one after another, and records which rule set which field.
 
-Source: Karmada: within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees what
-the ones before have done; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
+Source: Karmada: within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees the
+result of the ones before; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> Edit | EditFault:
     try:
         value = read_embedded(text, overrider.syntax)
     except Unreadable as error:
-        # What a parser says of a text may quote it, and a value of a Secret must not get out.
+        # A parser's message may quote the text, and a value of a Secret must not get out.
         why = "" if body.get("kind") == "Secret" else f": {error}"
         return EditFault(
             "embedded-text-unreadable", f"the text at {overrider.field_path} is no {overrider.syntax}{why}"

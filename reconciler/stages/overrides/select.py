@@ -74,7 +74,7 @@ class SelectedRule(Struct, frozen=True, kw_only=True):
 
 
 class OverrideIndex:
-    """Override policies, found by kind and compiled once. What it remembers never changes its answers."""
+    """Override policies, found by kind and compiled once. Its caches never change a result."""
 
     __slots__ = ("_by_cluster", "_by_matches", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
 

@@ -29,7 +29,7 @@ PREDECESSORS: Final = frozenset({
     "karmada-agent", "karmada-controller-manager", "execution-controller", "work-agent", "config-sync", "configsync",
     "kapp", "kluctl", "work-api-agent", "gardener-resource-manager",
 })  # fmt: skip
-"""Field managers that write what somebody declared, not what a controller found out; adoption takes their fields."""
+"""Field managers that write declared values, and not a controller's findings; adoption takes their fields."""
 
 _BORROWED: Final[Mapping[str, frozenset[str]]] = {
     tool: frozenset({"application/apply-patch"}) for tool in ("Sveltos", "cli-utils")
@@ -43,17 +43,17 @@ Source: client-go, dynamic create-update-delete example; Sveltos: addon-controll
 def adoption_operations(
     live: JsonObject, manager: str, predecessors: Iterable[str] | None = None
 ) -> tuple[Operation, ...]:
-    """The patch that makes the fields of the predecessors ours; empty when they have none. None: those of tools.
+    """Return the patch that makes the predecessors' fields ours; empty without any. None: those of tools.
 
     Without it, a field that leaves the store later would stay for ever, since the tool that once wrote it still owns
-    it. Of client-side apply only what its annotation mentions becomes ours: the rest of its entry are defaults.
+    it. Of client-side apply only the fields in its annotation become ours: the rest of its entry are defaults.
     """
     fields = _adopted_fields(live, manager, _managers(live, predecessors))
     return () if fields is None else _guarded(live, fields)
 
 
 def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] | None = None) -> JsonObject:
-    """The live object as it is after the adoption patch: what an adoption has to be compared with."""
+    """Return the live object after the adoption patch, for comparing an adoption."""
     fields = _adopted_fields(live, manager, _managers(live, predecessors))
     return live if fields is None else {**live, "metadata": {**live["metadata"], "managedFields": fields}}
 

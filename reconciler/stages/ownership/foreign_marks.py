@@ -29,9 +29,9 @@ class Place(StrEnum):
 class ForeignMark(Struct, frozen=True, kw_only=True):
     """One mark of a tool.
 
-    `key`: of the label or annotation; of an owner its `group/Kind`. `value`: the only one that is meant, any when it is
-    empty; `begins`: what a value begins with. `is_stated`: manifests carry it themselves, so that it says nothing of an
-    object whose template in the store has it, too.
+    `key`: of the label or annotation; of an owner its `group/Kind`. `value`: the only matching one, any if empty;
+    `begins`: the prefix of a value. `is_stated`: manifests carry it themselves, so that it proves nothing if the
+    template in the store has it, too.
     """
 
     tool: str
@@ -75,7 +75,7 @@ def _owner(tool: str, key: str, source: str) -> ForeignMark:
 _OBJECTSET: Final = "objectset.rio.cattle.io"
 
 FOREIGN_MARKS: Final = (
-    # What brings objects from elsewhere carries the marks of whoever reconciles them at the other end along.
+    # Distributors copy objects with the marks of their reconcilers at the other end.
     _label("Karmada", "work.karmada.io/permanent-id", "karmada: pkg/apis/work/v1alpha2, WorkPermanentIDLabel"),
     _label("Karmada", "karmada.io/managed", "karmada: pkg/util, ManagedByKarmadaLabel"),
     _owner(
@@ -95,7 +95,7 @@ FOREIGN_MARKS: Final = (
     _annotation("K3s", f"{_OBJECTSET}/owner-gvk", "k3s: pkg/deploy, owner of kind Addon", begins="k3s.cattle.io/"),
     _annotation("Rancher Fleet", f"{_OBJECTSET}/id", "wrangler: pkg/apply, LabelID; rancher/fleet sets the bundle"),
     _label("Rancher Fleet", "fleet.cattle.io/bundle-name", "rancher/fleet: BundleLabel"),
-    # What reconciles in the cluster itself.
+    # Reconcilers in the cluster itself.
     _annotation("Argo CD", "argocd.argoproj.io/tracking-id", "Argo CD: resource tracking, by annotation"),
     _label("Argo CD", "argocd.argoproj.io/instance", "Argo CD: resource tracking, application.instanceLabelKey"),
     _label("Flux", "kustomize.toolkit.fluxcd.io/name", "Flux: kustomize-controller, owner labels"),
@@ -113,11 +113,11 @@ FOREIGN_MARKS: Final = (
     _label("kro", "kro.run/owned", "kro: pkg/metadata, OwnedLabel", value="true"),
     _label("kro", "internal.kro.run/owned", "kro: pkg/metadata, InternalOwnedLabel", value="true"),
     _label("OLM", "olm.owner", "operator-lifecycle-manager: pkg/lib/ownerutil, OwnerKey"),
-    # Inventories, which several of the tools above use, too; then what installs and does not reconcile.
+    # Inventories, which several of the tools above use, too; then installers that do not reconcile.
     _label("ApplySet", "applyset.kubernetes.io/part-of", "Kubernetes: KEP 3659, kubectl apply --prune --applyset"),
     _annotation("cli-utils", "config.k8s.io/owning-inventory", "cli-utils: pkg/inventory; kpt and others build on it"),
     _annotation("Helm", "meta.helm.sh/release-name", "Helm: pkg/action, validate.go"),
-    # What manifests state of themselves, whoever applies them.
+    # Marks that manifests carry themselves, whoever applies them.
     _label("Helm", "app.kubernetes.io/managed-by", "Helm: best practices, labels", value="Helm", is_stated=True),
     _label(
         "addon-manager",

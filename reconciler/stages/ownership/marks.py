@@ -1,7 +1,7 @@
-"""The marks that say that an object is ours: a label to list by and an annotation that says under which terms.
+"""The marks of our objects: a label to list by and an annotation with the terms.
 
-Source: design#marks. The label is never enough to delete; the annotation carries what must survive the
-loss of the journal. It holds no commit id, or every commit would rewrite every object.
+Source: design#marks. The label is never enough to delete; the annotation has the state that must survive the loss of
+the journal. It holds no commit id, or every commit would rewrite every object.
 """
 
 from __future__ import annotations

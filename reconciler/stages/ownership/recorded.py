@@ -81,7 +81,7 @@ def _hashed_secret(body: JsonObject, key: bytes) -> JsonObject:
         hashed[name] = value if _is_hash(value) else keyed_hash(decoded(value), key)
     for name, value in plain.items() if isinstance(plain, Mapping) else ():
         hashed[name] = keyed_hash(_bytes_of(value), key)
-    # What stands in a wrong place may be a value too.
+    # A misplaced field may be a value too.
     body = {name: below if name in _OPEN else _hashed(below, key) for name, below in body.items()}
     body = without(body, ("stringData",))
     # Neither `data: oops` nor an empty mapping may stay: the one could be a value, the other would differ from none.

@@ -61,7 +61,7 @@ class CompiledPatch(Struct, frozen=True):
     fault: PatchFault | None = None
 
     def apply(self, tree: Json) -> Json | PatchFault:
-        """The patched tree; what no operation touches is shared with the original, which is never written into."""
+        """Return the patched tree; untouched parts are shared with the original, which is never written into."""
         if self.fault is not None:
             return self.fault
         for operations, trie in self.groups:

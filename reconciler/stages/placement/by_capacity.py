@@ -164,7 +164,7 @@ def _with_what_they_keep(members: Sequence[Candidate], situation: Situation) -> 
 
 
 def _give_back(attempt: _Attempt, situation: Situation) -> _Attempt:
-    """Caps and exclusions hold only as far as others have room: what finds none stays where it was."""
+    """Return the attempt with caps and exclusions only as far as others have capacity: the rest stays in place."""
     ticked = {*situation.caps, *situation.excluded}
     over = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in ticked}
     back = without_zeros(webster(min(attempt.missing, sum(max(0, count) for count in over.values())), over))

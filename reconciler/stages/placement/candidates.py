@@ -80,7 +80,7 @@ class _Ground(NamedTuple):
 
 
 class CandidateFinder:
-    """Finds candidates; what depends on policy and kind only is worked out once."""
+    """Finds candidates; results that depend on policy and kind only are computed once."""
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
         """Take the clusters of the store and their observations."""

@@ -35,10 +35,10 @@ def components_of(situation: Situation) -> tuple[Component, ...]:
 
 
 def place_whole(situation: Situation, groups: Sequence[Group], finder: CandidateFinder, room: FleetRoom) -> Assignment:
-    """The one cluster that keeps or takes the whole set: in the first tier that has one, the one with most room.
+    """Return the one cluster for the whole set: in the first tier that has one, the one with most capacity.
 
-    The set stays where it is while that cluster is a candidate and no tick caps it there. Where it cannot be held as a
-    whole it is not placed at all; what runs stays until another cluster can hold all of it.
+    The set stays where it is while that cluster is a candidate and no tick caps it there. If no cluster can hold the
+    whole, it is not placed at all; running pods stay until another cluster can hold all of it.
     """
     components = components_of(situation)
     first: Candidates | None = None

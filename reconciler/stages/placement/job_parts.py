@@ -1,7 +1,7 @@
 """Placement of a divided Job that has begun: completions are fixed at creation, so its parts move whole or not at all.
 
-An API server refuses to change the completions of a Job. What a cluster loses can therefore only go to clusters that
-have no part yet; elsewhere the parallelism would come and the completions would not. Source: design#jobs;
+An API server refuses to change the completions of a Job. Replicas that leave a cluster can therefore only go to
+clusters that have no part yet; elsewhere the parallelism would come and the completions would not. Source: design#jobs;
 Kubernetes: spec.completions is immutable.
 """
 

@@ -1,10 +1,9 @@
-"""Placement: on which clusters each claimed template lives, and with how many replicas.
+"""Placement: the clusters of each claimed template, and its replicas there.
 
-One resource after another in a fixed order, each taking the room that it gets, so nothing is booked twice. Source:
-Karmada: scheduling; design#karmada: its ordinary results are the contract. Where this differs from Karmada: a
-cluster that stops matching the affinity is left whatever the scheduling type; what cannot be placed is tried again in
-every round; nothing is taken away before something else can take it; a workload scaled to 0 stays; `maxGroups` unset is
-no limit.
+One resource after another in a fixed order, each taking its capacity, so nothing is booked twice. Source: Karmada:
+scheduling; design#karmada: its ordinary results are the contract. Differences from Karmada: a cluster that stops
+matching the affinity is left whatever the scheduling type; an unplaced resource is tried again in every round; nothing
+is taken away before something else can take it; a workload scaled to 0 stays; `maxGroups` unset is no limit.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ from reconciler.stages.placement.values import (
 def place(
     request: PlacementRequest, tables: PlacementTables | None = None, gone: Iterable[Identity] = ()
 ) -> PlacementResult:
-    """A binding for every item of the request, and a warning for each that could not be placed as wanted.
+    """Return a binding for every item of the request, and a warning for each incomplete placement.
 
-    Pure and independent of the order of its inputs. What does not look at free room is placed first, since it takes its
-    room in any case; then the rest by priority class and identity. Called again with its own result as the previous
-    placement it gives the same. With the `tables` of an earlier call, the items are those that may have changed, `gone`
-    those that are no more, and the result is that of all items that the tables know.
+    Pure and independent of the order of its inputs. Items that do not depend on capacity are placed first, since they
+    take theirs in any case; then the rest by priority class and identity. Called again with its own result as the
+    previous placement it gives the same. With the `tables` of an earlier call, the items are those that may have
+    changed, `gone` the removed ones, and the result is that of all items that the tables know.
     """
     return _Round(request, tables or PlacementTables()).run(gone)
 
@@ -79,7 +78,7 @@ class _Round:
     def run(self, gone: Iterable[Identity]) -> PlacementResult:
         tables = self._tables
         tables.follow(self._observed, self._request.priority_classes)
-        # Whether what looks at free room must be placed again for its sake.
+        # Whether items that depend on capacity must be placed again because of it.
         dirty = {identity: tables.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
             dirty[item.identity] = named(item.identity, self._place_item, item)
@@ -95,7 +94,7 @@ class _Round:
         return self._place_apart(self._situation(item))
 
     def _place_apart(self, situation: Situation) -> bool:
-        """Place what free room does not decide about; whether the others must then be placed again."""
+        """Place an item that does not depend on capacity; return whether the others must be placed again."""
         tables, identity = self._tables, situation.item.identity
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
@@ -112,7 +111,7 @@ class _Round:
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
 
     def _place_by_room(self) -> None:
-        """Place all that looks at free room, one after another; what the others take is as they were decided."""
+        """Place all items that depend on capacity, one after another; the others keep theirs."""
         tables = self._tables
         situations = [tables.placed[identity].situation for identity in sorted(tables.by_room)]
         needs_room = [found for found in situations if needs_its_room(found)]

@@ -76,7 +76,7 @@ class Ground:
 
 
 class PlacementTables:
-    """The placements of the last call. What looks at free room is placed again as a whole when any of it changes."""
+    """The placements of the last call. Those that depend on capacity are made again when any of it changes."""
 
     def __init__(self) -> None:
         """Start with no resource."""
@@ -117,7 +117,7 @@ class PlacementTables:
         return (self.placed[identity].situation.item for identity in identities)
 
     def forget(self, identity: Identity) -> bool:
-        """Leave a resource out from now on; whether what looks at free room must be placed again."""
+        """Leave a resource out from now on; return whether items that depend on capacity must be placed again."""
         touched = self.touches_room(identity)
         self.placed.pop(identity, None)
         self.by_room.pop(identity, None)
@@ -203,7 +203,7 @@ def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
 
 
 def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:
-    """Those whose policy reaches one of the clusters; what the others do not reach cannot matter to them."""
+    """Yield those whose policy reaches one of the clusters; the others are unaffected."""
     reaches: dict[int, bool] = {}
     for identity, policy in policies.items():
         found = reaches.get(id(policy))

@@ -187,7 +187,7 @@ class Outcomes(Mapping[str, Reason]):
     __slots__ = ("_reasons", "_targets")
 
     def __init__(self, reasons: Mapping[str, Reason], targets: Sequence[TargetCluster]) -> None:
-        """Tell what `reasons` say when these are the targets, in the order of their names."""
+        """Show the outcome of `reasons` for these targets, in the order of their names."""
         self._reasons = reasons
         self._targets = targets
 

@@ -1,4 +1,4 @@
-"""`overriders`: what an override rule changes. The order of application is fixed by the model."""
+"""`overriders`: the changes of an override rule. The order of application is fixed by the model."""
 
 from __future__ import annotations
 

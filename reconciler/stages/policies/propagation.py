@@ -110,7 +110,7 @@ def _keep(spec: Fields, flavor: Flavor) -> bool:
 
 
 def _is_service_import(selector: ResourceSelector) -> bool:
-    """Karmada: what a ServiceImport stands for always travels with it."""
+    """Return whether it selects ServiceImports. Karmada: their dependencies are always placed along."""
     return selector.kind == "ServiceImport" and selector.api_version == "multicluster.x-k8s.io/v1alpha1"
 
 

@@ -22,17 +22,17 @@ from reconciler.stages.rendering.subject import template_of
 
 
 def signatures(decision: Decision) -> dict[Identity, Hashable]:
-    """The signature of every bound or frozen identity. What is in no decision has none."""
+    """Return the signature of every bound or frozen identity. Others have none."""
     return _signatures(decision, {*decision.bindings, *decision.frozen}, _index(decision))
 
 
 def changed_identities(
     before: Decision | None, after: Decision, changed: Collection[Identity] | None = None
 ) -> set[Identity]:
-    """Identities whose signatures differ between two decisions; all of them without an earlier one.
+    """Return identities whose signatures differ between two schedules; all of them without an earlier one.
 
-    `changed`: of a decision that was made from `before`, what `DecisionTables.changed` says; without it, both are
-    searched, which is quick where most of them is the same objects.
+    `changed`: `DecisionTables.changed` of a schedule that was made from `before`; without it, both are searched, which
+    is quick if most of them is the same objects.
     """
     if before is not None and before.interpreters != after.interpreters:
         # Signatures do not include the interpreter of a kind.

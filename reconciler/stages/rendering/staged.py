@@ -22,14 +22,14 @@ _NOTHING = Rendered(None)
 
 
 class Renderer:
-    """Renders the copies of one decision. What is made of each revision is kept by itself."""
+    """Renders the copies of one schedule. The results of each revision are kept by itself."""
 
     __slots__ = ("_decision", "_head", "_older")
 
     def __init__(
         self, decision: Decision, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
     ) -> None:
-        """`fixed_completions`: what live parts of divided Jobs were created with, by cluster."""
+        """`fixed_completions`: by cluster the completions that live parts of divided Jobs were created with."""
         self._decision = decision
         self._head = (render_inputs(decision, fixed_completions), RenderCache())
         self._older: dict[int, tuple[Fleet, RenderInputs, RenderCache]] = {}

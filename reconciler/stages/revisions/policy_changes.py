@@ -59,7 +59,7 @@ def _at(policy: PropagationPolicy, attribute: str) -> Any:
 
 
 def _plain(value: Any) -> Json:
-    """The value as JSON without places in files and without what nobody wrote; MISSING for nothing."""
+    """Return the value as JSON without places in files and without unset fields; MISSING for nothing."""
     if isinstance(value, Struct):
         fields = {name: _plain(getattr(value, name)) for name in value.__struct_fields__ if name != "source"}
         return {_camel(name): found for name, found in fields.items() if found is not MISSING} or MISSING

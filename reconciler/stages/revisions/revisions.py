@@ -86,14 +86,14 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
     seen = replace(observations, previous={**observations.previous, **placed})
     after = decide(head, seen, now, interpreters=interpreters, tables=tables)
     changed = tables.changed
-    # What an owner leaves behind keeps its dependencies; where nothing is left behind, copies say nothing.
+    # The remaining copies of an owner keep its dependencies; without any, copies do not matter.
     copies = _left_behind(before, after, changed)
     if copies:
         after = decide(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
         changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):
-        # What the two decide alike is as it should be already, unless it waits for something or its kind is not served.
+        # Equal objects are in sync already, unless they wait for something or their kind is not served.
         only = frozenset(changed_identities(before, after, changed) | held_back(after) | without_definition(after))
     return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
 
@@ -114,7 +114,7 @@ def _left_behind(
         if was is not None and is_now is not None and was.targets != is_now.targets:
             gone[identity] = set(was.clusters) - set(is_now.clusters)
     copies: dict[Identity, frozenset[str]] = {}
-    # What could not be rendered was not written either.
+    # Unrendered objects were not written either.
     for manifest in render_all(render_inputs(before), only=gone.keys()).manifests if gone else ():
         identity, cluster = manifest.identity, manifest.cluster
         if is_written(before, identity, cluster):

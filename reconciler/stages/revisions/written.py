@@ -1,7 +1,7 @@
-"""The members as they are once a revision was applied to them and all of it came to rest.
+"""The members after a revision was applied to them and came to rest.
 
-Two revisions are compared by asking what the second would change in such members: the same question, answered by the
-same code, as with real ones. Source: design#one-plan.
+Two revisions are compared by planning the second against such members: the same question, answered by the same code, as
+with real ones. Source: design#one-plan.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def written_in(
     managed = Counter(managed_in(inputs, cache))
     waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
     waiting |= _without_kind(decision, observed)
-    # What cannot be rendered was not counted in the first place.
+    # Unrendered objects were not counted in the first place.
     managed.subtract(
         manifest.cluster
         for manifest in render_all(inputs, cache, waiting).manifests

@@ -150,7 +150,7 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: Scene) -> 
                 scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
             state = take_turns(members)
-            # What was asked of a release that has come to all of them is not asked again.
+            # The conditions of a release that has come to all of them are not checked again.
             is_left = all(later.is_begun for later in all_members[index + 1 :])
             if isinstance(state, StageDone) and not is_left:
                 state = leave(members)

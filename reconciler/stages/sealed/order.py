@@ -1,4 +1,4 @@
-"""The values of a file in the order of its documents, as sops reads them: what its code of authentication is made of.
+"""The values of a file in the order of its documents, as sops reads them: the input of its authentication code.
 
 Source: sops 3.13, ToBytes of sops.go; go.yaml.in/yaml/v3, resolve.go; stores/json.
 """
@@ -56,7 +56,7 @@ class Value(NamedTuple):
 
 
 class OrderUnknown(ValueError):
-    """The file says something in a form that sops never writes; the message says what."""
+    """The file has a form that sops never writes; the message names it."""
 
 
 def values_in_order(data: bytes, *, is_json: bool) -> Iterator[Value]:

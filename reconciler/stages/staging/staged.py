@@ -179,7 +179,7 @@ def _kept_binding(decision: Decision, identity: Identity, kept: _Kept, ledger: L
 def _with_placement_held(
     decision: Decision, standing: Standing, previous: Mapping[Identity, PreviousPlacement]
 ) -> Mapping[Identity, Binding]:
-    """The bindings, those of Rollouts that hold placement as they were; what a tick or a person took away goes at once.
+    """Return the bindings, with held placements unchanged; clusters taken by a tick or a person go at once.
 
     Source: ADR 18, `placement: last`.
     """

@@ -24,7 +24,7 @@ from reconciler.stages.staging.removed import rollouts_of_removed
 class Revisions(Struct, frozen=True, kw_only=True):
     """The older revisions that matter. `fleets`: those that can be read.
 
-    `order`: the oldest first. `missing`: those that are not there. `pinned`: what the texts of pins name.
+    `order`: the oldest first. `missing`: missing ones. `pinned`: commits by the texts of pins.
     """
 
     fleets: Mapping[str, Fleet] = field(default_factory=dict)

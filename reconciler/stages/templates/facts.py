@@ -46,9 +46,9 @@ def references_of(template: Template, interpreters: Registry) -> tuple[Dependenc
 
 
 def images_of(template: Template, interpreters: Registry) -> tuple[str, ...] | None:
-    """The images of its pods; None where one of them stands outside of `spec`, and of a kind that nobody described.
+    """Return the images of its pods; None if one of them is outside of `spec`, and for a kind without interpreter.
 
-    What an installed interpreter raises is raised.
+    Exceptions of an installed interpreter pass through.
     """
     interpreter = interpreters.of(*template.identity[:2])
     if interpreter is GENERIC:
@@ -122,7 +122,7 @@ def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
 def _read(template: Template, interpreter: Interpreter) -> Facts:
     body = template.body
     is_ours = BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter
-    # What somebody else's interpreter raises about images concerns those alone who override them.
+    # An exception of a foreign interpreter about images concerns only their overrides.
     images = _images(template, interpreter) if is_ours else None
     return Facts(interpreter.demand(body), interpreter.dependencies(body), images)
 

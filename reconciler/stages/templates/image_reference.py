@@ -69,9 +69,9 @@ def _is_name(text: str) -> bool:
 # A workload has the same image in every region, and another registry in each.
 @lru_cache(maxsize=16384)
 def parse_image(text: str) -> ImageReference | None:
-    """The parts of a reference; None when it is none.
+    """Return the parts of a reference; None when it is none.
 
-    What stands before the first slash is a registry when it has a dot or a colon or is `localhost`.
+    The text before the first slash is a registry when it has a dot or a colon or is `localhost`.
     """
     if not _is_reference(text):
         return None

@@ -1,4 +1,4 @@
-"""Workload templates: what a careful reader refuses before any cluster sees it."""
+"""Workload templates: faults that a careful reviewer refuses before any cluster sees them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _usual_gvk(api_version: str, kind: str) -> GVK | None:
 
 
 def check_schema(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:
-    """Report what the schema of a kind does not allow, where nothing else has been said of it yet."""
+    """Report violations of a kind's schema, if no other problem has been reported there yet."""
     schema = defined
     if schema is None and (surely_fits(gvk, body) or (schema := builtin_schema(gvk)) is None):
         return

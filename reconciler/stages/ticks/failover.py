@@ -169,7 +169,7 @@ def overdue(decision: Decision, observations: Observations, now: str) -> frozens
 
 
 def ends_of_patience(decision: Decision, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
-    """Applications that are broken and are still tolerated: what, in which cluster, until when (RFC 3339), sorted."""
+    """Return failed applications that are still tolerated: identity, cluster, end (RFC 3339), sorted."""
     excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
     return tuple(
         sorted(
@@ -224,7 +224,7 @@ def _exclusion(
         replicas_max=0,
         excludes=True,
         reason=f"unhealthy since {since}",
-        # What Never keeps is for a person to take away, so its cluster must not come back by itself.
+        # A copy kept by Never is for a person to take away, so its cluster must not come back by itself.
         until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
         tick=Tick.FAILOVER,
         since=now,
@@ -239,9 +239,9 @@ def _end(now: str, last: Constraint | None) -> str:
 
 
 def _outlasting(known: Constraint, decision: Decision, observations: Observations, now: str) -> Constraint:
-    """The exclusion, prolonged while the copy that it takes away is there: it says how that goes.
+    """Return the exclusion, prolonged while its copy is there: it is the reason of the deletion.
 
-    What ended longer ago explains nothing of today.
+    An exclusion that ended longer ago explains nothing of today.
     """
     has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
     is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
@@ -263,7 +263,7 @@ def _is_of_now(known: Constraint, decision: Decision, observations: Observations
         return False
     if known.cluster not in decision.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
         return False
-    # What Never keeps is a person's to take away, whatever the template says by now.
+    # A copy kept by Never is a person's to take away, whatever the present template.
     is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
     return known.basis == _basis(template, decision.interpreters) or (
         is_kept and _leaves_a_copy(known, decision, observations)

@@ -1,7 +1,7 @@
 """Since when applications have been unhealthy: remembered from look to look, and across restarts.
 
-Source: design#timers: they survive restarts. What a cluster's own conditions say may begin anew with every
-flap of a probe, and many kinds have none.
+Source: design#timers: they survive restarts. A cluster's own conditions may begin anew with every flap of a probe, and
+many kinds have none.
 """
 
 from __future__ import annotations

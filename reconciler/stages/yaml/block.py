@@ -314,5 +314,5 @@ def _plain(text: str) -> tuple[Json, Remark | None]:
         value = plain_value(text)
     except ScalarRefused as error:
         raise _Unsure from error
-    # What is read as it is written surprises nobody.
+    # A value equal to its text needs no remark.
     return value, None if value.__class__ is str else remark_of(text, value)

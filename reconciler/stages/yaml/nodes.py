@@ -267,7 +267,7 @@ def _is_alias(key_node: Node, value_node: Node) -> bool:
 
 
 def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes: list[Note]) -> None:
-    """Write the merged mappings into `out`. As in kubectl what stands later wins, also over keys written before."""
+    """Write the merged mappings into `out`. As in kubectl later ones win, also over keys written before."""
     sources = reversed(node.value) if node.__class__ is SequenceNode else [node]
     for source in sources:
         if source.__class__ is not MappingNode:

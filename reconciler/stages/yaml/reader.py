@@ -125,7 +125,7 @@ class _Reading:
             self.accept(before + line, body, notes, before)
 
     def read_json(self, before: int, text: bytes, *, silently: bool = False) -> bool:
-        """Read JSON values; whether it was JSON. kubectl takes JSON in YAML files too, also what YAML cannot say."""
+        """Read JSON values; return whether it was JSON. kubectl takes JSON in YAML files, also if it is no YAML."""
         try:
             check_encoding(text)
             found = list(json_values(text))

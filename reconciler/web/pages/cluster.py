@@ -1,4 +1,4 @@
-"""The page of one cluster: does it answer, what does it hold, what room has it."""
+"""The page of one cluster: its reachability, objects and capacity."""
 
 from __future__ import annotations
 

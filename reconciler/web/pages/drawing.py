@@ -1,4 +1,4 @@
-"""Templates to text. What a template writes is made visible and escaped, whatever it is; only templates are markup."""
+"""Templates to text. Inserted text is made visible and escaped in any case; only templates are markup."""
 
 from __future__ import annotations
 

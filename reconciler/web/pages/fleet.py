@@ -1,4 +1,4 @@
-"""The first page: is all in step, what needs somebody, and every workload in every cluster."""
+"""The first page: whether all is in step, alerts, and every workload in every cluster."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Band(Struct, frozen=True):
 
 
 class Head(NamedTuple):
-    """`mark`: the sign of the tab. `lead`: what stands before the title of the tab."""
+    """`mark`: the sign of the tab. `lead`: the text before the title of the tab."""
 
     pills: tuple[Pill, ...]
     mark: str

@@ -48,7 +48,7 @@ def _times(need: Need) -> int:
 
 
 def coming(timers: Iterable[Timer]) -> tuple[Coming, ...]:
-    """The timers, what comes next first."""
+    """Return the timers, the next one first."""
     ordered = sorted(timers, key=lambda timer: timer.ends)
     return tuple(Coming(timer, _key(timer), linked(timer.words, _names(timer))) for timer in ordered)
 

@@ -1,4 +1,4 @@
-"""The page of one object of the store: where it is, why there, how it fares, what differs, who did what."""
+"""The page of one object of the store: its clusters, reasons, health, differences and history."""
 
 from __future__ import annotations
 

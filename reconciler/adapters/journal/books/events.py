@@ -1,4 +1,4 @@
-"""The events of a journal: what happened, in the order in which it was recorded, and no more than so many.
+"""The events of a journal, in the order of their recording, up to a limit.
 
 Source: design#history.
 """
@@ -76,7 +76,7 @@ class EventBook:
     _orders_max: int = ORDERS_MAX
 
     def record_events(self, events: Iterable[Event]) -> None:
-        """Append events; one commit. Those beyond the limit go, what persons did last of all."""
+        """Append events; one commit. Delete those beyond the limit, orders of persons last."""
         record(self._file, events, self._events_max, self._orders_max)
 
     def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:

@@ -96,7 +96,7 @@ class Orders:
         return bool(self._file.execute("SELECT changes()")[0][0])
 
     def _note(self, kind: EventKind, subject: str, who: str, why: str = "", until: str = "") -> None:
-        """Record what a person did, in the commit that does it."""
+        """Record a person's order, in the commit that carries it out."""
         found = {"who": who, "why": why, "until": until}
         data = {key: value for key, value in found.items() if value}
         record(self._file, [Event(round=0, time=self._clock.now(), kind=kind, subject=subject, data=data)])

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class SharedSlots:
-    """At most so many at once over all clusters; what takes long counts no longer, so that it holds up nobody."""
+    """A limit of concurrent requests over all clusters; slow ones no longer count, so that they hold up nobody."""
 
     def __init__(self, at_once: int, slow_after_s: float) -> None:
         """All slots are free."""

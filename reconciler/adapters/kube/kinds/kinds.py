@@ -45,7 +45,7 @@ class Kinds:
 
     @asynccontextmanager
     async def about(self, gvk: GVK) -> AsyncIterator[None]:
-        """The boundary of one kind: what fails in it while the cluster answers otherwise is a KindFault."""
+        """The boundary of one kind: its failure, while the cluster answers otherwise, is a KindFault."""
         try:
             yield
         except MemberClusterError as error:

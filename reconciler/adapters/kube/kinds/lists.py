@@ -30,7 +30,7 @@ _P = TypeVar("_P", bound=HasToken)
 
 
 class Lists:
-    """Asks for lists within what all of them together may make us hold."""
+    """Reads lists within the shared memory limit."""
 
     def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]], budget: Budget) -> None:
         """Nothing is asked yet."""

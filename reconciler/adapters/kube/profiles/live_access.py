@@ -40,9 +40,9 @@ class LiveAccess:
         """Why the profiles could not be read the last time; empty: they were."""
 
     async def refresh(self, fleet: str) -> bool:
-        """Read provider file and profiles again; whether anything is otherwise than before. It raises nothing.
+        """Read provider file and profiles again; return whether anything changed. It raises nothing.
 
-        `fleet`: who asks, for the audit log.
+        `fleet`: the name for the audit log.
         """
         before = (self._providers, self._known, self._present)
         try:

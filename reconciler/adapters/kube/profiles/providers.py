@@ -1,10 +1,9 @@
-"""The file in which an operator says how credentials are got for the access providers that profiles name.
+"""The operator's file of credential providers for the access providers of profiles.
 
-The same file that Go programs read with `--clusterprofile-provider-file`: which command is run is said here alone,
-never by a profile.
+The same file that Go programs read with `--clusterprofile-provider-file`: it alone names commands, never a profile.
 
-Source: KEP-5339 and its `pkg/access`: the first provider of the file that a profile lists wins; what a profile adds to
-the arguments and the environment counts only under the policies of the file, which by default ignore it.
+Source: KEP-5339 and its `pkg/access`: the first provider of the file that a profile lists wins; a profile's additions
+to the arguments and the environment count only under the policies of the file, which by default ignore them.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _VARIABLE: Final = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _STEERS_PROGRAMS: Final = regex(
     r"(LD|DYLD|PYTHON|PERL|RUBY|NODE|JAVA|BASH|GIT)_?.*|PATH|HOME|ENV|IFS|SHELL|KUBECONFIG|KUBERNETES_EXEC_INFO"
 )
-"""Variables that say what code a program loads, or where it looks."""
+"""Variables that choose the code a program loads, or its search paths."""
 
 
 def config_of(name: str, profile: JsonObject, providers: Providers, source: str) -> MemberConfig:

@@ -155,7 +155,7 @@ class Answering:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    # What httptools calls. Exceptions would be wrapped by it, so none is raised here.
+    # Callbacks of httptools. It would wrap exceptions, so none is raised here.
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer, which is not kept."""
@@ -180,7 +180,7 @@ class Answering:
             self._held += len(body)
 
     def on_message_complete(self) -> None:
-        """All of it is here. What comes after it was not asked for."""
+        """Handle the end of the message. Later data were not requested."""
         if self._has_head:
             self.may_stay = not self.is_complete and self._parser.should_keep_alive()
             self.is_complete = True

@@ -1,8 +1,8 @@
-"""A session that starts in two milliseconds, for commands that ask a few things and end.
+"""A session that starts in two milliseconds, for commands with a few requests.
 
-Importing aiohttp takes a fifth of the time of a whole command that finds nothing to do. What such a command needs of
-HTTP is little, and httptools knows how answers are read. Whatever is beyond that goes to aiohttp, imported when it
-happens: proxies, credentials in addresses, names of hosts that are no ASCII.
+Importing aiohttp takes a fifth of the time of a whole command that finds nothing to do. Such a command needs little of
+HTTP, and httptools parses answers. Everything else goes to aiohttp, imported when it happens: proxies, credentials in
+addresses, names of hosts that are no ASCII.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Part of the answer; what nobody asked for ends the connection."""
+        """Handle a part of the answer; unrequested data end the connection."""
         if self._answering is None:
             self.abort()
         else:

@@ -83,7 +83,7 @@ class SessionFault(Exception):
         is_about_certificates: bool = False,
         errno: int | None = None,
     ) -> None:
-        """`message`: what went wrong, as the library or the system says it."""
+        """`message`: the error in the words of the library or the system."""
         super().__init__(message)
         self.is_sent = is_sent
         self.is_timeout = is_timeout

@@ -1,4 +1,4 @@
-"""The metadata of live objects as declared types: what the pipeline reads of them has the types that it relies on.
+"""The metadata of live objects as declared types, which the pipeline relies on.
 
 Source: Kubernetes, meta/v1 `ObjectMeta` and `ListMeta`; API servers write an empty list or map as `null` or not at all.
 """

@@ -168,7 +168,7 @@ class NodeStatus(msgspec.Struct, frozen=True):
 
 
 class NodeObject(msgspec.Struct, frozen=True):
-    """A node as the API server returns it; `model.observation.Node` is what we make of it."""
+    """A node as the API server returns it; `model.observation.Node` is our form of it."""
 
     metadata: Metadata
     spec: NodeSpec = NodeSpec()

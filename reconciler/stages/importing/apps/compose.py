@@ -26,9 +26,9 @@ Content = bytes | tuple[JsonObject, ...]
 
 
 class ImportedStore(Struct, frozen=True, kw_only=True):
-    """`files` by path. `left_out`: fields without counterpart; `failed`: applications with why they are not there.
+    """`files` by path. `left_out`: fields without counterpart; `failed`: omitted applications with the reason.
 
-    `missing`: what a person has to copy into the store, by its path there.
+    `missing`: files that a person has to copy into the store, by their paths there.
     """
 
     files: Mapping[str, Content]
@@ -152,7 +152,7 @@ class _Composing:
         self.files: dict[str, Content] = {}
 
     def document(self, selector: JsonObject | None) -> JsonObject:
-        """The Render of the copies; `selector`: what their clusters are selected by."""
+        """Return the Render of the copies; `selector`: of their clusters."""
         first = self._copies[0]
         spec: dict[str, Any] = {}
         if first.helm is None:

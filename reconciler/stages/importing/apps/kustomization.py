@@ -42,7 +42,7 @@ def overlay_of(
         body["patches"] = [*removals, *body.get("patches", [])]
     if not overlay.default_namespace or "namespace" in overlay.fields:
         return {FILE: (body,)}
-    # `namespace` would move what names its own as well.
+    # `namespace` would also move objects with a namespace of their own.
     body["transformers"] = [NAMESPACE_FILE]
     transformer = {
         "apiVersion": "builtin",

@@ -33,10 +33,10 @@ def read_flux(
     kube_version: str,
     names: Mapping[str, str],
 ) -> ImportedStore:
-    """The store that the Kustomizations and HelmReleases of each cluster say.
+    """Return the store of the Kustomizations and HelmReleases of each cluster.
 
     `documents`: those of each cluster, by its name. `names`: cluster names by Secrets with kubeconfigs. The same
-    application in several clusters becomes one Render. What cannot be carried over is named in `failed`.
+    application in several clusters becomes one Render. An application that cannot be converted is named in `failed`.
     """
     notes = Notes()
     apps: list[App] = []

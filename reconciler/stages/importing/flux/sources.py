@@ -67,7 +67,7 @@ class Sources:
         return Reading(document, document.body, (), self._notes).child("spec")
 
     def url(self, wanted: Reference) -> str:
-        """The address of a source whose files a checkout has; what else it says is left out with a word.
+        """Return the address of a source whose files a checkout has; report its other fields as left out.
 
         Raises:
             Uncarried: it is not among the documents.

@@ -19,7 +19,7 @@ RoomOf = Callable[[Sequence[str]], Sequence[int | None]]
 
 
 class ClusterRoom:
-    """Free room of one cluster: what its nodes have left, pods that wait for a node, and its quotas."""
+    """Free capacity of one cluster: of its nodes, less waiting pods, within its quotas."""
 
     def __init__(self, name: str, observation: ClusterObservation, nodes: NodeRoom) -> None:
         """Start from an observation, which is not changed."""
@@ -114,9 +114,9 @@ class ClusterRoom:
 
 
 class FleetRoom:
-    """Free room of every observed cluster.
+    """Free capacity of every observed cluster.
 
-    What is taken of a cluster is worked off when somebody asks for it, so that where nobody asks nothing is reckoned.
+    Reservations are subtracted on reading, so that an unread cluster costs nothing.
     """
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:

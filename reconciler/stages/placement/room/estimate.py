@@ -131,7 +131,7 @@ def fit(free: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
 
 
 def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
-    """Pods with these requests that a ResourceQuota still lets in, after what this round has `taken` of it.
+    """Return how many pods with these requests a ResourceQuota still lets in, after this round's `taken`.
 
     `requests.cpu` and `cpu` mean the same, and so on; `pods` and `count/pods` count pods. Limits are not known here and
     do not count, nor do keys that no pod touches.

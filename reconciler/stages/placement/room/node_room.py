@@ -136,7 +136,7 @@ class NodeRoom:
             for name in sorted({name for room in free for name in room}):
                 self.column(name)
             for name, amounts in self._free.items():
-                # What is overdrawn has no room, as if nothing were free.
+                # An overdrawn node has no capacity.
                 amounts += [max(0, room.get(name, 0)) for room in free]
             found = self._ranges[cluster] = range(len(self._nodes), len(self._nodes) + len(nodes))
             self._nodes += nodes

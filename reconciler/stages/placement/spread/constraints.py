@@ -1,4 +1,4 @@
-"""Spread constraints: whether they select, in which order candidates come, what a choice of clusters looks like.
+"""Spread constraints: whether they select, the order of candidates, and the form of a choice.
 
 Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
 property, `spreadByLabel` alone fails, static weights ignore all of it. One point differs, design#max-groups: not given
