@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 
 class ProblemCode(NamedTuple):
-    """A heading, the meaning of the problem, and the remedy."""
+    """The meaning of a problem, and the remedy."""
 
-    title: str
     meaning: str
     remedy: str

@@ -19,10 +19,8 @@ PATIENCE_S = 600.0
 MOVE_STALLED = "move-stalled"
 MOVE_CODES: Mapping[str, Code] = {
     MOVE_STALLED: Code(
-        "Move without progress",
-        "A copy should leave a cluster or shrink there, and what should take over has not been available for ten "
-        "minutes. Nothing is taken away meanwhile.",
-        "See why the new copy does not become ready (`reconciler get`, `kubectl describe`), or take the edit back.",
+        "A move has waited for ten minutes for the new copy. Nothing is taken away.",
+        "See why the new copy is not ready (`reconciler get`, `kubectl describe`), or revert the edit.",
     ),
 }
 
