@@ -32,7 +32,7 @@ class Contained(NamedTuple, Generic[Value]):
 
 
 class SubjectFailed(Exception):
-    """Work on one of many failed; `subject` says which, for the boundary further out that can do without it."""
+    """Work on one of many failed; `subject` names it, for an outer boundary that can do without it."""
 
     def __init__(self, subject: Hashable, fault: Exception) -> None:
         """Keep the exception that ended the work."""

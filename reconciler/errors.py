@@ -225,7 +225,7 @@ class JournalTooNew(JournalError):
 
 
 class ForgeError(ReconcilerError):
-    """The forge of a pull request refuses, does not answer, or there is none."""
+    """The forge of a pull request refuses, does not answer, or is missing."""
 
 
 class FleetHeld(ReconcilerError):

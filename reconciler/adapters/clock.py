@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 _ADJUSTED_S: Final = 120.0
 """By so much a wall clock is adjusted; more is a jump."""
 _BELIEVED_AFTER_S: Final = 300.0
-"""So long a jump has to stand."""
+"""Duration after which a large jump is adopted."""
 
 
 class Clock(Protocol):

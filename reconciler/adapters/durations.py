@@ -13,7 +13,7 @@ _PART = re.compile(r"([0-9]+)([smhdw])")
 
 
 def seconds_in(text: str) -> int:
-    """The seconds of a span.
+    """Return the seconds of a span.
 
     Raises:
         ConfigurationError: it is none.
@@ -24,7 +24,7 @@ def seconds_in(text: str) -> int:
 
 
 def instant(text: str) -> str:
-    """An RFC 3339 time in UTC.
+    """Return an RFC 3339 time in UTC.
 
     Raises:
         ConfigurationError: it is none, or has no time zone.
@@ -36,7 +36,7 @@ def instant(text: str) -> str:
 
 
 def moment(text: str, now: str) -> str:
-    """An RFC 3339 time in UTC, which must lie after `now`.
+    """Return an RFC 3339 time in UTC, which must be after `now`.
 
     Raises:
         ConfigurationError: it is none, has no time zone, or has passed.

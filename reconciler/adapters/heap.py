@@ -15,7 +15,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """The memory that this process takes now; 0 where the system does not say."""
+    """Return the memory of this process in bytes; 0 if unknown."""
     try:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -1,4 +1,4 @@
-"""aiohttp as a client, imported without the authorities of the system.
+"""aiohttp as a client, imported without the system's certificate authorities.
 
 While it is imported, aiohttp makes two TLS contexts for requests that bring none, and each reads every authority of the
 system: 40 ms, a tenth of a short command. All our requests bring a context, so that those two may as well trust

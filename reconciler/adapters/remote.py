@@ -166,7 +166,7 @@ def _context(ca: Path | None) -> ssl.SSLContext:
 
 
 def _document(headers: Mapping[str, str], body: bytes) -> Any:
-    """The JSON of an answer; None: it is none."""
+    """Return the JSON of an answer; None if it is none."""
     try:
         if headers.get("content-encoding") == "gzip":
             unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)

@@ -13,7 +13,7 @@ from reconciler.stages.yaml import read_yaml
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
-    """Values by option name as it is written on the command line (`log-format`); underscores may stand for dashes.
+    """Return values by option name as on the command line (`log-format`); underscores may replace dashes.
 
     Raises:
         ConfigurationError: the file is not a mapping of option names, or has a name that no command knows.

@@ -1,4 +1,4 @@
-"""`reconciler explain`: why a resource lives where it does. A lookup in the decision, not a second computation."""
+"""`reconciler explain`: the reasons of a placement. A lookup in the schedule, not a second computation."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _output(
 
 
 def _text(body: JsonObject) -> str:
-    """A document as it is committed: sorted, but for one that is encrypted, whose seal is of its order."""
+    """Return a document as committed: sorted, unless encrypted, as its checksum depends on the order."""
     import json
 
     from reconciler.report.yaml_dump import dump_yaml

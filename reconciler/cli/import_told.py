@@ -34,7 +34,7 @@ class Told(Struct, frozen=True, kw_only=True):
 
 
 def import_told(told: Told, folder: Path) -> int:
-    """Write the store that the documents say into a folder; the exit code.
+    """Write the store of the documents into a folder; return the exit code.
 
     Raises:
         ConfigurationError: the options do not fit one another, or a file is in the way.

@@ -109,7 +109,7 @@ def _base(location: StoreLocation, branch: str) -> str:
 
 
 def _read_store(location: StoreLocation, base: str) -> tuple[Snapshot, Fleet]:
-    """The store at a commit; without one its files as they lie."""
+    """Return the store at a commit; without one its present files."""
     from reconciler.adapters.sources.location import open_store
     from reconciler.stages.fleet import parse
 

@@ -104,5 +104,5 @@ def export(*, store: str | None, journal: Path | None, output: str) -> None:
     from reconciler.report.mask import Masker
 
     with Journal.open(journal_path(journal, store), read_only=True) as opened:
-        # Credentials also stand where they should not: in URLs of an env, in ConfigMaps.
+        # Credentials also occur in wrong places: in URLs of an env, in ConfigMaps.
         answer(document_text(Masker().document(opened.export()), output))

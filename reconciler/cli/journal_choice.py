@@ -31,7 +31,7 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
 
 
 def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
-    """Nothing, or an error: under a new name everything that runs would count as somebody else's."""
+    """Raise for a renamed fleet: under a new name all running objects would count as foreign."""
     from reconciler.adapters.journal.place import known_journals, source_of
     from reconciler.errors import ConfigurationError
 
@@ -44,7 +44,7 @@ def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
 
 
 def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
-    """The journal that a person in a folder means: of the fleet whose store it is, else the only one that there is.
+    """Return the journal for a folder: of the fleet of its store, else the only existing one.
 
     Raises:
         ConfigurationError: there are several, and nothing says which is meant.

@@ -1,4 +1,4 @@
-"""The command line as a process of its own, which ends as soon as it has said everything."""
+"""The command line as a process of its own, which ends after its last output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.cli.main import main
 
 
 def run_process() -> NoReturn:
-    """Run the command that the process was started with, and end the process with its exit code.
+    """Run the process's command, and end the process with its exit code.
 
     A plan of thousands of objects takes longer to be taken apart, object by object, than to be printed, and all of it
     goes with the process anyway. Files, journals and connections are closed by then: whoever opens one closes it.

@@ -114,7 +114,7 @@ def check_revisions(fleet: Fleet) -> None:
     """
     from reconciler.stages.rollouts import refused_without_revisions
 
-    # The reader of the store said which documents these are.
+    # The reader of the store chose these documents.
     if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
         told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
         raise ConfigurationError("\n".join(told))
@@ -207,7 +207,7 @@ class _Telling:
 
 
 def cache_folder() -> Path | None:
-    """The user's cache folder of ours, made when it is not there; to be deleted at will. None: there is none.
+    """Return our cache folder of the user, created if missing; to be deleted at will. None: there is none.
 
     systemd names the folder that it makes for a service.
     """

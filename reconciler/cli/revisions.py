@@ -48,7 +48,7 @@ class _Repository:
         self._older = OlderRevisions()
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
-        """Files as they lie have no place in the order: they come after the commit that is checked out."""
+        """Return the ancestry. Uncommitted files come after the checked-out commit."""
         from reconciler.adapters.git.snapshot import GitStore
         from reconciler.errors import StoreError
 

@@ -21,7 +21,7 @@ GroupKind = tuple[str, str]
 
 
 async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str) -> str:
-    """The role of the store at a level, for a subject, as YAML or JSON for `kubectl apply`.
+    """Return the role of the store at a level, for a subject, as YAML or JSON for `kubectl apply`.
 
     Clusters are only asked for the names of kinds that neither Kubernetes nor the store defines.
 
@@ -112,7 +112,7 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
 
 
 def parse_subject(text: str) -> Subject:
-    """The subject that a person named.
+    """Return the subject of a role from a person's text.
 
     Raises:
         ConfigurationError: it is none.

@@ -128,7 +128,7 @@ def _cell(row: Row, index: int) -> str:
 
 
 def found_json(found: Mapping[str, Any], form: str) -> str:
-    """All objects as one list, each with the cluster that it was read from; Secret values are masked."""
+    """Return all objects as one list, each with the cluster that it was read from; Secret values are redacted."""
     masker = Masker()
     items = [
         {"cluster": cluster, "object": masker.manifest(_without_managed_fields(live.body))}

@@ -1,4 +1,4 @@
-"""`reconciler validate`: everything that can be said about a store without a cluster."""
+"""`reconciler validate`: all problems of a store that need no cluster."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """The body with the assigned replicas, copy on write (a Job: parallelism and its share of completions is set by
     `render`, which knows the other clusters)."""
     replicas_path: tuple[str, ...] = ()
-    """The field that `with_replicas` sets; empty when there is none."""
+    """The field that `with_replicas` sets; empty if none."""
     dependencies: Callable[[JsonObject], tuple[DependencyRef, ...]] = _no_dependencies
     """Dependencies that propagateDeps places along with it, in the namespace of the body or by its grant."""
     makes: Callable[[JsonObject], tuple[Made, ...]] = _makes_nothing

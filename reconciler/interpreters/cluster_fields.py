@@ -77,10 +77,9 @@ _INJECTING: Final = (
     "cert-manager.io/inject-apiserver-ca",
     "service.beta.openshift.io/inject-cabundle",
 )
-"""Annotations by which somebody is asked to write a CA bundle.
+"""Annotations that request a CA bundle.
 
-Source: cert-manager, CA injector; OpenShift, service CA certificates.
-"""
+Source: cert-manager, CA injector; OpenShift, service CA certificates."""
 
 
 def _is_injected(body: JsonObject, value: Json) -> bool:
@@ -262,7 +261,7 @@ def _found(tree: Json, path: tuple[str, ...], steps: tuple[Step, ...]) -> Iterat
 
 
 def _without(tree: Json, path: tuple[str, ...], is_theirs: Callable[[Json], bool]) -> Json:
-    """The tree without the values at the path that are theirs; the tree itself when there is none."""
+    """Return the tree without the values at the path that are theirs; itself if there are none."""
     head, rest = path[0], path[1:]
     if head == EVERY:
         if not isinstance(tree, list):

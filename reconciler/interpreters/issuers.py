@@ -19,9 +19,9 @@ _LEGACY: Final = "kubernetes.io/tls-acme"
 
 
 def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
-    """The issuer of its namespace that a reference names. One of a whole cluster does not travel.
+    """Return the issuer of its namespace that a reference names. A cluster-scoped one is no dependency.
 
-    An issuer of another group is brought along where the store has it in the namespace: its scope is not known.
+    An issuer of another group is a dependency if the store has it in the namespace: its scope is unknown.
     """
     given = mapping(ref)
     kind, group = text(given.get("kind")) or "Issuer", text(given.get("group")) or GROUP

@@ -39,12 +39,12 @@ def count(value: Json, default: int) -> int:
 
 
 def namespace_of(body: JsonObject) -> str:
-    """metadata.namespace, empty when there is none."""
+    """Return metadata.namespace, empty if missing."""
     return text(dig(body, "metadata", "namespace"))
 
 
 def condition(live: JsonObject, kind: str) -> Mapping[str, Any]:
-    """The entry of status.conditions with this type, empty when there is none."""
+    """Return the entry of status.conditions with this type, empty if missing."""
     for _, entry in mappings(dig(live, "status", "conditions")):
         if entry.get("type") == kind:
             return entry

@@ -1,7 +1,7 @@
-"""Every interpreter there is, by group and kind.
+"""Every interpreter, by group and kind.
 
-Those of this program stand in `built_in`. Further ones come from installed packages: the shell loads them once and
-hands the registry down. A world and a decision carry the one that they rest on.
+Those of this program are in `built_in`. Further ones come from installed packages: the shell loads them once and hands
+the registry down. A world and a schedule carry the one they were made with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Registry(Struct, frozen=True):
     by_kind: Mapping[tuple[str, str], Interpreter]
 
     def of(self, group: str, kind: str) -> Interpreter:
-        """The interpreter of a kind; `GENERIC` for one that is not described."""
+        """Return the interpreter of a kind; `GENERIC` for an unknown one."""
         return self.by_kind.get((group, kind), GENERIC)
 
     def kinds_with(self, field: str) -> frozenset[tuple[str, str]]:
@@ -55,4 +55,4 @@ def registry_of(named: Iterable[tuple[str, Interpreter]]) -> Registry:
 
 
 BUILT_IN_KINDS: Final = registry_of(BUILT_IN)
-"""The kinds that this program describes by itself. No plan falls back to them: whoever decides says which it knows."""
+"""The kinds of this program's own interpreters. No plan falls back to them: the caller passes its registry."""

@@ -21,7 +21,7 @@ class Reason(Struct, frozen=True, kw_only=True):
     cluster: str = ""
 
     def __str__(self) -> str:
-        """The text with the place that it rests on."""
+        """Return the text with its source."""
         return f"{self.text} ({self.source})" if self.source.path else self.text
 
 
@@ -58,7 +58,7 @@ class Binding(Struct, frozen=True, kw_only=True):
     """It has no policy of its own and is there for its owners alone."""
     affinity_name: str = ""
     unknown_room: tuple[str, ...] = ()
-    """Clusters whose free room decides about it and is not known: with that it could be placed otherwise."""
+    """Clusters whose unknown free capacity decides about it: with that it could be placed elsewhere."""
     reasons: tuple[Reason, ...] = ()
     cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class Tick(StrEnum):
     DESCHEDULING = "descheduling"
     FAILOVER = "failover"
     RECOVERY = "recovery"
-    """The end of a failover that nobody needs any more: clusters that had taken over give back."""
+    """The end of an unneeded failover: clusters that had taken over give back."""
     EVICTION = "eviction"
     """No tick, but a person."""
 

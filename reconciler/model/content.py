@@ -24,10 +24,9 @@ CIPHERTEXT_MARK: Final = "ENC[AES256_GCM,"
 """Prefix of every value that sops encrypted."""
 
 Leaf = tuple[tuple[str, ...], str]
-"""An encrypted value: the names that lead to it, without places in lists, and its ciphertext.
+"""An encrypted value: its path of names, without places in lists, and its ciphertext.
 
-sops binds a value to these names, so that it says nothing anywhere else.
-"""
+sops binds a value to these names, so that it is invalid anywhere else."""
 
 
 class KeyGroup(Struct, frozen=True, kw_only=True):
@@ -68,7 +67,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
 
 
 class Opened(Struct, frozen=True, kw_only=True):
-    """The values of a file, decrypted. They are in memory only, and in no text that is made of this."""
+    """The values of a file, decrypted. They are in memory only, and in no text made of this."""
 
     values: Mapping[Leaf, Json]
 
@@ -82,9 +81,9 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 
 class Content(Struct, eq=False, array_like=True):
-    """The body of an object: a tree, or MessagePack that became one before and is known to be unspoilt.
+    """The body of an object: a tree, or MessagePack of a tree that is known to be valid.
 
-    It says the same for ever, so that two threads that make a form at the same time do no harm.
+    It never changes, so that two threads that make a form at the same time do no harm.
     """
 
     packed: Raw = field(default_factory=Raw)
@@ -133,9 +132,9 @@ class Content(Struct, eq=False, array_like=True):
 
 
 class Unmade(Content, eq=False, array_like=True):
-    """Content that is made of something else when somebody first asks for the body: always the same, when asked twice.
+    """Lazy content, made when the body is first read: equal each time.
 
-    Most of a fleet is decided about and neither printed nor compared, as where one cluster is shown or two revisions.
+    Most of a fleet is scheduled and neither printed nor compared, for example if one cluster is shown or two revisions.
     """
 
     make: Callable[[], JsonObject] | None = None
@@ -154,7 +153,7 @@ class Unmade(Content, eq=False, array_like=True):
 class Revealed(Content, eq=False, array_like=True):
     """The body of an encrypted object with its values in it; `digest` is that of its ciphertext.
 
-    `leaves`: where the decrypted values stand.
+    `leaves`: the paths of decrypted values.
     """
 
     leaves: tuple[tuple[Step, ...], ...] = ()
@@ -165,7 +164,7 @@ class Revealed(Content, eq=False, array_like=True):
 
 
 def mapping_in_metadata(body: JsonObject, name: str) -> Mapping[str, str]:
-    """A mapping such as metadata.labels, empty when there is none."""
+    """Return a mapping such as metadata.labels, empty if missing."""
     # By hand: every template is asked several times a round.
     metadata = body.get("metadata")
     found = metadata.get(name) if isinstance(metadata, (dict, Mapping)) else None

@@ -64,11 +64,10 @@ class Demand(Struct, frozen=True, kw_only=True):
 
 
 class DependencyRef(Struct, frozen=True, kw_only=True):
-    """A resource that another one refers to. `path` is the field that refers, for provenance and warnings.
+    """A resource that another one refers to. `path` is the referring field, for provenance and warnings.
 
-    `optional`: the owner runs without it. `labels`, when there are any, stand for the name: all that carry them.
-    `granted_to`: group, kind and namespace of an owner in another namespace, which a ReferenceGrant has to let refer to
-    it; empty: nobody is asked.
+    `optional`: the owner runs without it. `labels`, if any, replace the name: all objects with them. `granted_to`:
+    group, kind and namespace of an owner in another namespace, which needs a ReferenceGrant; empty: no grant is needed.
     """
 
     identity: Identity
@@ -91,7 +90,7 @@ class Facts(Struct, frozen=True, array_like=True):
     demand: Demand
     references: tuple[DependencyRef, ...] = ()
     images: tuple[str, ...] | None = ()
-    """The images of its pods; None: one of them stands outside of `spec`."""
+    """The images of its pods; None: one of them is outside of `spec`."""
 
 
 _FORM = regex(r"^([+-]?(?:\d+(?:\.\d*)?|\.\d+))([eE][+-]?\d{1,3}|[numkMGTPE]|[KMGTPE]i)?$")
@@ -129,7 +128,7 @@ def exact(value: object) -> Fraction | None:
 
 
 def units(resource: str, value: object) -> int | None:
-    """The quantity as an integer: millicores for `cpu`, base units otherwise, rounded up; None when malformed.
+    """Return the quantity as an integer: millicores for `cpu`, base units otherwise, rounded up; None when malformed.
 
     >>> units("cpu", "1.5"), units("memory", "1Ki"), units("pods", "110")
     (1500, 1024, 110)

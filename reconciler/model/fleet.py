@@ -19,7 +19,7 @@ from reconciler.model.rollouts.window import FleetWindow
 from reconciler.model.tree import JsonObject
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
-"""The label of a Namespace that has its name for a value, whatever a manifest says."""
+"""The label of a Namespace with its name as value, whatever a manifest has."""
 
 
 class StoreFile(Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class HighAvailability(Struct, frozen=True, kw_only=True):
 
     cluster: str
     lease_duration_s: int = 15
-    """So long nobody else acts after the last renewal."""
+    """Nobody else acts for this long after the last renewal."""
     source: Source = NOWHERE
 
 
@@ -203,7 +203,7 @@ class Reach(Struct, frozen=True, kw_only=True):
 
 
 UNKNOWN_DIGEST: Final = f"sha256:{'0' * 64}"
-"""Stands in `spec.helm.digest` for one that nobody knows yet; `hydrate --update` says which one the archive has."""
+"""Placeholder in `spec.helm.digest` for an unknown one; `hydrate --update` prints the archive's digest."""
 
 
 class HelmChart(Struct, frozen=True, kw_only=True):
@@ -235,7 +235,7 @@ class HelmChart(Struct, frozen=True, kw_only=True):
 
 
 class RenderVariant(Struct, frozen=True, kw_only=True):
-    """One of `spec.variants`. `written` are its clusters as a policy says them."""
+    """One of `spec.variants`. `written` are its clusters in a policy's form."""
 
     name: str
     clusters: ClusterAffinity

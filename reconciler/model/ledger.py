@@ -31,7 +31,7 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
     recorded: JsonObject | None = None
     policy: str = ""
     keep: bool = True
-    """preserveResourcesOnDeletion as it was in force."""
+    """The active preserveResourcesOnDeletion."""
     flavor: Flavor = Flavor.ACK
     replicas: int | None = None
     dependency: bool = False
@@ -72,7 +72,7 @@ class IntentEnd(StrEnum):
     DONE = "done"
     FAILED = "failed"
     SUPERSEDED = "superseded"
-    """Never sent, or overtaken: a later look at the object decided anew."""
+    """Never sent, or overtaken: a later comparison decided again."""
 
 
 class IntentOutcome(NamedTuple):
@@ -121,9 +121,9 @@ class EventKind(StrEnum):
     """The kind of an event. The names are stable: machines read them."""
 
     ADVANCED = "advanced"
-    """Another revision of the store is in force."""
+    """Another revision of the store is active."""
     IN_STEP = "in-step"
-    """Every object in every cluster is as the revision in force says, for the first time since that came into force."""
+    """Every object in every cluster is as in the active revision, for the first time since that became active."""
     SOURCE_FAILED = "source-failed"
     """The store cannot be read or followed."""
     SOURCE_RECOVERED = "source-recovered"
@@ -162,7 +162,7 @@ class EventKind(StrEnum):
     DEGRADED = "degraded"
     """An object is unhealthy."""
     RECOVERED = "recovered"
-    """It does again, or is gone."""
+    """It works again, or is gone."""
     CLUSTER_AWAY = "cluster-away"
     """A cluster cannot be read."""
     CLUSTER_BACK = "cluster-back"
@@ -176,7 +176,7 @@ class EventKind(StrEnum):
     EVICTED = "evicted"
     READMITTED = "readmitted"
     ROLLOUT_BEGUN = "rollout-begun"
-    """A revision of a rollout came in force in a cluster."""
+    """A revision of a rollout became active in a cluster."""
     ROLLOUT_COMPLETED = "rollout-completed"
     """A cluster met the gate of its stage for long enough."""
     ROLLOUT_DONE = "rollout-done"
@@ -185,18 +185,18 @@ class EventKind(StrEnum):
     """More clusters of a stage failed than it tolerates: nothing further begins."""
     PAUSE_OVER = "pause-over"
     APPROVAL_AWAITED = "approval-awaited"
-    """A stage is done, and a person must let the revision go on."""
+    """A stage is done, and waits for a person's approval."""
     APPROVAL_OVER = "approval-over"
     """It is approved, or another revision took its place."""
     PINNED = "pinned"
-    """A person said which revision is in force in a stage or a cluster."""
+    """A person set the active revision of a stage or a cluster."""
     UNPINNED = "unpinned"
     ASKED = "asked"
     """A person asked the service to look at everything now."""
     APPLY = "apply"
     """A person made the clusters equal to the store; the changes follow as events of their own."""
     REBUILT = "rebuilt"
-    """The journal was built anew from the marks in the clusters."""
+    """The journal was rebuilt from the marks in the clusters."""
     TAKEN_OVER = "taken-over"
     """The same, and the fleet was taken over from the journal that held it."""
 
@@ -251,7 +251,7 @@ class DriftOutcome(StrEnum):
     HELD = "held"
     """It will be, once the hold ends."""
     LEFT = "left"
-    """It stays: the store says so, or somebody fights for it."""
+    """It stays: by the store, or in a write conflict."""
 
 
 class Event(Struct, frozen=True, kw_only=True):

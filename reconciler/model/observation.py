@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """A node with its free room. `requested` holds the requests of pods bound to it, `pods` being their number."""
+    """A node with its free capacity. `requested` holds the requests of pods bound to it, `pods` being their number."""
 
     name: str
     ready: bool = True
@@ -57,9 +57,9 @@ class Quota(Struct, frozen=True, kw_only=True):
 
 
 class PendingPods(Struct, frozen=True, kw_only=True):
-    """Pods of one namespace that wait for a node, and that are refused alike.
+    """Pods of one namespace that wait for a node, with one refusal.
 
-    `names`: the first of them. `refusal`: why no node ever takes them, so that they take no room; empty: one may.
+    `names`: the first of them. `refusal`: why no node ever takes them, so that they take no capacity; empty: one may.
     """
 
     namespace: str
@@ -127,7 +127,7 @@ def workload_in(clusters: Mapping[str, ClusterObservation], identity: Identity, 
 
 
 class Observations(Struct, frozen=True, kw_only=True):
-    """All that is known of the members: from the clusters themselves or from an `--observations` file."""
+    """The observations of the members: from the clusters themselves or from an `--observations` file."""
 
     clusters: Mapping[str, ClusterObservation] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
@@ -153,7 +153,7 @@ class Present(Struct, frozen=True, kw_only=True):
 
 
 class Absent(Struct, frozen=True):
-    """Proven absence: a read said 404, or a complete list of everything in the namespace lacks it."""
+    """Proven absence: a read answered 404, or a complete list of everything in the namespace lacks it."""
 
 
 class Unknown(Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class Read(Struct, frozen=True, kw_only=True):
     unasked: frozenset[Identity] = frozenset()
     """Objects that a round reads in other clusters alone: here they are at rest, as far as known."""
     autoscaled: frozenset[Identity] = frozenset()
-    """Those of `objects` whose replicas an autoscaler that is in the cluster decides, whoever made it."""
+    """Those of `objects` whose replicas an autoscaler in the cluster controls, whoever made it."""
     listed: frozenset[Listed] = frozenset()
     """The lists that were asked for, whatever came of them."""
     unlisted: tuple[Unlisted, ...] = ()
@@ -228,7 +228,7 @@ class Read(Struct, frozen=True, kw_only=True):
     is_whole: bool = False
     """Whether every kind that matters there was listed, or tried to be."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
-    """Of objects that have no status; that of all others says how they are."""
+    """Health of objects without status; others report their own."""
 
     def live(self, identity: Identity) -> Live:
         """The object as far as it is known: Unknown unless it was seen or its absence was proven."""

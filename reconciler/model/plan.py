@@ -35,7 +35,7 @@ class Cause(StrEnum):
     """The cause of a change."""
 
     DECLARED = "declared"
-    """The store says something new."""
+    """The store has a new declaration."""
     REMOVED = "removed"
     """The template or field left the store."""
     DRIFT = "drift"
@@ -79,7 +79,7 @@ MISSING = Missing()
 class FieldChange(Struct, frozen=True, kw_only=True):
     """One field: its path as people write it (`spec.ports[port=80,protocol=TCP].nodePort`), before and after.
 
-    `before` and `after` are JSON values or MISSING; they are canonical, not yet masked.
+    `before` and `after` are JSON values or MISSING; they are canonical, not yet redacted.
     """
 
     path: str
@@ -142,7 +142,7 @@ class Change(Struct, frozen=True, kw_only=True):
     after: frozenset[Identity] = frozenset()
     """Objects that must leave the cluster before: while one of them cannot, this change waits."""
     is_sealed: bool = False
-    """Values of the object are or were encrypted in the store: all of them are masked, as those of a Secret."""
+    """Values of the object are or were encrypted in the store: all of them are redacted, as those of a Secret."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
     stage: str = ""

@@ -145,7 +145,7 @@ class PurgeMode(StrEnum):
 
 
 class StatePreservationRule(Struct, frozen=True, kw_only=True):
-    """A status field that travels as a label to the new copy."""
+    """A status field that is copied as a label to the new copy."""
 
     alias_label: str
     json_path: str
@@ -218,7 +218,7 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     """Resolved: the annotation `fleet.reconciler/affinity-mode`, else tiers for ACK groups under a division that
     needs capacity, else exclusive."""
     fail_back: bool = False
-    """The annotation `fleet.reconciler/fail-back`: an earlier group is gone back to as soon as it takes all again."""
+    """The annotation `fleet.reconciler/fail-back`: go back to an earlier group as soon as it takes all again."""
     brings: frozenset[Companion] = frozenset()
     """The annotation `fleet.reconciler/bring`: companions of this policy's workloads."""
     digest: str = ""

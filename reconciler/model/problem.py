@@ -97,11 +97,11 @@ def _stands_in(problems: tuple[Problem, ...], problem: Problem) -> bool:
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A mapping that was read as kubectl reads it. Items of a `List` are documents of their own.
+    """A mapping, read as kubectl reads it. Items of a `List` are documents of their own.
 
-    `line` is its first line from 1. `locate` gives the line of a field (or of the nearest parent that exists); it
-    may parse the text again, so it is called for problems and provenance only, never on a hot path. `is_small`: its
-    text is at most 100,000 bytes, and nothing in it stands for more than is written there.
+    `line` is its first line from 1. `locate` gives the line of a field (or of the nearest parent that exists); it may
+    parse the text again, so it is called for problems and provenance only, never on a hot path. `is_small`: its text is
+    at most 100,000 bytes, and its value is no larger than the text.
     """
 
     path: str

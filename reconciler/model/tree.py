@@ -16,7 +16,7 @@ Json: TypeAlias = Any
 """None, bool, int, float, str, list or dict with string keys, all the way down."""
 
 JsonObject: TypeAlias = Mapping[str, Any]
-"""A JSON object that nobody writes into."""
+"""A JSON object, never written into."""
 
 Step: TypeAlias = str | int
 """One step into a tree: a key of a mapping or an index of a list."""

@@ -30,9 +30,9 @@ from reconciler.stages.rendering import Rendered
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Everything that was decided about one resource.
+    """The whole schedule of one resource.
 
-    `traces`: per cluster, which override set which field. `constraints`: those in force, of ticks and of people.
+    `traces`: per cluster, which override set which field. `constraints`: active ones, of ticks and of people.
     """
 
     gvk: GVK
@@ -102,7 +102,7 @@ def _with_every_cluster(binding: Binding, clusters: Iterable[str]) -> Binding:
 
 
 def explanation_document(found: Explanation) -> dict[str, Json]:
-    """For machines, masked. Version 1. `bound` False: it goes nowhere. `claimReasons` null: no policy claims it."""
+    """Return the redacted document, version 1. `bound` False: it is not placed. `claimReasons` null: unclaimed."""
     claim, binding = found.claim, found.binding
     document: dict[str, Json] = {
         "version": 1,

@@ -18,7 +18,7 @@ Words = Callable[[str], tuple[str, str] | None]
 _OF_THE_STORE: Final = frozenset(
     {EventKind.ADVANCED, EventKind.STORE_BROKEN, EventKind.APPLY, EventKind.REBUILT, EventKind.TAKEN_OVER}
 )
-"""Events that rest on a revision whoever is behind them."""
+"""Events of a revision, whatever the person behind them."""
 _NARROW: Final = 100
 """Below this many columns of a terminal, the person or commit stands in the line and not in a column."""
 _VALUES_SHOWN: Final = 3

@@ -40,7 +40,7 @@ def sorted_targets(targets: Iterable[TargetCluster]) -> list[TargetCluster]:
 
 
 def reasons_part(reasons: Iterable[Reason]) -> list[Json]:
-    """Reasons as sentences with the place that they rest on, and the cluster that they concern."""
+    """Return reasons as sentences with their source and their cluster."""
     return [f"{reason.cluster}: {reason}" if reason.cluster else str(reason) for reason in reasons]
 
 
@@ -51,7 +51,7 @@ def problems_part(problems: Iterable[Problem]) -> list[Json]:
 
 
 def problem_part(problem: Problem) -> Json:
-    """A problem that is masked: `{severity, code, source, path, message}`."""
+    """Return a redacted problem as JSON: `{severity, code, source, path, message}`."""
     return {
         "severity": str(problem.severity),
         "code": problem.code,

@@ -37,7 +37,7 @@ class KnownValues:
         return bool(self._by_start)
 
     def hide(self, text: str) -> str:
-        """The text with placeholders for these values. Where several overlap, one placeholder stands for all."""
+        """Return the text with placeholders for these values. Overlapping ones share one placeholder."""
         if not self._by_start:
             return text
         shown: list[str] = []

@@ -98,7 +98,7 @@ class Masker:
         )
 
     def change(self, change: Change) -> Change:
-        """The change with its values masked and without its manifest."""
+        """Return the change with its values redacted and without its manifest."""
         if self._shows:
             return change
         if change.is_sealed and not is_secret_kind(change.identity.kind):
@@ -141,7 +141,7 @@ class Masker:
         return self._hidden_data(value)
 
     def value(self, kind: str, path: str, value: Json) -> Json:
-        """The value of a field of an object of this kind, masked. `path`: as people write it."""
+        """Return the redacted value of a field of an object of this kind. `path`: as people write it."""
         return value if self._shows else self._at(path, value, is_secret_kind(kind))
 
     def _field(self, field: FieldChange, is_secret: bool) -> FieldChange:
@@ -177,7 +177,7 @@ class Masker:
         return self._without_known(self._walked(value))
 
     def manifest(self, body: JsonObject) -> JsonObject:
-        """A manifest with its values masked; the body itself when nothing is hidden. For eyes, never to be sent."""
+        """Return a manifest with its values redacted; itself when nothing is hidden. For eyes, never to be sent."""
         if self._shows or not self._may_hide(body):
             return body
         masked = self._walked(body)
@@ -200,7 +200,7 @@ class Masker:
         )
 
     def document(self, document: Json) -> Json:
-        """A document of ours that holds manifests somewhere inside, with their values masked."""
+        """Return a document of ours that holds manifests somewhere inside, with their values redacted."""
         return document if self._shows else self._walked(document)
 
     def text(self, text: str) -> str:
@@ -219,11 +219,11 @@ class Masker:
         return self._known.hide(text) != text
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem with its message masked, and cut where it repeats megabytes of a file."""
+        """Return the problem with its message redacted, and cut if it repeats megabytes of a file."""
         return replace(problem, path=_cut(problem.path), message=_cut(self.text(problem.message)))
 
     def reason(self, reason: Reason) -> Reason:
-        """The reason with its text masked."""
+        """Return the reason with its text redacted."""
         return replace(reason, text=self.text(reason.text))
 
     def learn(self, manifest: JsonObject | None) -> None:
@@ -262,7 +262,7 @@ class Masker:
         if is_marked_encrypted(value):
             return {self._name(name): self._hidden_below(name, below) for name, below in value.items()}
         is_secret = is_secret_kind(value.get("kind"))
-        # A reference has a kind as well; with metadata or data it is a manifest, where a value may stand anywhere.
+        # A reference has a kind as well; with metadata or data it is a manifest, where a value may be anywhere.
         if is_secret and not value.keys().isdisjoint(("metadata", "data", "stringData")):
             return {self._name(name): self._member_of_secret(name, below) for name, below in value.items()}
         return {self._name(name): self._member(name, below) for name, below in value.items()}
@@ -364,12 +364,12 @@ def is_hidden_ciphertext(value: Json) -> bool:
 
 
 def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
-    """The plan as it may be shown to anybody."""
+    """Return the redacted plan."""
     return Masker(annotations=annotations).plan(plan)
 
 
 def scrub_text(text: str) -> str:
-    """A message as it may be shown to anybody."""
+    """Return the redacted message."""
     return Masker().text(text)
 
 

@@ -1,7 +1,7 @@
-"""JSON Schemas (draft 2020-12) of the kinds that steer distribution, for editors: completion, help and validation.
+"""JSON Schemas (draft 2020-12) of the kinds that configure distribution, for editors: completion, help, validation.
 
-They are made from the tables that the parser reads with, so that both know the same fields. Null stands for an absent
-field, as for kubectl. Rules that span several fields are checked by `validate` alone.
+They are made from the parser's own tables, so that both know the same fields. Null stands for an absent field, as for
+kubectl. Rules that span several fields are checked by `validate` alone.
 """
 
 from __future__ import annotations

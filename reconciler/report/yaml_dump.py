@@ -23,7 +23,7 @@ _RESERVED = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "nul
 
 
 def render_yaml(manifests: Iterable[Manifest], *, show_secrets: bool = False) -> str:
-    """Manifests as YAML documents by cluster and identity, each under a comment that says where it comes from."""
+    """Return manifests as YAML documents by cluster and identity, each under a comment with its source."""
     masker = Masker(show_secrets=show_secrets)
     return "".join(
         f"---\n{_comment(manifest)}{dump_yaml(masker.manifest(manifest.body))}"

@@ -28,7 +28,7 @@ _DEFINITIONS = BY_KIND["CustomResourceDefinition"].group_plural
 
 
 class Part(StrEnum):
-    """A part of a control plane that can stop while the API server goes on."""
+    """A part of a control plane that can stop while the API server runs on."""
 
     CONTROLLERS = "controllers"
     """Those of workloads: nothing is rolled out, and no status of a workload is written."""
@@ -42,7 +42,7 @@ _PARTS: Final = {
     "apps": dict.fromkeys(("deployments", "replicasets", "statefulsets", "daemonsets"), Part.CONTROLLERS),
     "batch": {"jobs": Part.CONTROLLERS},
 }
-"""The part that looks after a resource, by group; the others always go on."""
+"""The part that handles a resource, by group; the others always run."""
 
 
 class AuditEntry(NamedTuple):
@@ -123,9 +123,9 @@ class Cluster:
         return self.state.store.back_up()
 
     def put_back(self, backup: Backup) -> None:
-        """Be as when the backup was made; the control plane begins anew with that, and time goes on.
+        """Restore the backup's state; the control plane begins again with that, and time goes on.
 
-        Whoever serves it breaks its connections: a real API server is down meanwhile.
+        The server breaks its connections: a real API server is down meanwhile.
         """
         self.state.put_back(backup)
         self._scheduler.begin_anew()

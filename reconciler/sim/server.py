@@ -19,7 +19,7 @@ from reconciler.sim.objects.status import Body, Refused
 _BODY_MAX = 3 * 1024 * 1024
 _BOOKMARK_S = 30.0
 _LAST_BOOKMARK_S = 2.0
-"""A watch gets a bookmark so long before its end, from which the next one goes on."""
+"""A watch gets a bookmark this long before its end, for the next one to continue."""
 _TICK_S = 0.05
 
 

@@ -58,7 +58,7 @@ def has_token(given: Sequence[str], token: str) -> bool:
 
 
 def token_file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """The file of the token: the one that is named, else that of systemd's credentials; None: there is none."""
+    """Return the file of the token: the named one, else that of systemd's credentials; None: neither."""
     folder = environ.get("CREDENTIALS_DIRECTORY")
     if named is None and folder and (Path(folder) / CREDENTIAL).is_file():
         return Path(folder) / CREDENTIAL

@@ -1,4 +1,4 @@
-"""`/api/v1`: the views as JSON. It only reads, and says of every question that it does not understand why.
+"""`/api/v1`: the views as JSON. It only reads, and explains why it does not understand a question.
 
 Source: ADR 17.
 """
@@ -25,7 +25,7 @@ from reconciler.web.views import Views
 
 BASE: Final = "/api/v1"
 LAST: Final = "Fleet-Last-Event"
-"""The header of `history` with the number after which to go on."""
+"""The header of `history` with the number to continue after."""
 _PACKED_MAX: Final = 16
 _NAMED: Final = 20
 

@@ -1,4 +1,4 @@
-"""`/api/v1/events`: server-sent events that say when there is something new, and nothing else."""
+"""`/api/v1/events`: server-sent events about new state, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.web.answers import HEADERS, fault
 
 LISTENERS_MAX: Final = 64
 BEAT_S: Final = 15.0
-"""So often a comment says that the connection lives, where nothing else does."""
+"""Interval of comments that show a living connection without events."""
 
 
 class Events:

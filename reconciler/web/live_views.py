@@ -1,4 +1,4 @@
-"""The views of a running service: made in one thread beside the loop when somebody asks, and kept for who asks next."""
+"""The views of a running service: made on request in one thread beside the loop, and kept for the next reader."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class LiveViews:
         return found if isinstance(found, NotFound) else found[0]
 
     async def history_from(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
-        """The document, and the number after which to go on."""
+        """Return the document, and the number to continue after."""
         return await self._made(lambda shown, signs: self._desk_or_not().history(question))
 
     async def status(self) -> dict[str, Any]:

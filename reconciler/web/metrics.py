@@ -62,7 +62,7 @@ def _per_cluster(read: Callable[[Vitals, str], float | None]) -> Callable[[Vital
 
 
 def _is_up(cluster: ClusterVitals) -> float | None:
-    """Of a cluster that left the store nobody asks: no alert is to wait for it."""
+    """Return 1 if a cluster is up, else 0; None if it left the store: no alert may wait for it."""
     return None if cluster.is_left else float(cluster.is_up)
 
 
@@ -99,7 +99,7 @@ def _statuses(vitals: Vitals, now_s: float) -> Iterator[Sample]:
 
 
 def _lag(vitals: Vitals, now_s: float) -> Iterator[Sample]:
-    """Since when the revision in force waits, as a time: how long that is, Prometheus knows better."""
+    """Return the time since which the active revision waits: Prometheus computes the span."""
     if vitals.step is None:
         return
     waits = not vitals.step.is_complete and not vitals.is_told_in_step
@@ -211,7 +211,7 @@ METRICS: Final[tuple[MetricRow, ...]] = (
 
 
 class HistogramRow(Struct, frozen=True, kw_only=True):
-    """One histogram of seconds. Its name is none of the gauges'."""
+    """One histogram of seconds. Its name differs from the gauges'."""
 
     name: str
     text: str

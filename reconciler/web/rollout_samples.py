@@ -33,6 +33,6 @@ def clusters_by_phase(vitals: Vitals, now_s: float) -> Iterator[Sample]:
 
 
 def rollouts_done(vitals: Vitals, now_s: float) -> Iterator[Sample]:
-    """1 for each Rollout whose revision is in force in every stage."""
+    """Yield 1 for each Rollout whose revision is active in every stage."""
     for found in vitals.rollouts:
         yield (found.rollout,), float(found.is_done)

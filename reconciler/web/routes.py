@@ -40,7 +40,7 @@ class Router:
         self._routes = [(route.pattern.split("/"), route) for route in routes]
 
     def find(self, raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
-        """The route and its parts; None: there is none. `raw_path`: as it was sent, so that `%2F` parts nothing."""
+        """Return the route and its parts; None: unknown. `raw_path`: as sent, so that `%2F` separates nothing."""
         given = raw_path.split("/")
         for pattern, route in self._routes:
             if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:

@@ -72,7 +72,7 @@ def answering(routes: Sequence[Route], views: Views, names: Collection[str] | No
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if names is not None and not is_for_us(request.headers.getall("Host", []), names):
-            # Else a page of somebody else, whose name was made to lead here, could read the status in a browser.
+            # Else a foreign page, whose name was made to resolve here, could read the status in a browser.
             return plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
         found = router.find(request.rel_url.raw_path)
         is_open = found is not None and found[0].is_open
@@ -158,7 +158,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve the pages until the block ends; yield the address (with the port that was chosen for `:0`).
 
-    `journal`, `commits`: of the service; None: nothing is told of them. `stop`: once it is set, streams end.
+    `journal`, `commits`: of the service; None: nothing is shown of them. `stop`: once it is set, streams end.
 
     Raises:
         ConfigurationError: the address cannot be listened at, or the token's file is unusable.

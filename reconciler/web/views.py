@@ -29,7 +29,7 @@ class Views(Protocol):
         ...
 
     async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
-        """Everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
+        """Return everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
         ...
 
     async def clusters(self) -> tuple[ClusterHead, ...]:

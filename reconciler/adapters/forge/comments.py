@@ -1,8 +1,8 @@
 """One comment of ours for each pull request and fleet, found by its hidden first line.
 
 The newest of ours is edited, so that the conversation keeps one place for the plan; older ones are marked as outdated.
-A comment of somebody else is never touched, whatever its first line says. A job that has been overtaken by a newer
-commit writes nothing.
+Comments of others are never touched, whatever their first line. A job that has been overtaken by a newer commit writes
+nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Outcome(Enum):
 
 
 def publish(forge: Forge, body: str, *, head: str = "", creates: bool = True) -> Outcome:
-    """Make the comment say `body`. `head`: the commit that it is about; `creates`: a comment is made where none is.
+    """Publish `body` as the comment. `head`: its commit; `creates`: create a missing comment.
 
     Raises:
         ForgeError: the body has no marker, or the forge refuses.

@@ -31,7 +31,7 @@ class GitHub:
         self, *, api: str, graphql: str, repository: str, number: int, token: str,
         pause: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
-        """Remember where it is.
+        """Check the address and the repository.
 
         Raises:
             ForgeError: the repository is not OWNER/NAME, or an address is none.

@@ -23,7 +23,7 @@ class GitLab:
     def __init__(
         self, *, api: str, project: str, number: int, token: str, pause: Callable[[float], None] | None = None
     ) -> None:  # fmt: skip
-        """Remember where it is.
+        """Check the address.
 
         Raises:
             ForgeError: the address is none.
@@ -60,7 +60,7 @@ class GitLab:
         self._requests.ask("PUT", f"{self._path}/notes/{comment.key}", {"body": body})
 
     def outdate(self, comment: Comment) -> None:
-        """Fold a note below a title that says so."""
+        """Fold a note below the title "Outdated fleet plan"."""
         rest = comment.body.partition("\n")[2]
         folded = f"<details><summary>Outdated fleet plan</summary>\n\n{rest.strip()}\n\n</details>\n"
         self.update(comment, folded)

@@ -43,7 +43,7 @@ class Requests:
     """Requests to one forge. `headers`: sent with each, the token among them; `pause`: waits so many seconds."""
 
     def __init__(self, base: str, headers: Mapping[str, str], *, pause: Callable[[float], None] = time.sleep) -> None:
-        """Remember where the API is.
+        """Check the address of the API.
 
         Raises:
             ForgeError: the address is none of HTTP.

@@ -99,7 +99,7 @@ class Meaning(StrEnum):
     LATER = "later"
     """Not now: again after a pause."""
     NEVER = "never"
-    """Nothing more can be said of this commit: it is not there, or has had too many statuses."""
+    """Permanent: the commit is missing, or has too many statuses."""
 
 
 def meaning_of(kind: ForgeKind, status: int, body: bytes) -> Meaning:

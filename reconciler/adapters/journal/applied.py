@@ -60,7 +60,7 @@ def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[Ap
 
 
 def _record_numbers(file: JournalFile, table: Table, numbers: Iterable[tuple[AppliedRow, int | None]]) -> None:
-    """Keep a number of each copy; None: there is none any more."""
+    """Keep a number of each copy; None: delete it."""
     known = [((row.cluster, *row.identity), number) for row, number in numbers]
     _forget(file, table, (copy for copy, number in known if number is None))
     file.put(table, [(*copy, number) for copy, number in known if number is not None])
@@ -125,7 +125,7 @@ def manifests(file: JournalFile, where: str = "", values: Row = ()) -> dict[str,
 
 
 def broken_manifests(file: JournalFile) -> Iterator[str]:
-    """One sentence for each manifest that is missing or is not what its digest says."""
+    """Yield one sentence for each missing manifest, or one with a wrong digest."""
     for digest, packed in file.execute("SELECT digest, body FROM manifest ORDER BY digest"):
         if unpack_manifest(digest, packed) is None:
             yield f"the recorded manifest {digest} was changed"

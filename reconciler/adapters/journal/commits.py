@@ -60,7 +60,7 @@ class SharedCommits:
             for each, ids in zip(wanted, made.value, strict=True):
                 each.ids.set_result(ids)
             return
-        # Something among them cannot be written; the others go on.
+        # One of them cannot be written; the others go on.
         for each in wanted:
             self._alone(each)
 

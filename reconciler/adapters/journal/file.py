@@ -44,7 +44,7 @@ class Table(Struct, frozen=True):
     columns: tuple[str, ...]
 
     def checksum(self, row: Row) -> int:
-        """CRC-32 of a row, seeded with the table's name so that a row cannot stand in another table."""
+        """Return the CRC-32 of a row, seeded with the table's name so that a row is invalid in another table."""
         return zlib.crc32(orjson.dumps(row), zlib.crc32(self.name.encode()))
 
     def is_intact(self, sealed: Row) -> bool:
@@ -184,7 +184,7 @@ class JournalFile:
             self._connection.execute(f"PRAGMA user_version = {len(scripts)}")
 
     def _seal_again(self) -> None:
-        # A new column changes what a checksum covers.
+        # A new column changes the content of a checksum.
         for table in self._tables:
             columns = ", ".join(table.columns)
             rows = self._connection.execute(f"SELECT {columns} FROM {table.name}").fetchall()  # noqa: S608 - constants

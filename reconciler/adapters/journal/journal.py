@@ -160,7 +160,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
 
     @property
     def version(self) -> str:
-        """It differs whenever anybody has written since, this process or another one."""
+        """Return a number that changes with every write, by this process or another one."""
         return f"{self._file.written} {self.data_version}"
 
     @property
@@ -170,7 +170,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
 
     @property
     def hash_key(self) -> bytes:
-        """The key of the hashes that stand for Secret values; it never leaves the file but to `recorded_form`."""
+        """Return the key of hashes for Secret values; it never leaves the file but to `recorded_form`."""
         return bytes.fromhex(self._meta("hash_key") or "")
 
     @property
@@ -306,7 +306,7 @@ class Journal(EventBook, Orders, LossBook, StoreBook, HoldBook, HandoverBook):
             return journal_trail.begin(self._file, intents)
 
     async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[Loss] = ()) -> tuple[int, ...]:
-        """As `begin`; whoever asks in the same turn of the event loop shares the commit."""
+        """Do as `begin`; all callers in one turn of the event loop share the commit."""
         return await self._commits.begin(intents, losses)
 
     def finish(

@@ -1,7 +1,7 @@
 """One writer per journal: a lock beside the file, and a refusal of file systems that cannot keep one.
 
-The kernel holds the lock for the open file, so it ends with its process however that ends: what a dead process left
-in the file is a note, not a lock.
+The kernel holds the lock for the open file, so it ends with its process however that ends: the content of a dead
+process's file is a note, not a lock.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def file_system_of(path: Path, mountinfo: str) -> str:
 
 
 def refuse_network_file_system(path: Path) -> None:
-    """Nothing, or an error when the journal would lie on a network file system."""
+    """Raise when the journal would be on a network file system."""
     try:
         mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not Linux, or /proc is not mounted: nothing can be said

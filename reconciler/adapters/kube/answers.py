@@ -97,7 +97,7 @@ def live_object(cluster: str, body: bytes, gvk: GVK) -> LiveObject:
 
 
 def as_live_object(cluster: str, item: Any, gvk: GVK) -> LiveObject:
-    """A parsed item as an object of the kind; items of built-in lists do not say their kind themselves."""
+    """Return a parsed item as an object of the kind; items of built-in lists lack it."""
     identity = identity_of(cluster, item, gvk)
     kind = item.get("kind", gvk.kind)
     if kind not in (gvk.kind, "PartialObjectMetadata"):
@@ -145,9 +145,9 @@ def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
 
 
 def page(cluster: str, body: bytes, api_version: str, kind: str, trees: SharedTrees | None = None) -> Page:
-    """One page of a list of that apiVersion. `kind` is for the message: a CRD may name its list kind as it likes.
+    """Return one page of a list. `kind` is for the message: a CRD may name its list kind as it likes.
 
-    `trees`: what its objects share their equal parts with.
+    `trees`: shares equal parts of the objects.
     """
     what = f"list of {kind} ({api_version})"
     shared = trees.list_answer(body) if trees is not None else None

@@ -49,7 +49,7 @@ from reconciler.model.refs import GVK
 from reconciler.model.tree import JsonObject, dig
 
 PRESENCE_DEADLINE_S = 5.0
-"""So long a cluster may take to say that it is there, when a request about one of its kinds has failed."""
+"""Time limit for a cluster to prove that it answers, after a failed request about one of its kinds."""
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=Struct)
@@ -60,14 +60,14 @@ _KUBE_SYSTEM = Target(
     name="kube-system",
 )
 _ITSELF = replace(requests.get(_KUBE_SYSTEM), part="")
-"""A request about the cluster as such: it needs etcd and our credentials, and no kind of anybody else."""
+"""A request about the cluster as such: it needs etcd and our credentials, and no foreign API server."""
 _POD, _NODE = GVK("", "v1", "Pod"), GVK("", "v1", "Node")
 _PODS = Resource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
 _NODES = Resource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
 
 
 def always() -> float:
-    """For whoever may write at any time."""
+    """Return no limit, for writers without one."""
     return float("inf")
 
 
@@ -136,7 +136,7 @@ class MemberCluster:
         self._object(answer, _NAMESPACE, _KUBE_SYSTEM)
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
-        """The error of a request about a kind: a KindFault where the cluster answers otherwise."""
+        """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""
         return await self._kinds.fault_of(gvk, error)
 
     async def discover(self, *, refresh: bool = False) -> Discovery:
@@ -144,7 +144,7 @@ class MemberCluster:
         return await self._discovery.discover(refresh=refresh)
 
     async def openapi(self, group_version: str) -> JsonObject:
-        """The OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed when there is none."""
+        """Return the OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed without one."""
         path = f"/openapi/v3{requests.api_root(group_version)}"
         answer = await self._send(requests.read(path, part=path))
         with reading(self.name, "OpenAPI document"):
@@ -203,7 +203,7 @@ class MemberCluster:
         resource_version: str = "",
         dry_run: bool = False,
     ) -> LiveObject:
-        """The object after a server-side apply.
+        """Return the object after a server-side apply.
 
         With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
         """

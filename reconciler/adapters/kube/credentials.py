@@ -2,10 +2,9 @@
 
 Token files and authorities are read again every minute, exec plugins run when their token expires, and a 401 renews
 everything once; so does a connection that ended without an answer, once the files of certificates were replaced. A file
-that is spoiled for a while costs nothing: what was read before is used until it is refused. Static entries come from
-the kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds the command's environment;
-it is run here, since the package's own runner has no deadline. The auth providers of old (oidc, gcp) are the package's
-alone.
+that is broken for a while costs nothing: its former content is used until it is refused. Static entries come from the
+kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds the command's environment; it is
+run here, since the package's own runner has no deadline. The auth providers of old (oidc, gcp) are the package's alone.
 
 Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig (v1), AuthInfo".
 """
@@ -79,7 +78,7 @@ class Credentials:
         return self._headers
 
     async def renew(self, seen: int) -> None:
-        """Read and run everything again unless somebody did so since generation `seen`.
+        """Read and run everything again unless another task did since generation `seen`.
 
         Raises CredentialsRejected when a plugin, a provider or a file gives nothing usable.
         """
@@ -373,7 +372,7 @@ def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, A
 
 @contextmanager
 def _private_file(data: bytes) -> Iterator[Path]:
-    """A file that only we can read, gone afterwards: OpenSSL takes a client certificate from nothing else."""
+    """Yield a file that only we can read, deleted afterwards: OpenSSL takes client certificates only from files."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()

@@ -30,7 +30,7 @@ class ServedKind(Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> Resource:
-        """As it stands in paths."""
+        """The resource as in paths."""
         return Resource(
             group_version=self.gvk.api_version, plural=self.plural, kind=self.gvk.kind, namespaced=self.namespaced
         )

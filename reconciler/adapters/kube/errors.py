@@ -152,7 +152,7 @@ def _class_of(
 
 
 def _conflict(request: Request, answer: Mapping[str, Any]) -> type[MemberClusterError]:
-    """A create that met an object says "modified", since the object has another resourceVersion than 1."""
+    """Return the class of a 409; a create that met an object may say "modified": its version is not 1."""
     if answer.get("reason") == "AlreadyExists":
         return AlreadyExists
     is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")

@@ -129,7 +129,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 def load_members(
     kubeconfig: Path | None, clusters: Iterable[Cluster], environ: Mapping[str, str] = os.environ
 ) -> Mapping[str, MemberConfig | ConfigurationError]:
-    """For each cluster, by name, how it is reached, or why that is not known: one bad entry harms nobody else.
+    """Return the access of each cluster, by name, or its error: one bad entry harms no other.
 
     `kubeconfig` is a file, or a folder with one kubeconfig a cluster. None: as kubectl, `$KUBECONFIG` (a list of files)
     or `~/.kube/config`; in a systemd service with credentials, `$CREDENTIALS_DIRECTORY` comes before the latter.
@@ -232,7 +232,7 @@ def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
 
 
 def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeconfig:
-    """The merged files. Raises ConfigurationError for one that is no kubeconfig or, unless allowed, not there."""
+    """Return the merged files. Raises ConfigurationError for an invalid or, unless allowed, a missing one."""
     sections: dict[str, dict[str, _Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
     current = ""
     for file in files:

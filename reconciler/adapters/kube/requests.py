@@ -71,7 +71,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """Path and query as they stand in the request line."""
+        """Return path and query as in the request line."""
         return f"{self.path}?{_query_string(tuple(self.query.items()))}" if self.query else self.path
 
     @property

@@ -13,7 +13,7 @@ Answered = Callable[[str, str, str, float], None]
 
 
 def nobody(cluster: str, verb: str, code: str, seconds: float) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @asynccontextmanager

@@ -138,7 +138,7 @@ class Transport:
         """Of connections to this cluster. Those of one before may be open on our side alone."""
 
     async def send(self, request: Request, user_agent: str) -> Answer:
-        """The answer, after at most `attempts_max` attempts within the bounds.
+        """Send the request and return the answer, after at most `attempts_max` attempts within the limits.
 
         An error that `changed_nothing` says so of all attempts.
         """

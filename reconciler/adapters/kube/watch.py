@@ -28,7 +28,7 @@ class WatchEvent(Struct, frozen=True, kw_only=True):
 
 
 class Bookmark(Struct, frozen=True, kw_only=True):
-    """Nothing changed up to this resourceVersion: from here a watch may go on."""
+    """Nothing changed up to this resourceVersion: a watch may continue from here."""
 
     resource_version: str
 

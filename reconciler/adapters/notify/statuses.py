@@ -30,7 +30,7 @@ SETTLE_S: Final = 2.0
 APART_S: Final = 5.0
 """The least interval between statuses of one commit."""
 REFUSALS_MAX: Final = 4
-"""So often a commit is refused before no more is said of it: it may be pushed a moment after it was made."""
+"""Limit of refusals of a commit before it gets no more statuses: it may be pushed a moment after its status."""
 _ANSWER_BYTES: Final = 16_384
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 

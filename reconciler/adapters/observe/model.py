@@ -110,7 +110,7 @@ def _with_at_least(container: Container, given: Iterable[Mapping[str, Any]]) -> 
 
 
 def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: PodRequests) -> tuple[Node, ...]:
-    """The nodes by name, with the requests of the pods bound to them. A terminating pod still holds its room."""
+    """Return the nodes by name, with the requests of the pods bound to them. A terminating pod still takes capacity."""
     requested: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in pods:
         if pod.spec.node_name and pod.status.phase not in FINISHED:
@@ -266,7 +266,7 @@ def workload(
 
 
 def _ended_by_itself(body: JsonObject, interpreter: Interpreter, signs: PodSigns | None) -> bool:
-    # Without its pods nothing says that it was interrupted.
+    # Without its pods there is no sign of an interruption.
     return signs is None or interpreter.fails_by_itself(body, signs.failed, signs.disrupted)
 
 

@@ -1,4 +1,4 @@
-"""Files of observations that others write anew now and then. Source: design#observations; ADR 21."""
+"""Files of observations that others update. Source: design#observations; ADR 21."""
 
 from __future__ import annotations
 

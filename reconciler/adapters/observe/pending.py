@@ -1,4 +1,4 @@
-"""Pods that wait for a node, and their requests: those that no node will ever take compete for no room.
+"""Pods that wait for a node, and their requests: those that no node will ever take compete for no capacity.
 
 Source: design#waiting-pods. Karmada's general estimator counts the requests of every pod without a node.
 """

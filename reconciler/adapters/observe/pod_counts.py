@@ -31,7 +31,7 @@ class PodCounts(Struct, frozen=True, kw_only=True):
     """Those of the running that have no node: refused by the scheduler, gated, or not looked at by it."""
 
     def made(self) -> Mapping[Identity, int]:
-        """Those that stand for a wanted one: also one that has ended, where no other is made for it."""
+        """Pods that count for a desired one: also ended ones without a replacement."""
         kept = {identity: count for identity, count in self.finished.items() if identity.kind not in _REPLACED}
         return {**self.running, **{identity: self.running.get(identity, 0) + count for identity, count in kept.items()}}
 

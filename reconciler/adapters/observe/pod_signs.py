@@ -31,7 +31,7 @@ class PodSigns(Struct, frozen=True, kw_only=True):
     alive: int = 0
     """Run, or start, on a node that answers."""
     stuck: tuple[str, ...] = ()
-    """Find no node, or are on one that is gone or does not answer."""
+    """Pods that find no node, or whose node is gone or unreachable."""
     succeeded: int = 0
     failed: int = 0
     """Failed by themselves."""
@@ -118,7 +118,7 @@ class _Nodes:
             self._since[node.metadata.name] = "" if is_ready else since or now
 
     def lost_since(self, name: str) -> str:
-        """Since when the node has not answered; empty: it does. A node that is gone is so since now."""
+        """Return since when the node has not answered; empty: it does. A deleted node counts as since now."""
         return self._since.get(name, self._now)
 
 
@@ -134,7 +134,7 @@ def _signs(pods: Iterable[Pod], nodes: _Nodes | None, now: str) -> PodSigns:
         elif (since := _stuck_since(pod, nodes, now)) is None:
             alive += not pod.metadata.deletion_timestamp
         elif since:
-            # Also one that is being deleted: on a lost node nobody is there who could end it.
+            # Including pods being deleted: on a lost node nothing can end them.
             stuck.append(since)
     return PodSigns(alive=alive, stuck=tuple(stuck), succeeded=succeeded, failed=failed, disrupted=disrupted)
 

@@ -80,11 +80,11 @@ class StoreCopy:
         return next((file for file in self._files() if file.path == path and file.blob in blobs), None)
 
     def good_blobs(self) -> dict[str, str]:
-        """Path to the blob that was in force when the copy was made."""
+        """Return path to the active blob at the time of the copy."""
         return {file.path: file.blob for file in reversed(self._files()) if not file.faults}
 
     def _files(self) -> tuple[StoreFile, ...]:
-        """Those that were in force first, and then those that the directory had in their place."""
+        """Return the active files first, and then those that the directory had in their place."""
         kept = self._read()
         return (*kept.good, *kept.snapshot.files) if kept is not None else ()
 

@@ -1,4 +1,4 @@
-"""A directory as a store: one settled reading of it.
+"""A directory as a store: one consistent reading of it.
 
 Folders are opened one below the other from the root, never through a link, and files without blocking: a file that is
 swapped for a link or a pipe between listing and opening is a problem, not a way out.

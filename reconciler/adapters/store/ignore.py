@@ -107,9 +107,9 @@ def is_ignore_file(path: str) -> bool:
 
 
 def without_doubtful(files: tuple[StoreFile, ...], remembered: Collection[str]) -> tuple[StoreFile, ...]:
-    """The files without those that an ignore file may have left out so far, which cannot be read now.
+    """Return the files without those that an ignore file, now unreadable, may have excluded so far.
 
-    `remembered`: the paths that were in force before; without any, nothing is left out.
+    `remembered`: the formerly active paths; without any, nothing is left out.
     """
     folders = tuple(file.path.removesuffix(IGNORE_FILE) for file in files if file.faults and is_ignore_file(file.path))
     if not folders or not remembered:

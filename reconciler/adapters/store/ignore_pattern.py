@@ -24,7 +24,7 @@ class IgnorePattern(NamedTuple):
 
 
 def parse_pattern(line: str) -> IgnorePattern | None:
-    """The pattern of a line; None for a blank line and a comment.
+    """Return the pattern of a line; None for a blank line and a comment.
 
     Raises:
         ValueError: it says nothing: `!`, `/`.
@@ -52,7 +52,7 @@ def _without_trailing_blanks(line: str) -> str:
 
 
 def _of_segments(segments: list[str]) -> str:
-    """Runs of names between double stars: the first one stands at the beginning, the last one at the end."""
+    """Return runs of names between double stars: the first at the beginning, the last at the end."""
     runs: list[list[str]] = [[]]
     for segment in segments:
         if segment == "**":

@@ -30,7 +30,7 @@ class ParseCache:
     """Loads and saves `ParsedFile`s by `memo_key`. A cache that cannot be used is empty, never an error."""
 
     def __init__(self, path: Path) -> None:
-        """Use the file at `path`, whose folder exists; it is made, or made anew when it is of another version."""
+        """Use the file at `path`, whose folder exists; it is created, or replaced if its version differs."""
         self._path = path
 
     def keys(self) -> frozenset[str]:
@@ -75,7 +75,7 @@ class ParseCache:
             self._discard_if_corrupt(error)
 
     def _discard_if_corrupt(self, error: Exception) -> None:
-        """Delete a file that is no database any more, so that the next run makes it anew."""
+        """Delete a file that is no valid database, so that the next run creates it again."""
         if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
@@ -112,5 +112,5 @@ def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[t
 
 
 def _checksum(key: str, body: bytes) -> int:
-    """Against accidents: whoever can write the file can as well write the checksum."""
+    """Return a checksum against accidents: a person who can write the file can write the checksum as well."""
     return zlib.crc32(body, zlib.crc32(key.encode()))

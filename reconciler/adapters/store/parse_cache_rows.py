@@ -1,4 +1,4 @@
-"""One file of the parse cache as bytes. Bodies of templates stay packed until somebody asks for them."""
+"""One file of the parse cache as bytes. Bodies of templates stay packed until used."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Unpacker:
         self._texts: dict[str, str] = {}
 
     def file(self, packed: bytes) -> ParsedFile | None:
-        """The file as it was packed; None when it is none of ours."""
+        """Return the file as it was packed; None if it is not ours."""
         try:
             kept = _decoder().decode(packed)
         except msgspec.MsgspecError:
@@ -132,7 +132,7 @@ _decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
 
 
 def packed_file(file: ParsedFile) -> bytes | None:
-    """A file as bytes. None when something secret may stand in it, or when it would come back as another one."""
+    """Return a file as bytes. None if it may hold a secret, or would be read back differently."""
     try:
         if any(template.sealed is not None for template in file.templates):
             return None  # It would have to be kept as a whole, since that is what sops authenticates.

@@ -67,7 +67,7 @@ def _scan_folder(shown: str, folder: str, stamps: dict[str, tuple[Stamp, ...]], 
     except OSError:
         if not shown:
             raise
-        # Gone, forbidden, or too deep for one path: the reader says which.
+        # Missing, forbidden, or too deep for one path: the reader reports which.
         stamps[shown] = ()
         return
     with listing:

@@ -1,4 +1,4 @@
-"""The demo: what this does, on embedded clusters."""
+"""The demo on embedded clusters."""
 
 from reconciler.cli.demo.command import command
 

@@ -158,7 +158,7 @@ class Story:
         )
 
     async def a_cluster_goes(self) -> None:
-        """A cluster is gone for a while."""
+        """Take a cluster away for a while."""
         screen, server = self._screen, self._world.box.servers["beijing"]
         screen.say("""Beijing's API server stops, and a commit lands meanwhile. The other clusters take it up. What is
                    in Beijing is neither moved nor deleted: a cluster that cannot be reached may well be working.""")
@@ -222,7 +222,7 @@ class Story:
     async def _show_until_kept(
         self, names: frozenset[Key], *promises: Promise, began_s: float, deadline_s: float = _DEADLINE_S
     ) -> None:
-        """Show the clusters until every promise holds or the deadline is over, then say which hold."""
+        """Show the clusters until every promise holds or the deadline is over, then print the result."""
 
         def is_enough(sight: Sight) -> bool:
             return all(promise.holds(sight) for promise in promises)

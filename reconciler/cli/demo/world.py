@@ -30,7 +30,7 @@ from reconciler.web.server import Listening, serving
 
 GPU: Final = "nvidia.com/gpu"
 _QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
-"""Pods are ready within half a second, so that nobody has to wait for the story."""
+"""Pods are ready within half a second, so that nobody has to wait."""
 _JOURNAL: Final = "journal.db"
 _IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(pause_s=0.1, pause_max_s=0.1))
 """The onlooker asks a silent cluster again at once; the daemon has its usual patience."""

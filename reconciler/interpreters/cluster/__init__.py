@@ -1,1 +1,1 @@
-"""Kinds that a cluster itself is made of: Namespaces, identities, definitions."""
+"""Kinds that a cluster itself consists of: Namespaces, identities, definitions."""

@@ -8,7 +8,7 @@ from reconciler.model.tree import JsonObject, dig
 
 
 def _health(live: JsonObject) -> Health:
-    """A Namespace that is being deleted takes nothing in: Progressing until it is gone and made anew."""
+    """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
     return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
 
 

@@ -25,9 +25,9 @@ def _sanitize(body: JsonObject) -> JsonObject:
 
 
 def _fold_string_data(body: JsonObject) -> JsonObject:
-    """`stringData` in base64 over `data`, as the API server does; a removed key would otherwise stay for ever.
+    """Return `data` with `stringData` in base64 over it, as the API server does; a removed key would stay otherwise.
 
-    Entries that are no strings stay where they are: the API server refuses them and says why. So do encrypted ones,
+    Entries that are no strings stay where they are: the API server refuses them with a reason. So do encrypted ones,
     which are folded once they are decrypted: base64 of ciphertext would be taken for a value.
     """
     written = body.get("stringData")

@@ -1,4 +1,4 @@
-"""BackendTLSPolicy, which says how a Gateway speaks to the pods of a Service."""
+"""BackendTLSPolicy: the TLS of a Gateway to the pods of a Service."""
 
 from __future__ import annotations
 

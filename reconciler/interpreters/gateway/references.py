@@ -21,7 +21,7 @@ SERVICE: Final = ("", "Service")
 SECRET: Final = ("", "Secret")
 GATEWAY: Final = (GROUP, "Gateway")
 UNNAMED: Final = ("", "")
-"""Of a reference that has to say its group and kind."""
+"""Default of a reference that has to have its group and kind."""
 
 
 class Mention(NamedTuple):

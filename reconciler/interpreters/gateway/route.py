@@ -27,10 +27,10 @@ _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
 
 
 def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Gateway API: backends of rules and filters, extensions, a Service as the parent; not Gateways.
+    """Return backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
 
-    A Gateway is shared, and asks for a load balancer in each cluster: who runs it says where it is. A Service of
-    another namespace as the parent needs no grant, but is not its route's to carry along.
+    A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
+    namespace as the parent needs no grant, but is no dependency of its route.
     """
     return as_dependencies(_mentions(body), body)
 

@@ -21,7 +21,7 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
     yield PodReference("Secret", text(dig(body, "spec", "ca", "secretName")), ("spec", "ca", "secretName"))
     is_made = dig(body, "spec", "acme", "disableAccountKeyGeneration") is not True
     for found in credentials(mapping(body.get("spec")), ("spec",)):
-        # Source: cert-manager, ACMEIssuer: the key of the account is made where there is none.
+        # Source: cert-manager, ACMEIssuer: a missing key of the account is created.
         yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
 
 

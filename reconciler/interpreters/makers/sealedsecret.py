@@ -12,7 +12,7 @@ from reconciler.model.tree import JsonObject, dig
 
 
 def _makes(body: JsonObject) -> tuple[Made, ...]:
-    """Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever spec.template.metadata says."""
+    """Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata."""
     name = text(dig(body, "metadata", "name"))
     return (Made(Identity("", "Secret", namespace_of(body), name)),) if name else ()
 

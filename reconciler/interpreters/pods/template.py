@@ -18,11 +18,11 @@ class PodTemplate(NamedTuple):
     path: tuple[str, ...]
 
     def of(self, body: JsonObject) -> Json:
-        """The pod template, None when there is none."""
+        """Return the pod template; None without one."""
         return dig(body, *self.path)
 
     def spec(self, body: JsonObject) -> Json:
-        """The pod spec, None when there is none."""
+        """Return the pod spec; None without one."""
         return dig(body, *self.path, "spec")
 
     def shape(self, body: JsonObject) -> PodShape:

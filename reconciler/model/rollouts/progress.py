@@ -15,20 +15,20 @@ class Phase(StrEnum):
     """The phase of a cluster in a release."""
 
     BEHIND = "behind"
-    """Another revision is in force, or none; its turn has not come."""
+    """Another revision is active, or none; its turn has not come."""
     RUNNING = "running"
-    """The release is in force and its gate is not passed yet."""
+    """The release is active and its gate is not passed yet."""
     DONE = "done"
     FAILED = "failed"
     """It did not meet its gate in time."""
     PINNED = "pinned"
-    """A person said which revision is in force."""
+    """A person set the active revision."""
     FROZEN = "frozen"
-    """The revision in force cannot be read any more. Everything stays as it is."""
+    """The active revision cannot be read any more. Everything stays as it is."""
 
 
 class ClusterProgress(Struct, frozen=True, kw_only=True):
-    """The revision in force in a cluster, and why. `revision` empty: nothing of the rollout is written there yet."""
+    """The active revision of a cluster, and why. `revision` empty: nothing of the rollout is written there yet."""
 
     revision: str
     phase: Phase
@@ -79,7 +79,7 @@ class Paused(Struct, frozen=True, tag="paused"):
 
 
 class Pinned(Struct, frozen=True, tag="pinned"):
-    """A person said which revision is in force in it, and that is not the release."""
+    """A person set its active revision, which is not the release."""
 
     revision: str
 

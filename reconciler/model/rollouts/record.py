@@ -24,9 +24,9 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Met(Struct, frozen=True, tag="met"):
-    """Every copy is as `revision` wants it and meets the gate. `since`: RFC 3339; empty: it is not known since when.
+    """Every copy is in step with `revision` and meets the gate. `since`: RFC 3339; empty: unknown.
 
-    A later `since` than the one that was recorded says that there was a break between two looks.
+    A later `since` than the recorded one proves a break between two looks.
     """
 
     revision: str
@@ -66,7 +66,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 class Begin(Struct, frozen=True, tag="begin"):
-    """A revision comes in force in a cluster. To be recorded in the cluster before anything of it is written."""
+    """A revision becomes active in a cluster. To be recorded in the cluster before anything of it is written."""
 
     cluster: str
     revision: str
@@ -82,7 +82,7 @@ class Turn(Struct, frozen=True, tag="turn"):
 
 
 class Steady(Struct, frozen=True, tag="steady"):
-    """The time of success begins in a cluster; `since` empty: it ended, and will begin anew. In the journal alone."""
+    """The time of success begins in a cluster; `since` empty: it ended, and will begin again. In the journal alone."""
 
     cluster: str
     since: str

@@ -1,4 +1,4 @@
-"""The headers by which a receiver knows that a message is ours, and not an old one that somebody sends again.
+"""The headers by which a receiver verifies that a message is ours, and no replayed one.
 
 Source: Standard Webhooks 1.0.0, "Webhook scheme": HMAC-SHA256 of `ID.TIMESTAMP.BODY`.
 """

@@ -35,9 +35,9 @@ _NO_LABEL: Final = re.compile(r"[^a-z0-9-]+")
 
 
 def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> list[dict[str, Json]]:
-    """The slices of every binding, by resource and index. One that goes nowhere has a slice without decisions.
+    """Return the slices of every binding, by resource and index. An unplaced one has a slice without decisions.
 
-    `namespaces`: of the ClusterProfiles, by cluster; without one, a reference leads into the namespace of the decision.
+    `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
     """
     masker = Masker(show_secrets=False)
     return [
@@ -126,7 +126,7 @@ def decision_key(identity: Identity) -> str:
 
 
 def placement_key(identity: Identity) -> str:
-    """The workload as a label value: `deployment.web`; where that is none, the key of the decision."""
+    """Return the workload as a label value: `deployment.web`; if that is invalid, the key of the decision."""
     words = f"{identity.kind.lower()}.{identity.name}"
     is_label = len(words) <= _LABEL_MAX_CHARS and re.fullmatch(r"[a-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", words)
     return words if is_label else decision_key(identity)

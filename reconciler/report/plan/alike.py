@@ -33,7 +33,7 @@ _FEW = 8
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Objects that are changed in the same clusters, and where each stands in the store."""
+    """Objects that are changed in the same clusters, each with its place in the store."""
 
     clusters: tuple[str, ...]
     members: tuple[tuple[Identity, Source], ...]

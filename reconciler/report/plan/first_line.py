@@ -46,7 +46,7 @@ _INCOMPLETE = Word("incomplete")
 
 
 def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
-    """The line, of a plan that is masked. `groups_max`: how many kinds of change are described; 0: they are counted."""
+    """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
     found = [
         *_losses_now(plan),
         *_changes(plan, groups_max),

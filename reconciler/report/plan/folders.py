@@ -31,6 +31,6 @@ def _ordered(names: Iterable[str]) -> list[str]:
 
 
 def _below(path: str, top: str) -> str:
-    """The folder of a path that is one step below the common one; the common one for a file that lies in it."""
+    """Return the folder of a path one step below the common one; the common one for a file directly in it."""
     step, slash, _ = path[len(top) :].partition("/")
     return f"{top}{step}/" if slash else top or "./"

@@ -23,7 +23,7 @@ def plan_json(plan: Plan, *, annotations: Iterable[str] = ()) -> str:
 
 
 def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, Json]:
-    """The plan as a JSON document, masked, in an order that depends on its content alone."""
+    """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
     plan = mask_plan(plan, annotations=annotations)
     return {
         "version": 1,

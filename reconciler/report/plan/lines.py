@@ -244,5 +244,5 @@ def spoken_losses(counts: dict[str, int]) -> str:
 
 
 def spoken(counts: dict[str, int]) -> str:
-    """`2 create, 5 update, 1 held`; empty when there are none. Drift is not an action, so it is not said."""
+    """Return `2 create, 5 update, 1 held`; empty if none. Drift is not an action, so it is left out."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count and name != "drift")

@@ -39,7 +39,7 @@ def plan_patches_json(plan: Plan) -> str:
 
 
 def plan_patches(plan: Plan) -> dict[str, Json]:
-    """The plan as a JSON document, masked, in an order that depends on its content alone."""
+    """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
     masker = Masker()
     masked = masker.plan(plan)  # Everything first, so that what one Secret holds is hidden in all bodies.
     pairs = sorted(zip(plan.changes, masked.changes, strict=True), key=lambda pair: _order(pair[0]))

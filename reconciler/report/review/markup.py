@@ -9,7 +9,7 @@ from reconciler.report.text.safe import visible
 
 
 class Markup(str):
-    """HTML that is safe to stand in a page. Only this module makes it of texts."""
+    """HTML that is safe in a page. Only this module makes it of texts."""
 
     __slots__ = ()
 

@@ -74,7 +74,7 @@ def _of_unjudged(found: Unjudged) -> dict[str, Json]:
 def _result(
     rule: str, level: str, message: str, sources: Sequence[Source], key: Iterable[str]
 ) -> dict[str, Json]:  # fmt: skip
-    """Forges show the first location; the others stand beside it, so that nothing is lost."""
+    """Return a result. Forges show the first location; the others are beside it, so that nothing is lost."""
     places = [_location(source) for source in sources if source.path]
     result: dict[str, Json] = {
         "ruleId": rule or _UNNAMED,

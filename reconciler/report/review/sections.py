@@ -47,7 +47,7 @@ _NAMES_LOST = "names of objects that change alike"
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
-    """The sections of a plan that is masked, in the order in which they are read."""
+    """Return the sections of a redacted plan, in reading order."""
     found = alike(plan.changes)
     losses = [one for one in found if one.entry.is_destructive]
     ready = [one for one in found if not one.entry.is_destructive and one.entry.held is None]

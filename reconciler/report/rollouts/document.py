@@ -1,4 +1,4 @@
-"""Rollouts for machines: `stages` and `rollouts` of a plan, and where each stands: `rollouts` of a status."""
+"""Rollouts for machines: `stages` and `rollouts` of a plan, and `rollouts` of a status with their state."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _window(window: Window) -> dict[str, Json]:
 
 
 def stage_part(found: StageProgress) -> dict[str, Json]:
-    """`{name, clusters, state, why, done, until, approval, failed, pinned}`; null where there is nothing to say.
+    """Return `{name, clusters, state, why, done, until, approval, failed, pinned}`; null if not applicable.
 
     `approval`: the entry under `spec.approvals` that lets the next stage begin.
     """

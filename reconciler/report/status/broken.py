@@ -18,7 +18,7 @@ from reconciler.stages.fleet import LAST_GOOD
 
 _NAMED_MAX: Final = 20
 _SHOWN_MAX: Final = 5
-"""So many files stand in the first lines; the problems name all of them."""
+"""Limit of files in the first lines; the problems name all of them."""
 _NAMED_IN_LINES: Final = 3
 
 
@@ -34,9 +34,9 @@ class InForce(StrEnum):
 
 
 def broken_part(decision: Decision, time: str, before: JsonObject | None, masked: Callable[[str], str]) -> list[Json]:
-    """`[{file, since, why, inForce, reach, frozen, resources}]`, by file.
+    """Return `[{file, since, why, inForce, reach, frozen, resources}]`, by file.
 
-    `before`: the document of before, which says since when. `frozen`: how many resources of the store wait for it.
+    `before`: the earlier document, with the start times. `frozen`: number of the store's resources that wait for it.
     """
     fleet = decision.fleet
     if not fleet.frozen:

@@ -25,7 +25,7 @@ _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 
 class FleetTables:
-    """Remembers the lists of the last decision, and each policy's row."""
+    """The lists of the last schedule, and each policy's row."""
 
     def __init__(self) -> None:
         """Start with nothing made."""

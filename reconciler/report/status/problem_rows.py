@@ -1,4 +1,4 @@
-"""The problems of the state document: each masked and written out once, however many rounds show it."""
+"""The problems of the state document: each redacted and written out once, however many rounds show it."""
 
 from __future__ import annotations
 

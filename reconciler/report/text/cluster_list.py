@@ -29,7 +29,7 @@ def cluster_list(names: Sequence[str]) -> str:
 
 
 def name_lines(names: Iterable[str], *, chars_max: int) -> list[str]:
-    """All the names, shared beginnings once, on lines of about `chars_max`; a name that is longer stands alone.
+    """Return all the names, common prefixes once, on lines of about `chars_max`; a longer name has its own line.
 
     >>> name_lines(["demo/b", "demo/a", "team-a/x-9", "team-a/x-10", "team-a/x-11"], chars_max=30)
     ['demo/{a,b}, team-a/x-{9..11}']

@@ -19,7 +19,7 @@ _SET_IN: Final = 4
 
 
 def folded(text: str, width: int) -> str:
-    """The text with no line wider than `width` columns, but for words that are; styles take no room."""
+    """Return the text with no line wider than `width` columns, but for words that are; styles take no space."""
     return "".join(_folded_line(line, width) for line in text.splitlines(keepends=True))
 
 

@@ -54,9 +54,9 @@ def is_long_text(before: Any, after: Any) -> bool:
 
 
 def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
-    """Changed lines with `- ` and `+ `, two lines of context with `| `, gaps as `…`.
+    """Return changed lines with `- ` and `+ `, two lines of context with `| `, gaps as `…`.
 
-    `is_whole`: lines are not cut, and texts that are too long to be compared stand there one after the other.
+    `is_whole`: lines are not cut, and texts that are too long to be compared are shown one after the other.
     """
     old, new = before.splitlines(), after.splitlines()
     if max(len(old), len(new)) > _LINES_MAX:

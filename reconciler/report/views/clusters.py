@@ -22,7 +22,7 @@ _RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0
 
 
 def cluster_view(sight: Sight, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:
-    """The cluster; None: there is none of this name. `events`: the newest about it."""
+    """Return the cluster; None: the name is unknown. `events`: the newest about it."""
     found = sight.clusters.get(name)
     if found is None:
         return None

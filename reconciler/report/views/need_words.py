@@ -234,7 +234,7 @@ def _who(sight: Sight, key: NeedKey, revision: str) -> str | None:
 
 
 def _where(sight: Sight, cluster: str, identity: Identity) -> str | None:
-    """The line of the store that it stands in."""
+    """Return its line in the store."""
     template = sight.facts.decision.fleet.templates.get(identity)
     manifest = sight.facts.manifests.get(cluster, {}).get(identity)
     sources = [found.source for found in (template, manifest, *sight.changes(cluster, identity)) if found is not None]

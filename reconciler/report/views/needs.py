@@ -30,7 +30,7 @@ _WHATS: Final = (
 _TOLD_BY_STATE: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
 )
-"""Problems that are the state of an object as well, which says it with the cluster and the object."""
+"""Problems that are also the state of an object, which names the cluster and the object."""
 
 
 class Needs(Struct, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ def _evictions(sight: Sight, only: str | None, identity: Identity | None) -> Ite
 
 
 def _problems(sight: Sight, problems: Iterable[Problem]) -> Iterator[Need]:
-    """Errors and warnings; hints stop nobody's sleep. Those of the same words are one."""
+    """Yield errors and warnings, without hints. Those of the same words are one."""
     groups: dict[tuple[Severity, str, str, str], list[Problem]] = {}
     for problem in problems:
         if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE:

@@ -176,7 +176,7 @@ def _overrides(sight: Sight, identity: Identity, rendered: Mapping[str, Rendered
 
 
 def value_at(body: Json, path: str) -> Json:
-    """The value at a path as people write it; MISSING when there is none.
+    """Return the value at a path as people write it; MISSING if absent.
 
     >>> value_at({"spec": {"containers": [{"name": "web", "image": "nginx"}]}}, "spec.containers[name=web].image")
     'nginx'

@@ -38,7 +38,7 @@ def _stage(found: Progress, stage: StageProgress) -> StagePart:
 
 
 def in_force_in(sight: Sight, cluster: str) -> tuple[InForcePart, ...]:
-    """For each Rollout the revision that is in force in a cluster, and why."""
+    """Return for each Rollout the active revision in a cluster, and why."""
     return tuple(
         InForcePart(
             rollout=found.rollout,

@@ -22,7 +22,7 @@ class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The revision in force; the words are null where it is no commit that is known here."""
+    """The active revision; the words are null if it is no known commit."""
 
     revision: str
     author: str | None = None
@@ -31,7 +31,7 @@ class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The store. `error`: why it cannot be read now; the last good revision stays in force."""
+    """The store. `error`: its present error; the last good revision stays active."""
 
     description: str
     read_at: str | None = None
@@ -146,7 +146,7 @@ class RolloutPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class InForcePart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The revision of a rollout that is in force in a cluster, and why; null: nothing of it is written there yet."""
+    """The active revision of a rollout in a cluster, and why; null: nothing of it is written there yet."""
 
     rollout: str
     stage: str | None
@@ -265,7 +265,7 @@ class CopyPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A field that is not as wanted. Values are as text, masked; null: it is not there."""
+    """A differing field. Values are as text, redacted; null: absent."""
 
     cluster: str
     path: str
@@ -357,7 +357,7 @@ class ClusterView(Struct, frozen=True, kw_only=True, rename="camel"):
     timers: tuple[Timer, ...] = ()
     history: tuple[dict[str, Any], ...] = ()
     in_force: tuple[InForcePart, ...] = ()
-    """For each Rollout the revision that is in force there."""
+    """For each Rollout the active revision there."""
 
 
 class ProblemPart(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -113,7 +113,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
         return self.picture.state.clusters
 
     def text(self, text: str) -> str:
-        """Words as they may be shown to anybody."""
+        """Return redacted words."""
         return self.masker.text(text)
 
     def author(self, revision: str) -> str | None:
@@ -122,7 +122,7 @@ class Sight(Struct, frozen=True, kw_only=True, dict=True):
         return words.author if words is not None else None
 
     def state(self, cluster: str, identity: Identity) -> ObjectState | None:
-        """The state of a copy, without judging it again; None: there is none, and none is wanted."""
+        """Return the state of a copy, without evaluating it again; None: neither existing nor desired."""
         return self.picture.state.seen(cluster, identity)
 
     def resource(self, cluster: str, identity: Identity) -> Resource:

@@ -44,7 +44,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer: a JSON tree, plain text, or a watch that goes on."""
+    """The answer: a JSON tree, plain text, or a running watch."""
 
     status: int = 200
     body: Json = None

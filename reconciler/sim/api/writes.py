@@ -63,7 +63,7 @@ class Writer(Struct, frozen=True, kw_only=True):
         return self.state.store.get(self.resource.group_plural, self.namespace, name) is not None
 
     def _typed(self, body: Json, name: str) -> Body:
-        """The body with type, namespace and name as the URL says. Raises Refused (400) where it says otherwise."""
+        """Return the body with type, namespace and name of the URL. Raises Refused (400) if it has others."""
         if not isinstance(body, dict):
             raise bad_request("the body is not an object")
         resource = self.resource

@@ -111,7 +111,7 @@ def reconcile_definition(state: State, definition: Body) -> None:
 
 
 def forget_definition(state: State, definition: Body) -> None:
-    """Delete the objects of a definition that is gone, and stop serving it."""
+    """Delete the objects of a removed definition, and stop serving it."""
     for resource in custom_resources(definition)[:1]:
         for body in list(state.store.each(resource.group_plural)):
             state.remove(resource.group_plural, body)
@@ -129,7 +129,7 @@ def reconcile_claim(state: State, claim: Body) -> None:
 
 
 def reconcile_service(state: State, service: Body, settings: Settings) -> None:
-    """A load balancer gets an address when the settings say so."""
+    """Give a load balancer an address at the configured time."""
     if service["spec"]["type"] != "LoadBalancer" or settings.load_balancer_s is None:
         return
     if (service.get("status") or {}).get("loadBalancer"):

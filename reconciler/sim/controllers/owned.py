@@ -83,7 +83,7 @@ def is_active(pod: Body) -> bool:
 
 
 def condition(body: Body, type_: str) -> Body:
-    """A status condition, empty when there is none."""
+    """Return a status condition, empty if missing."""
     found = ((body.get("status") or {}).get("conditions")) or ()
     return next((c for c in found if c["type"] == type_), {})
 

@@ -176,7 +176,7 @@ def _both(kind: type, old: Json, new: Json) -> bool:
 
 
 def merge(live: Json, config: Json, shape: Shape, where: Path = ()) -> Json:
-    """`live` with everything that `config` says; items of keyed lists merge, atomic values are replaced."""
+    """Return `live` with the content of `config`; items of keyed lists merge, atomic values are replaced."""
     if isinstance(live, dict) and isinstance(config, dict) and not shape.is_atomic_map:
         merged = dict(live)
         for name, value in config.items():

@@ -123,7 +123,7 @@ class State:
         self.store.remove(kept_as, metadata.get("namespace", ""), metadata["name"])
 
     def delete(self, kept_as: GroupPlural, body: Body, propagation: str, grace_s: int | None) -> Body | None:
-        """Begin to delete: the object as it waits for finalizers, content or containers; None when it is gone."""
+        """Begin to delete: return the object as it waits for finalizers, content or containers; None once gone."""
         metadata = dict(body["metadata"])
         finalizers = list(metadata.get("finalizers") or ())
         for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):

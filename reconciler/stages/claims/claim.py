@@ -207,7 +207,7 @@ class _Reasons:
             if id(match) not in ranks:
                 ranks[id(match)] = (*_rank(match), match.selector or 0)
         ordered = sorted(matches, key=lambda match: ranks[id(match)])
-        # Those of one policy stand together unless they differ in precision, and the best of them comes first.
+        # Those of one policy are adjacent unless they differ in precision, and the best of them comes first.
         first: dict[int, PropagationMatch] = {}
         for match in ordered:
             first.setdefault(id(match.policy), match)

@@ -17,7 +17,7 @@ from reconciler.stages.claims.index import PolicyIndex
 
 
 class Claimants:
-    """Those of one store. Nothing is looked up before somebody asks, since most rounds lose nothing."""
+    """The claimants of one store. Computed on first use, since most rounds lose nothing."""
 
     __slots__ = ("_by_ref", "_index", "_policies")
 

@@ -64,9 +64,9 @@ class PolicyIndex(Generic[AnyPolicy]):
         return not self._buckets and not self._unselective
 
     def matches(self, template: Template) -> Sequence[Match[AnyPolicy]]:
-        """Every selector that selects a template, in no particular order: a policy occurs once for each.
+        """Return every selector that selects a template, in no particular order: a policy occurs once for each.
 
-        Templates may share the answer; nobody writes into it.
+        Templates may share the result; it is never written into.
         """
         identity = template.identity
         # Namespaces differ among themselves, since some are system ones; a slash is in no namespace's name.

@@ -62,7 +62,7 @@ class Frozen:
                 self._namespaces.setdefault(reach.namespace, number)
 
     def _add_selectors(self, reach: Reach, number: int) -> None:
-        """Readable selectors say more than a namespace and replace it."""
+        """Add readable selectors: they are more precise than a namespace and replace it."""
         own = reach.policy.namespace if reach.policy else ""
         for selector in reach.selectors:
             if not own or selector.namespace in ("", own):

@@ -34,7 +34,7 @@ class TemplateIndex:
         self.add(templates.values())
 
     def add(self, templates: Iterable[Template]) -> None:
-        """Take templates in. A new version of one that is in comes after the old one was removed."""
+        """Add templates. A new version comes after the old one was removed."""
         for template in templates:
             identity = template.identity
             if is_never_distributed(template.gvk, identity):

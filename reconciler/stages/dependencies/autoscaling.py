@@ -58,7 +58,7 @@ class Autoscaling:
         return Companion.AUTOSCALERS in policies[identity].brings or any(scaler in policies for scaler in scalers)
 
     def yield_to(self, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> None:
-        """Find `yielded` anew. `dirty`: bindings that came, went or changed."""
+        """Compute `yielded` again. `dirty`: changed bindings."""
 
         def clusters_of(target: Identity) -> frozenset[str] | None:
             bound = [bindings[scaler].clusters for scaler in self._scalers.of((target,)) if scaler in bindings]

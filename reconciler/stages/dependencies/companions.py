@@ -31,7 +31,7 @@ from reconciler.stages.incremental import Table, among
 from reconciler.stages.templates import references_of, scale_target_of
 
 COMPANION = "companion"
-"""The rule of reasons that rest on a workload that brings something along."""
+"""The rule of reasons that come from a workload with companions."""
 
 _SERVICE: Final = ("", "Service")
 _BUDGET: Final = ("policy", "PodDisruptionBudget")
@@ -204,7 +204,7 @@ class CompanionIndex:
         return found
 
     def _needed_by(self, front: Template) -> Iterator[tuple[Identity, str]]:
-        # One that cannot be read is frozen by itself, and its workloads go on.
+        # An unreadable one is frozen by itself, and its workloads go on.
         refs = contained(references_of, front, self._interpreters).value
         going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
         for identity, ways in going.items():

@@ -26,7 +26,7 @@ from reconciler.stages.incremental import among, union
 from reconciler.stages.templates import references_of
 
 DEPENDENCY = "dependency"
-"""The rule of reasons that rest on an owner."""
+"""The rule of reasons that come from an owner."""
 
 _MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
 """Objects that every namespace of every cluster has by itself."""

@@ -112,7 +112,7 @@ class LinkTables:
         self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
 
     def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[Mention]]:
-        """Those of these that another template brings along, each with its owners in their order, never itself."""
+        """Yield those that are a dependency of another template, each with its owners in order, never itself."""
         anywhere, links = self._brought.looked_at, self.links.rows
         found: dict[Identity, list[Mention]] = {}
         for identity in among(identities, anywhere):

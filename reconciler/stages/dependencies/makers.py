@@ -40,7 +40,7 @@ def makers_of(fleet: Fleet, interpreters: Registry) -> Makers:
 
 
 class MakerTables:
-    """The makers of this round, worked out from those of the round before."""
+    """The makers of this round, computed from those of the round before."""
 
     __slots__ = ("_made", "_makers", "_of")
 

@@ -118,7 +118,7 @@ def _concerns_first(first: Mapping[str, Identity], identity: Identity, before: T
 
 
 def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | None:
-    """The first inhabitant of each cluster; None: there is none."""
+    """Return the first inhabitant of each cluster; None without one."""
     first: dict[str, Identity] = {}
     seen: set[int] = set()
     for identity, targets in inhabitants.items():

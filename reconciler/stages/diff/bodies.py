@@ -35,7 +35,7 @@ class Bodies:
         ] = {}
 
     def wanted(self, body: JsonObject, leaves: tuple[tuple[Step, ...], ...] = ()) -> Desired:
-        """A rendered body as it is sent and compared. `leaves`: where decrypted values stand in it."""
+        """Return a rendered body as it is sent and compared. `leaves`: the paths of decrypted values."""
         known = self._ready.get(id(body))
         if known is None:
             sent = sendable(body, self.schema)

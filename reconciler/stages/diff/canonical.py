@@ -84,7 +84,7 @@ def says_nothing(value: Json, node: Node, *, keeps_empty: bool) -> bool:
         if value:
             return False
         if node.keys or node.is_set:
-            # Server-side apply merges nothing then, so that not even an empty list comes of it.
+            # Server-side apply merges nothing then, so that it makes not even an empty list.
             return True
         if keeps_empty:
             return False
@@ -189,7 +189,7 @@ def _equal_entry(one: Json, other: Json, node: Node, keeps_empty: bool) -> bool:
 
 
 def sendable(body: JsonObject, schema: Schema | None) -> JsonObject:
-    """The body as it should be applied and compared: without nulls and zeros that mean "not said".
+    """Return the body to apply and compare: without nulls and zeros that mean "not set".
 
     Server-side apply owns a field that is sent as null and resets it to its default, each time; an empty `nodePort`
     gets a new port with every apply (both measured). Null stays where it is a value: in maps (an empty string), under
@@ -204,7 +204,7 @@ def _may_hold_unsaid(body: JsonObject) -> bool:
         data = orjson.dumps(body)
     except orjson.JSONEncodeError:
         return True
-    # A quote behind one backslash stands inside a text, such as that of our own mark; behind two it ends a key again.
+    # A quote behind one backslash is inside a text, such as that of our own mark; behind two it ends a key again.
     if b'":null' in data and (data.count(b'":null') > data.count(b'\\":null') or b'\\\\":null' in data):
         return True
     for key in _ALLOCATED_KEYS:  # noqa: SIM110  # A generator costs more than the search.

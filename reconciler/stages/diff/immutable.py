@@ -112,9 +112,9 @@ _SAID: Final = (
 
 
 def refused_in_place(refused: Iterable[RefusedField], schema: Schema | None) -> str | None:
-    """The field that cannot change in place, as the refusal of an update says; None where it says something else.
+    """Return the immutable field in the refusal of an update; None if the refusal has another reason.
 
-    It says so in words, or a rule of the kind judged the new value of that very field by its old one.
+    It has the words, or a rule of the kind judged the new value of that very field by its old one.
     """
     for field in refused:
         is_said = any(words in field.message for words in _SAID)

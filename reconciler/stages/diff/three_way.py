@@ -108,7 +108,7 @@ def difference_from(
     for entry in entries_of(live):
         (ours if is_applied_by(entry, manager) else held).append(entry["fieldsV1"])
     owned = ours[0] if len(ours) == 1 else union(ours)
-    # Hashes say nothing about the defaults inside atomic values, and kinds with hashes have none.
+    # Hashes do not cover the defaults inside atomic values, and kinds with hashes have none.
     walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
     found = live.get("metadata")
     fields = dict(owned)
@@ -269,7 +269,7 @@ def _removed(found: _Found, path: FieldPath, before: Json, cause: Cause = Cause.
 
 
 def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
-    """The other manager that wrote at or below the path last; None when nobody else did."""
+    """Return the other manager that wrote at or below the path last; None if nobody else did."""
     for owner in owners_of(live, path):
         if owner.manager != manager:
             return owner

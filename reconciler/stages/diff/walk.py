@@ -158,7 +158,7 @@ class Walk:
         if covered(want, found, MISSING, node, keeps_empty=self.keeps_empty) is Verdict.EQUAL:
             return
         path = path_of(trail)
-        # Fields that only the stored value has are its defaults as long as nobody else wrote it since.
+        # Fields of the stored value alone are its defaults as long as nobody else wrote it since.
         before = value_at(self.previous, path) if is_ours and self.previous is not None else MISSING
         verdict = covered(want, found, before, node, keeps_empty=self.keeps_empty)
         if verdict is Verdict.EQUAL:

@@ -181,7 +181,7 @@ def _kind_of_shared_group(group: str, kind: str) -> TypeFault | None:
 
 
 def _group_fault(group: str, api_version: str, kind: str) -> TypeFault | None:
-    """A known kind under a group that does not exist: it is gone, has no dot, or is misspelt by a letter or two."""
+    """Return the fault of a known kind under an unknown group: removed, without a dot, or slightly misspelt."""
     if group.endswith(_EXPERIMENTAL):
         return None
     known = [_type_of(of, name) for of, name in (*_OURS, *BUILT_IN) if _is_near(kind, name)]
@@ -212,7 +212,7 @@ def _listed(types: Iterable[GVK]) -> str:
 
 
 def _nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one that differs from the word by few letters, None when there is none."""
+    """Return the one that differs from the word by few letters, None if there is none."""
     return next((other for other in known if _is_near(word, other)), None)
 
 

@@ -25,7 +25,7 @@ POLICY_ANNOTATIONS: Final = (AFFINITY_MODE, BRING, FAIL_BACK)
 
 
 def check_annotations(document: Fields) -> None:
-    """Report annotations of ours that no policy has: a misspelled one would be without effect and nobody would know."""
+    """Report unknown annotations of ours: a misspelled one would be without effect and without notice."""
     metadata = document.child("metadata")
     for name in metadata.text_map("annotations") if metadata else ():
         if metadata is not None and name.startswith(PREFIX) and name not in POLICY_ANNOTATIONS:

@@ -18,7 +18,7 @@ _UNIT_S = {
 
 
 def read_seconds(fields: Fields | None, name: str, default: int, *, least: int) -> int:
-    """A duration in whole seconds; the default when it is not given, and with an error when it is none."""
+    """Return a duration in whole seconds; the default if missing, and with an error if invalid."""
     if fields is None or not fields.has(name):
         return default
     text = fields.text(name)
@@ -33,7 +33,7 @@ def read_seconds(fields: Fields | None, name: str, default: int, *, least: int) 
 
 
 def read_moment(fields: Fields, name: str) -> str:
-    """A moment (RFC 3339), empty when it is not given; an error when it is none."""
+    """Return a moment (RFC 3339), empty if missing; with an error if invalid."""
     text = fields.text(name)
     if fields.has(name) and not _is_rfc3339(text):
         message = f"{text!r} is no time; write one as 2026-11-21T10:00:00Z"

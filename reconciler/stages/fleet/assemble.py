@@ -35,7 +35,7 @@ _Named = TypeVar("_Named", Cluster, Rollout)
 
 
 class _Collected(Struct):
-    """Everything that the files say, in the order of their paths."""
+    """The content of all files, in the order of their paths."""
 
     templates: list[Template] = field(default_factory=list)
     propagation: list[PropagationPolicy] = field(default_factory=list)
@@ -182,7 +182,7 @@ def _in_default_namespace(template: Template) -> Template:
 
 
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
-    """Templates by identity in its order, without those that stand more than once."""
+    """Return templates by identity in its order, without duplicates."""
     ordered = sorted(templates, key=attrgetter("identity"))
     unique = {template.identity: template for template in ordered}
     if len(unique) < len(ordered):
@@ -199,7 +199,7 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
 
 
 def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
-    """Policies by name, without those that stand more than once."""
+    """Return policies by name, without duplicates."""
     kept = []
     for found in _grouped(policies, lambda policy: policy.ref):
         if len(found) == 1:
@@ -249,7 +249,7 @@ def _without_twins(named: list[list[_Named]], what: str, collected: _Collected) 
 
 
 def _one_settings(collected: _Collected) -> FleetSettings:
-    """The settings of the one document of kind Fleet; the defaults when there is none, or when there are several."""
+    """Return the settings of the one document of kind Fleet; the defaults without one, or with several."""
     if len(collected.settings) == 1:
         return collected.settings[0]
     if collected.settings:

@@ -35,7 +35,7 @@ def without_inputs(
 
 
 def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: list[Reach]) -> tuple[Render, ...]:
-    """The renders by name, without those that stand twice or share an output."""
+    """Return the renders by name, without duplicates and shared outputs."""
     found = sorted((render for file in files for render in file.renders), key=attrgetter("name", "source"))
     bad: set[Source] = set()
     for one, other, code, message in _clashes(found):

@@ -18,7 +18,7 @@ from reconciler.model.problem import Problem, Severity, Source
 from reconciler.stages.fleet.file import ParsedFile
 
 LAST_GOOD: Final = "last-good-in-force"
-"""The code of the note that says so of a file."""
+"""The code of the note on a file with its last good content."""
 _KEYS: Final = {
     "templates": "identity",
     "propagation": "ref",
@@ -83,7 +83,7 @@ def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozense
         message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
         severity=Severity.WARNING,
     )
-    # A reach of nothing freezes nothing, and still says that the store was not read completely.
+    # An empty reach freezes nothing, and still marks the store as incompletely read.
     nothing = Reach(source=source)
     kept = replace(earlier, problems=(*problems, note), frozen=(*earlier.frozen, nothing))
     return kept if said.isdisjoint(_keys(kept)) else _without(kept, said)
@@ -167,7 +167,7 @@ def says_nothing(file: ParsedFile) -> bool:
 
 
 def emptied(file: ParsedFile) -> ParsedFile:
-    """A file of a directory that had documents and says nothing now, as a broken one: it may be half written."""
+    """Return a directory's file that lost all its documents as a broken one: it may be half written."""
     source = Source(file.path)
     problem = Problem(
         source=source,

@@ -51,7 +51,7 @@ def memo_key(file: StoreFile) -> str:
 
 
 def parse(snapshot: Snapshot, cache: MutableMapping[str, ParsedFile] | None = None) -> Fleet:
-    """The fleet of a snapshot. With a `cache`, only files that it lacks are read, and those that are gone leave it.
+    """Return the fleet of a snapshot. With a `cache`, only missing files are parsed, and removed ones leave it.
 
     A caller with thousands of files switches the cyclic garbage collector off meanwhile: it costs as much as the parse.
     """

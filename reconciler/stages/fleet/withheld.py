@@ -59,7 +59,7 @@ def _kept(document: Document) -> JsonObject:
     if found is DocumentKind.SKIPPED:
         return {}
     if found is DocumentKind.ENCRYPTED:
-        # It is authenticated with its whole file, which is written anew once something of it is left out.
+        # It is authenticated with its whole file, which is rewritten without the withheld part.
         return _sketch(body)
     if found is DocumentKind.RENDER_LOCK:
         return body  # Names of files and of contents.

@@ -278,7 +278,7 @@ def is_plain_path(path: str) -> bool:
 
 
 def _check_output(spec: Fields, render: Render) -> None:
-    """The output is written anew, so that nothing else may be in its folder, and it may be in no input."""
+    """Report a misplaced output: its folder is rewritten, so it may hold nothing else, and be in no input."""
     if not spec.has("output"):
         return
     inputs = [render.kustomize, *(variant.overlay for variant in render.variants)]

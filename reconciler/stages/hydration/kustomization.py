@@ -185,7 +185,7 @@ def _problem(source: Source, path: str, message: str) -> Problem:
 
 
 def round_trip(references: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Folders that lead to one another in a circle, in order; empty when there is none."""
+    """Return folders that lead to one another in a circle, in order; empty if none."""
     done: set[str] = set()
     for start in sorted(references):
         path: list[str] = []

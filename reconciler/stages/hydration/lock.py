@@ -33,7 +33,7 @@ def blob_id(data: bytes) -> str:
 
 
 def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ...]]:
-    """The lock of a document; None with a problem when it is none that the command writes."""
+    """Return the lock of a document; None with a problem if the command did not write it."""
     body = document.body
     if body.keys() == _KEYS and isinstance(body["spec"], str):
         inputs, outputs, tool = body["inputs"], body["outputs"], body["tool"]

@@ -181,7 +181,7 @@ def _placements(
 
 
 def _union(variants: list[RenderVariant]) -> JsonObject | None:
-    """One selector for the clusters of all of these; None when there is none that says just that."""
+    """Return one selector for the clusters of all of these; None if none selects exactly these."""
     first = variants[0]
     if all(is_same(variant.written, first.written) for variant in variants):
         return first.written

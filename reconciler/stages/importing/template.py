@@ -97,7 +97,7 @@ def template_of(live: LiveObject, interpreters: Registry) -> JsonObject:
 def adopting_policy(
     namespace: str, selectors: list[dict[str, str]], placement: dict[str, Any], name: str
 ) -> dict[str, Any]:
-    """A policy that adopts the objects where its placement says; without a namespace a cluster policy."""
+    """Return a policy that adopts the objects in its placement; without a namespace a cluster policy."""
     return {
         "apiVersion": POLICY_API,
         "kind": "PropagationPolicy" if namespace else "ClusterPropagationPolicy",

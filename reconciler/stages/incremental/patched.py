@@ -21,7 +21,7 @@ def patched(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) ->
 
 
 def differing(before: Mapping[Key, Value], changes: Mapping[Key, Value | None]) -> Mapping[Key, Value | None]:
-    """The changes that say something else than the mapping does."""
+    """Return the changes that differ from the mapping."""
     if not before:
         if any(map(is_, changes.values(), repeat(None))):
             return {key: value for key, value in changes.items() if value is not None}

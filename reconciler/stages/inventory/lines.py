@@ -1,6 +1,6 @@
-"""Comments of a file that is written anew: each stays at its line, where that line stays.
+"""Comments of a rewritten file: each stays at its line, if that line stays.
 
-Only a file that has our own layout, comments aside, is treated so. Of any other the comments above the document stay.
+This needs a file in our own layout, comments aside. Of any other the comments above the document stay.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Text = Callable[[JsonObject], str]
 
 
 class InventoryRefused(ConfigurationError):
-    """Nothing is made of this list, since it may not be the whole truth. The message says why."""
+    """The list is refused, since it may be incomplete. The message has the reason."""
 
 
 class EditKind(StrEnum):
@@ -46,7 +46,7 @@ class EditKind(StrEnum):
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """One file. `data` None: it goes. `before` None: there is none yet."""
+    """One file. `data` None: delete it. `before` None: create it."""
 
     kind: EditKind
     cluster: str
@@ -65,7 +65,7 @@ class Synced(Struct, frozen=True, kw_only=True):
 
 
 class _Owned(Struct, frozen=True):
-    """A document that follows the inventory, and the file that it stands in."""
+    """A document that follows the inventory, and its file."""
 
     body: JsonObject
     file: StoreFile
@@ -173,7 +173,7 @@ def _owned(origin: Origin, files: Iterable[StoreFile]) -> dict[str, _Owned]:
 def _edit(
     profile: Profile, origin: Origin, owned: _Owned | None, fleet: Fleet, paths: set[str], text: Text
 ) -> Edit | str | None:
-    """The edit that a profile asks for; None: the document says so already; a text: why there is none."""
+    """Return the edit for a profile; None: the document is equal already; a text: the reason of a refusal."""
     path = f"clusters/{profile.name}.yaml"
     if owned is None:
         known = fleet.clusters.get(profile.name)

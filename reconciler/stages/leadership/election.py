@@ -18,9 +18,9 @@ _WRITING_SHARE = 2 / 3
 
 
 class Sighting(Struct, frozen=True, kw_only=True):
-    """A Lease as it was seen. `resource_version` is empty where there is none.
+    """A Lease as last read. `resource_version` is empty without one.
 
-    `since_s`: when this version was first seen, by the clock of who looks.
+    `since_s`: the first reading of this version, by the observer's clock.
     """
 
     lease: Lease = Lease()
@@ -52,11 +52,11 @@ class Leader(Struct, frozen=True, kw_only=True):
 
 
 def sighted(before: Sighting | None, lease: Lease, resource_version: str, now_s: float) -> Sighting:
-    """A Lease as it is seen now; one that nobody wrote since is as old as it was when it was seen first."""
+    """Return a Lease as read now; an unchanged one keeps its first time."""
     if before is not None and before.resource_version == resource_version:
         return before
     if before is not None and not resource_version:
-        # Somebody deleted it: whoever held it makes it again, and goes on.
+        # Somebody deleted it: its holder makes it again, and goes on.
         return Sighting(lease=before.lease, resource_version="", since_s=now_s)
     return Sighting(lease=lease, resource_version=resource_version, since_s=now_s)
 
@@ -85,5 +85,5 @@ def renewed(before: Lease, duration_s: int, now: str) -> Lease:
 
 
 def raised(before: Lease, over: int, now: str) -> Lease:
-    """The Lease with a term that is above one that was seen: a Lease that was deleted begins to count anew."""
+    """Return the Lease with a term above one that was seen: a deleted Lease begins to count again."""
     return replace(before, transitions=max(before.transitions, over + 1), renewed=now)

@@ -53,7 +53,7 @@ def handover_name(fleet: str) -> str:
 
 
 def handover_body(fleet: str, namespace: str, left: Handover) -> JsonObject:
-    """The object that says it.
+    """Return the object.
 
     Raises:
         HandoverTooLarge: it does not fit.

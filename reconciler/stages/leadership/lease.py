@@ -18,7 +18,7 @@ _DURATION_S_MAX: Final = 3600
 
 
 TERM_MAX: Final = 2_000_000_000
-"""A later term was written by hand: API servers keep it in 32 bits, and whoever leads next has to find one above."""
+"""A later term was written by hand: API servers keep it in 32 bits, and the next leader needs a higher one."""
 _GIVEN_BACK_S: Final = 1
 """The duration of a Lease that its holder gave back, as client-go writes it; a hand that empties one leaves another."""
 
@@ -69,7 +69,7 @@ def read_lease(body: JsonObject) -> Lease:
 
 
 def lease_body(fleet: str, namespace: str, lease: Lease) -> JsonObject:
-    """The object that says it. Times are written with the microseconds that the API wants."""
+    """Return the object. Times have the microseconds that the API wants."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

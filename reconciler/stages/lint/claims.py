@@ -92,7 +92,7 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
 
 
 def _policy_of_no_group(template: Template) -> Problem:
-    """It would be read as an object that somebody distributes, and nothing that it says would come to be.
+    """Return the problem of a policy of an unknown group: it would count as an ordinary object, without effect.
 
     Source: design#policy-groups.
     """

@@ -1,4 +1,4 @@
-"""Cluster names that no document declares, that stand twice, or that are both included and excluded."""
+"""Cluster names that are undeclared, doubled, or both included and excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that can be said about a store without looking at a cluster. Nothing here stops anything.
+"""Checks of a store that need no cluster. Nothing here stops anything.
 
 Source: design#lint.
 """

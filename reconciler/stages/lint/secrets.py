@@ -1,4 +1,4 @@
-"""Secrets whose values stand in the store for all to read."""
+"""Secrets with values in clear in the store."""
 
 from __future__ import annotations
 

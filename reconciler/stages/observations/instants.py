@@ -28,7 +28,7 @@ def moment_of(now: str) -> datetime:
 
 
 def wait_s(moments: Iterable[str], now: str) -> float:
-    """Seconds until the first of these moments is over; endless when none is given, 0 for one that is past."""
+    """Return the seconds until the first of these moments is over; endless without any, 0 for a past one."""
     looked_at = moment_of(now)
     waits = [(found - looked_at).total_seconds() for moment in moments if (found := instant(moment)) is not None]
     return max(min(waits, default=inf), 0.0)

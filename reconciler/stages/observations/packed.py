@@ -69,7 +69,7 @@ def pack(tree: Any) -> str:
 
 
 def unpack(text: str, bytes_max: int) -> Any:
-    """The tree again; None: it is none, or larger than that. Whoever can write the object must not fill the memory."""
+    """Return the tree; None: invalid, or larger than that. A writer of the object must not fill the memory."""
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(text, validate=True), bytes_max)

@@ -35,7 +35,7 @@ class FieldOverride(NamedTuple):
 
 
 class Overridden(NamedTuple):
-    """A body after its rules. `body` None: one failed, and the error among `problems` says which.
+    """A body after its rules. `body` None: one failed, and the error among `problems` names it.
 
     `rules` name those that changed something; `trace` is in the order of application, so of two entries with one path
     the later has won. `problems` carry no cluster: an outcome is shared by all clusters with the same rules.

@@ -26,7 +26,7 @@ _BY_KIND_NAME: Final = {
     "ReplicaSet": SPEC_TEMPLATE,
     "StatefulSet": SPEC_TEMPLATE,
 }
-"""Kinds of other groups (of OpenKruise, say) whose pods are where the built-in kind of that name has them."""
+"""Kinds of other groups (of OpenKruise, say) with the pods at the path of the built-in kind of that name."""
 
 
 def containers_of(body: JsonObject, interpreter: Interpreter) -> tuple[tuple[Step, ...], ...]:

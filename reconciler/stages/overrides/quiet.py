@@ -40,7 +40,7 @@ def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -
 def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """Return the names of quiet rules that change something; None if that takes applying them.
 
-    Decided for one image overrider alone, as nearly all rules are: it does not depend on what a kind prunes.
+    Decided for one image overrider alone, as nearly all rules are: it is independent of a kind's pruning.
     """
     if len(rules) != 1 or images is None:
         return None

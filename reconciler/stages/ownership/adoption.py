@@ -91,7 +91,7 @@ def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
     entries = dig(live, "metadata", "managedFields")
     kept = [entry for entry in entries or () if entry.get("manager") != manager]
     if len(kept) != len(entries or ()):
-        # An empty list would count as "not given"; a list with one empty entry says that nobody owns anything.
+        # An empty list would count as "not given"; a list with one empty entry means no owners.
         operations.append({"op": "replace", "path": "/metadata/managedFields", "value": kept or [{}]})
     return (_version_guard(live), *operations) if operations else ()
 

@@ -1,8 +1,8 @@
-"""Paths of fields, the way people read them: `spec.template.spec.containers[name=nginx].image`.
+"""Paths of fields in readable form: `spec.template.spec.containers[name=nginx].image`.
 
-A map key that is no plain word stands in single quotes (`metadata.annotations['example.com/team']`), an item of a map
-list by its keys (`ports[port=80,protocol=TCP]`), an item of a set by its JSON value (`finalizers["x"]`, `ports[=80]`),
-an item of any other list by its number. `*` stands for any item or key in rules that match paths.
+A map key that is no plain word is in single quotes (`metadata.annotations['example.com/team']`), an item of a map list
+has its keys (`ports[port=80,protocol=TCP]`), an item of a set its JSON value (`finalizers["x"]`, `ports[=80]`), an item
+of any other list its number. `*` is any item or key in rules that match paths.
 """
 
 from __future__ import annotations

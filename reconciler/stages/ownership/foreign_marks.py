@@ -149,7 +149,7 @@ def foreign_mark(body: JsonObject) -> ForeignMark | None:
 
 
 def tool_of(body: JsonObject) -> str:
-    """The other tool whose mark the object carries; empty when there is none."""
+    """Return the other tool whose mark the object carries; empty if none."""
     mark = foreign_mark(body)
     return mark.tool if mark is not None else ""
 

@@ -108,7 +108,7 @@ def union(trees: list[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
-    # An empty tree owns the place itself, which a tree with children says with a dot.
+    # An empty tree owns the place itself, as a tree with children does by a dot.
     if bool(one) != bool(other):
         return {".": {}, **one, **other}
     return union([one, other])

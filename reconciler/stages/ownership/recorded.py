@@ -27,7 +27,7 @@ _HASH_FORM = regex(r"hmac:[0-9a-f]{64}")
 
 
 def recorded_form(body: JsonObject, key: bytes) -> JsonObject:
-    """The manifest without any Secret value; the body itself when there is none to hide.
+    """Return the manifest without any Secret value; itself if there is none to hide.
 
     A Secret's `stringData` is folded into `data`, where every value becomes `hmac:<64 hex>` over the decoded bytes.
     Applied to its own result it changes nothing: a hash is not base64, so it cannot be mistaken for a value.
@@ -65,7 +65,7 @@ def recorded_digest(digest: str, identity: Identity, key: bytes) -> str:
 
 
 def decoded(value: Json) -> bytes:
-    """The bytes that a `data` value of a Secret stands for; the text itself when it is no base64."""
+    """Return the decoded bytes of a Secret's `data` value; the text itself if it is no base64."""
     if isinstance(value, str):
         try:
             return base64.b64decode("".join(value.split()), validate=True)

@@ -1,7 +1,7 @@
-"""Objects on their way out: deleted by somebody, and still there until their finalizers are done.
+"""Terminating objects: deleted, and still there until their finalizers are done.
 
-Source: Kubernetes: metadata.deletionTimestamp and finalizers. A second deletion says nothing new, and a copy that is
-about to go is none that others could rely on.
+Source: Kubernetes: metadata.deletionTimestamp and finalizers. A second deletion has no effect, and others cannot rely
+on such a copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fields of an object that others set in our place: the replicas that an autoscaler chose.
+"""Fields that others control in our place: the replicas that an autoscaler chose.
 
-Source: design#autoscaled-replicas; server-side apply: a field that is left out stays where
-another manager owns it too, and falls back to its default where nobody else does.
+Source: design#autoscaled-replicas; server-side apply: a field that is left out stays if another manager owns it too,
+and falls back to its default if nobody else does.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> Yie
 
 
 def with_live_replicas(manifest: Manifest, live: JsonObject, path: Path) -> JsonObject:
-    """The body of an object that is created anew in the place of `live`, with the replicas that were chosen there.
+    """Return the body of an object that replaces `live`, with the live replicas.
 
-    `path`: where the kind has them.
+    `path`: of the kind's replicas.
     """
     current = dig(live, *path) if manifest.replicas_yielded else None
     return manifest.body if current is None else with_value(manifest.body, path, current)

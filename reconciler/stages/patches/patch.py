@@ -266,7 +266,7 @@ def _step(tree: Json, token: str) -> Step | None:
 
 
 def _index(token: str, length: int) -> int | None:
-    """The index from 0; negative ones count from the end. None when it is none or out of range."""
+    """Return the index from 0; negative ones count from the end. None if invalid or out of range."""
     if not _INDEX.fullmatch(token):
         return None
     index = int(token)

@@ -27,11 +27,11 @@ class Group(NamedTuple):
 
 
 def groups_of(policy: PropagationPolicy, *, by_capacity: bool) -> tuple[Group, ...]:
-    """The groups of a policy in their order.
+    """Return the groups of a policy in their order.
 
-    `by_capacity`: replicas are divided by free room (dynamic weights, Aggregated, a gang). Only then do tiers mean
-    anything: everything else is not limited by room, would never spill over, and so lands in the first group that fits.
-    The page sends the Service of its tiered workload to every cluster by a policy of its own.
+    `by_capacity`: replicas are divided by free capacity (dynamic weights, Aggregated, a gang). Only then do tiers
+    matter: everything else is not limited by capacity, would never spill over, and so lands in the first group that
+    fits. The page sends the Service of its tiered workload to every cluster by a policy of its own.
     """
     placement = policy.placement
     if not placement.terms:

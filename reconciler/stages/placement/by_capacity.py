@@ -90,7 +90,7 @@ def _try_groups(
     clusters: Mapping[str, Cluster],
     room_of: RoomOf,
 ) -> list[_Attempt]:
-    """Attempts up to the first that worked. Unknown room ends the search: unknown is not full."""
+    """Return attempts up to the first that worked. Unknown capacity ends the search: unknown is not full."""
     attempts: list[_Attempt] = []
     for group in groups:
         attempt = _attempt(replicas, situation, group, finder.find(situation, group), clusters, room_of)

@@ -1,7 +1,7 @@
 """Write blocks: such a cluster is no target of a move by a tick or a person.
 
 The policy suspends dispatching there, a person has suspended writing, or an object that is not ours blocks the place
-and may not be adopted. This counts only while a constraint is in force: an edit of the store places a template, whether
+and may not be adopted. This counts only while a constraint is active: an edit of the store places a template, whether
 that may be written already or not.
 """
 

@@ -1,4 +1,4 @@
-"""Placement that does not depend on free room: things without replicas, Duplicated, static weights, and scaled to 0.
+"""Placement that does not depend on free capacity: no replicas, Duplicated, static weights, and scaled to 0.
 
 Source: Karmada: every selected cluster gets a copy (non-workloads without a number, Duplicated with all replicas),
 static weights are divided from scratch; design#scaled-to-0; design#not-enough-room: nothing is cleared because nothing
@@ -22,7 +22,7 @@ from reconciler.stages.placement.values import Assignment, Shortfall, Situation,
 
 
 class StaticWeights:
-    """Weights of every cluster by the static list of a policy, worked out once per policy."""
+    """Weights of every cluster by the static list of a policy, computed once per policy."""
 
     def __init__(self, clusters: Mapping[str, Cluster]) -> None:
         """Take the clusters of the store."""

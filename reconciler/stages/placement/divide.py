@@ -20,7 +20,7 @@ Room = Sequence[tuple[str, int]]
 
 
 def webster(seats: int, votes: Mapping[str, int]) -> dict[str, int]:
-    """Seats per party by Webster's method: each seat goes to the greatest votes / (2·seats + 1).
+    """Return seats per party by Webster's method: each seat goes to the greatest votes / (2·seats + 1).
 
     Ties go to the party with fewer seats, then to the smaller name. Parties without votes get none. Monotone in `seats`
     (nobody loses when more are handed out), and nobody gets more seats than votes while `seats` ≤ Σ votes.
@@ -69,7 +69,7 @@ def _hand_out_certain_seats(seats: int, parties: Sequence[tuple[str, int]], give
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """An outcome of a division: replicas per cluster (zeros left out) and how many found no room."""
+    """The result of a division: replicas per cluster (zeros left out) and the number without capacity."""
 
     counts: Mapping[str, int]
     missing: int = 0
@@ -91,9 +91,9 @@ def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
-    """The share of each cluster by static weights, from scratch: neither capacity nor the previous placement count.
+    """Return shares by static weights, from scratch: neither capacity nor the previous placement count.
 
-    `weights` has the weight of every candidate, 0 when no entry of the list matches it. When nobody has a weight,
+    `weights` has the weight of every candidate, 0 when no entry of the list matches it. If nobody has a weight,
     everybody weighs 1. Source: Karmada: static weight; design#division.
     """
     used = weights if any(weights.values()) else dict.fromkeys(weights, 1)

@@ -239,7 +239,7 @@ class _Round:
         return in_order_of_trial(groups, situation, self._clusters) if len(groups) > 1 else groups
 
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
-        """Take the room of replicas that were assigned before and do not show in the cluster yet."""
+        """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
         item, room = situation.item, self._room
         for cluster, missing in on_its_way(situation, self._tables.showing):
             for part in components_of(situation):
@@ -340,7 +340,7 @@ def _fate(placed: Placed) -> str:
 
 
 def _candidates(placed: Placed) -> list[str]:
-    """The clusters that could take it, were there room."""
+    """Return the clusters that could take it, with enough capacity."""
     reasons = placed.decision.cluster_reasons
     return [name for name in reasons if reasons[name].rule in ("candidate", "already-there")]
 

@@ -1,4 +1,4 @@
-"""Values of the priority classes that policies name: they decide who takes free room first.
+"""Values of the priority classes that policies name: the order of taking free capacity.
 
 Source: Karmada: schedulePriority with priorityClassSource KubePriorityClass; here the store holds the classes.
 """

@@ -42,7 +42,7 @@ class Ground:
     """
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
-        """Start with nothing worked out."""
+        """Start empty."""
         self.clusters = {name: clusters[name] for name in sorted(clusters)}
         self._seen = essentials(observed)
         self._policies: dict[int, PropagationPolicy] = {}
@@ -67,7 +67,7 @@ class Ground:
         return id(policy)
 
     def outcomes(self, decision: Assignment) -> Mapping[str, Reason]:
-        """The reason of every cluster, seen from the end. Thousands of resources share a decision, and then these."""
+        """Return the reason of every cluster, made from the outcome. Thousands of resources share a decision."""
         shared = self._outcomes.get(id(decision))
         if shared is None:
             outcomes = Outcomes(decision.cluster_reasons, decision.targets)
@@ -95,7 +95,7 @@ class PlacementTables:
         self.problems = Table[Identity, tuple[Problem, ...]]()
 
     def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
-        """Take the observations; where any room or the order changed, it is to be found anew who takes some."""
+        """Take the observations; if any capacity or the order changed, compute anew which items take some."""
         if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
             self.takers = None
         self.observed, self.priorities = observed, priorities
@@ -129,14 +129,14 @@ class PlacementTables:
         return identity in self.by_room or (self.takers is not None and identity in self.takers)
 
     def set_taker(self, identity: Identity, *, takes: bool) -> None:
-        """Note whether it takes room."""
+        """Note whether it takes capacity."""
         if self.takers is not None and takes:
             self.takers[identity] = None
         elif self.takers is not None:
             self.takers.pop(identity, None)
 
     def all_takers(self) -> dict[Identity, None]:
-        """Those that take room and do not look at it."""
+        """Yield items that take capacity without depending on it."""
         if self.takers is None:
             self.takers = {
                 identity: None

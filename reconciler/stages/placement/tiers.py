@@ -26,7 +26,7 @@ class Rule(NamedTuple):
 
 
 class TierOutcome(Struct, frozen=True, kw_only=True):
-    """Replicas per cluster, how many found no room, and clusters whose room had to be known but is not."""
+    """Replicas per cluster, the number without capacity, and clusters with an unknown capacity that matters."""
 
     counts: Mapping[str, int]
     missing: int = 0
@@ -37,11 +37,11 @@ class TierOutcome(Struct, frozen=True, kw_only=True):
 def fill_tiers(
     replicas: int, members: Sequence[Candidate], labels: Sequence[str], room_of: RoomOf, rule: Rule
 ) -> TierOutcome:
-    """Hands out the replicas tier by tier.
+    """Divide the replicas tier by tier.
 
-    Each tier gets as many of the remaining replicas as it holds and has room for, divided by the rule of the policy
-    with the previous placement of that tier. The order of `members` is the order of preference. `labels` names the
-    tiers by index. With `provisions` the last tier takes all that remains, whatever its room.
+    Each tier gets as many of the remaining replicas as it holds and can take, divided by the rule of the policy with
+    the previous placement of that tier. The order of `members` is the order of preference. `labels` names the tiers by
+    index. With `provisions` the last tier takes all that remains, whatever its capacity.
     """
     counts: dict[str, int] = {}
     texts: list[str] = []

@@ -57,7 +57,7 @@ class PlacementRequest(Struct, frozen=True, kw_only=True):
     copies: Mapping[Identity, Collection[str]] = field(default_factory=dict)
     """Clusters with written copies of ours."""
     closed: Mapping[Identity, Mapping[str, str]] = field(default_factory=dict)
-    """Of templates on which a constraint is in force, the clusters where nothing may be written, with why."""
+    """For templates under an active constraint, the clusters with a write block, with why."""
 
 
 class PlacementResult(Struct, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
 class Said(Mapping[str, Reason]):
     """The reasons of all clusters for one policy, before any cluster is chosen.
 
-    They are made when somebody asks: a fleet has one for each pair of a policy and a cluster, and few are ever read.
+    They are lazy: a fleet has one for each pair of a policy and a cluster, and few are ever read.
     """
 
     __slots__ = ("_said", "_source")

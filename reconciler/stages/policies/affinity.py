@@ -52,10 +52,10 @@ def _field_requirements(selector: Fields) -> tuple[FieldRequirement, ...]:
 
 
 def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
-    """The groups of `clusterAffinities` in order.
+    """Return the groups of `clusterAffinities` in order.
 
     Source: "Elastic scheduling with multi-cluster priorities". Karmada: names are legal label keys of at most 32
-    characters and unique; a group with overflow tiers says something itself, and its tiers' names differ.
+    characters and unique; a group with overflow tiers has fields itself, and its tiers' names differ.
     """
     terms: list[AffinityTerm] = []
     for fields in placement.children("clusterAffinities"):
@@ -85,10 +85,10 @@ def _affinity_name(fields: Fields, taken: set[str], code_when_taken: str) -> str
 
 
 def read_target(fields: Fields) -> ClusterAffinity | None:
-    """The affinity of `targetCluster`, None when there is none: then every cluster is meant.
+    """Return the affinity of `targetCluster`, None without one: every cluster.
 
-    The older page also shows the fields one level deeper, under `clusterAffinity`, and for weights the names beside
-    an empty targetCluster; each is accepted where it is the only one given.
+    The older page also shows the fields one level deeper, under `clusterAffinity`, and for weights the names beside an
+    empty targetCluster; each is accepted if it is the only one given.
     """
     target = fields.child("targetCluster")
     beside = "clusterNames" in fields.shape.by_spelling and fields.has("clusterNames")

@@ -120,9 +120,9 @@ def _problem(
     written: Mapping[str, FieldOverride],
     last: FieldOverride | None,
 ) -> Problem | None:
-    """`written`: by the path of a field the override that wrote it last. `last`: to blame where none wrote the field.
+    """`written`: by path of a field the last override that wrote it. `last`: to blame if none wrote the field.
 
-    None: it was said of the template already.
+    None: the template has the problem already.
     """
     where = dotted(steps)
     above = (dotted(steps[:depth]) for depth in range(len(steps), -1, -1))

@@ -21,7 +21,7 @@ _CODE: Final = "sops-override"
 
 
 def revealed(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
-    """The manifest as it is sent; None where it holds ciphertext that is none of its template's.
+    """Return the manifest to send; None if it holds foreign ciphertext.
 
     Its digest stays that of the ciphertext, which may be kept anywhere.
     """

@@ -130,7 +130,7 @@ def _index(decision: Decision) -> OverrideIndex:
 def _signatures(
     decision: Decision, identities: Iterable[Identity], index: OverrideIndex | None
 ) -> dict[Identity, Hashable]:
-    """Signatures; without an index those of decisions whose rules are known to be the same."""
+    """Return signatures; without an index those of schedules whose rules are known to be the same."""
     digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
     found: dict[Identity, Hashable] = {}
     # Who took a copy away decides how it goes.

@@ -76,7 +76,7 @@ def _staged(change: Change, courses: Mapping[str, _Course], before: Selection, a
     found = [courses[name] for name in names if name in courses and change.cluster in courses[name].places]
     if not found:
         return change
-    # Several: a dependency, which goes with the one that is there first.
+    # Several: a dependency, which goes with the first of them.
     course = min(found, key=lambda course: course.places[change.cluster])
     number = course.places[change.cluster]
     if change.cause not in _STAGED:

@@ -55,7 +55,7 @@ def _by_override(field: FieldChange) -> FieldChange:
 
 
 def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:
-    """Bindings as the previous placement of another decision."""
+    """Return bindings as the previous placement of another schedule."""
     return {
         identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
         for identity, binding in bindings.items()

@@ -21,7 +21,7 @@ def with_stages(plan: Plan, before: Decision, after: Decision) -> Plan:
 
 
 def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
-    """The plan with where its Rollouts stand, as far as plans against the clusters know it."""
+    """Return the plan with the state of its Rollouts, as far as plans against the clusters know it."""
     known = {found.name: found.progress for one in live for found in one.rollouts if found.progress is not None}
     if not known:
         return plan
@@ -29,7 +29,7 @@ def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
 
 
 def with_standing(plan: Plan, decision: Decision, progress: Iterable[Progress]) -> Plan:
-    """The plan of a look at the clusters with the stages of its Rollouts, and where each stands."""
+    """Return the plan of the clusters with the stages of its Rollouts, and their state."""
     if not decision.fleet.rollouts:
         return plan
     side, known = Side(decision.fleet, selected_of(decision)), {found.rollout: found for found in progress}

@@ -95,7 +95,7 @@ class _Differences:
         was, is_now = self._before.fleet.templates.get(identity), self._after.fleet.templates.get(identity)
         template = is_now or was
         if template is None:
-            # A Namespace that nobody wrote.
+            # A Namespace without a document.
             return None
         fields: tuple[FieldChange, ...] = ()
         notes: list[str] = []
@@ -177,7 +177,7 @@ class _Differences:
 
 
 def _anywhere(clusters: Mapping[str, Cluster]) -> dict[str, Cluster]:
-    """The clusters without the places of their documents, which say nothing about them."""
+    """Return the clusters without the places of their documents, which do not matter here."""
     return {name: replace(cluster, source=NOWHERE) for name, cluster in clusters.items()}
 
 

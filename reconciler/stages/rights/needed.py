@@ -38,7 +38,7 @@ GroupKind = tuple[str, str]
 
 
 class NeededRights(Struct, frozen=True, kw_only=True):
-    """The rights, sorted. `unknown`: kinds whose name in a role is not known; nothing is said of them."""
+    """The rights, sorted. `unknown`: kinds with an unknown name in a role; they are left out."""
 
     rights: tuple[Right, ...]
     unknown: tuple[GroupKind, ...] = ()

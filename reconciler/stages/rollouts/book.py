@@ -123,7 +123,7 @@ class Book:
 
 
 def later_of(one: str, other: str) -> str:
-    """The later of two times; the one that is given where the other is empty."""
+    """Return the later of two times; the given one if the other is empty."""
     first, second = instant(one), instant(other)
     if first is None or second is None:
         return one or other

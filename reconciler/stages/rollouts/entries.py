@@ -95,7 +95,7 @@ def _is_later(one: str, other: str) -> bool:
 
 
 def _not_later(text: str, now: str) -> str:
-    """The time as it is written here (RFC 3339 UTC), at most now; empty where there is none, or no sane one."""
+    """Return the time in our form (RFC 3339 UTC), at most now; empty if missing or invalid."""
     moment, limit = instant(text), instant(now)
     if moment is None or limit is None:
         return ""

@@ -62,7 +62,7 @@ def pins_in_force(rollout: Rollout, layout: Layout, facts: Facts) -> Pins:
 
 
 def begin_pinned(pins: Pins, facts: Facts, book: Book) -> None:
-    """Bring pinned revisions in force wherever they are not; where the cluster is away, when it is back."""
+    """Make pinned revisions active wherever they are not; in an unreachable cluster, when it is back."""
     for cluster, pin in sorted(pins.of_clusters.items()):
         if pin.revision and book[cluster].revision != pin.revision and cluster not in facts.away:
             book.note(Begin(cluster, pin.revision, book.text))

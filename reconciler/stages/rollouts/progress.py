@@ -97,16 +97,16 @@ def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
 
 
 def _frozen(book: Book, known: Mapping[str, StageLayout], pins: Pins, facts: Facts) -> frozenset[str]:
-    """Clusters that stay as they are, since a revision is gone: the one in force, or the one that a pin names."""
+    """Return clusters that stay as they are, since a revision is gone: the active one, or that of a pin."""
     gone = {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}
     return frozenset(gone | {name for name, pin in pins.of_clusters.items() if not pin.revision})
 
 
 def _join(layout: Layout, pins: Pins, scene: Scene) -> None:
-    """Begin new clusters at the newest revision that is proven: completed in their stage, else completed anywhere.
+    """Begin new clusters at the newest proven revision: completed in their stage, else completed anywhere.
 
-    The release itself is proven by their own stage alone, so that no gate is left out, and then takes room there as it
-    does with a turn.
+    The release itself is proven by their own stage alone, so that no gate is left out, and then takes a slot there as
+    it does with a turn.
     """
     book, facts, release = scene.book, scene.facts, scene.release
     places = {name: found.stage.name for found in layout.stages for name in found.clusters}
@@ -181,7 +181,7 @@ def _deletions_due(
 
 
 def _told(name: str, found: StageLayout | None, pins: Pins, scene: Scene) -> ClusterProgress:
-    """The revision in force in a cluster, and why."""
+    """Return the active revision of a cluster, and why."""
     record, pin = scene.book[name], pins.of_clusters.get(name)
     if found is None:
         return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")

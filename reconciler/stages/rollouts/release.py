@@ -1,4 +1,4 @@
-"""The revision that goes over the clusters: HEAD's, or with `queue` the one that is under way."""
+"""The revision that goes over the clusters: HEAD's, or with `queue` the running one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def release_under_way(
     facts: Facts,
     book: Book,
 ) -> str:
-    """The revision that goes over the clusters now. `apart`: clusters that do not take part, since they are pinned.
+    """Return the revision that goes over the clusters now. `apart`: clusters that are pinned and take no part.
 
     With `queue` the running one is finished first. It gives way when it cannot be: when its failures pause it, or when
     it is gone; and to an older one, which is a revert.

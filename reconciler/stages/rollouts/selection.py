@@ -35,10 +35,10 @@ def select(
     governing: Mapping[Identity, PolicyRef],
     owners: Mapping[Identity, Iterable[Identity]],
 ) -> Selection:
-    """The Rollout of each template of a fleet.
+    """Return the Rollout of each template of a fleet.
 
-    `governing`: the propagation policy of each template that has one. `owners`: by dependency the templates that bring
-    it; it goes with them, whatever a Rollout says of itself.
+    `governing`: the propagation policy of each template that has one. `owners`: by dependency its owners; it goes with
+    them, even if a Rollout selects it itself.
     """
     if not fleet.rollouts:
         return Selection()
@@ -72,9 +72,9 @@ def select(
 
 
 def in_force(names: Sequence[str], by_rollout: Mapping[str, str], order: Sequence[str]) -> str:
-    """The revision of a template that goes with these Rollouts: the newest that one of them has in force in a cluster.
+    """Return a template's revision for these Rollouts: the newest one active in a cluster.
 
-    `by_rollout`: the revision in force in the cluster by Rollout; empty: nothing of it is there yet.
+    `by_rollout`: the active revision of the cluster by Rollout; empty: nothing of it is there yet.
     """
     place = {revision: index for index, revision in enumerate(order)}
     found = {by_rollout[name] for name in names if by_rollout.get(name)}

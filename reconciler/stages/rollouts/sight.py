@@ -16,7 +16,7 @@ from reconciler.model.tree import JsonObject, dig
 
 
 class Copy(NamedTuple):
-    """A copy in a cluster. `is_in_step`: it is as the revision in force wants it. `why`: why it is not healthy."""
+    """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy."""
 
     identity: Identity
     is_in_step: bool

@@ -122,7 +122,7 @@ class Members:
 
 
 def take_turns(members: Members) -> StageState:
-    """Begin the clusters of a stage whose turn it is, and say where it stands. Its earlier stages are over."""
+    """Begin the due clusters of a stage, and return its state. Its earlier stages are over."""
     if not members.names:
         return Skipped()
     if members.is_paused:

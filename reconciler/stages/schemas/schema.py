@@ -44,9 +44,9 @@ class Format(StrEnum):
 class Node(Struct, frozen=True, kw_only=True, eq=False):
     """One place of a schema. `fields` are a struct's; `item` is the value of a map or the item of a list.
 
-    A list is `keys` (map list), `is_set`, or atomic. `default` is what the API server fills in, MISSING when it is not
-    known. `drops_zero`: false, 0 and "" are left out when stored. `is_inline`: a struct that is always there, so that
-    `{}` says nothing. `is_nullable`: null is a value of its own. `accepts`: the types of a scalar as JSON is read.
+    A list is `keys` (map list), `is_set`, or atomic. `default` is the API server's default, MISSING if unknown.
+    `drops_zero`: false, 0 and "" are left out when stored. `is_inline`: a struct that is always there, so that `{}`
+    says nothing. `is_nullable`: null is a value of its own. `accepts`: the types of a scalar as JSON is read.
     `has_transition_rule`: a rule of the kind judges a new value by the old one.
     """
 
@@ -126,7 +126,7 @@ class _Bundle:
         return known
 
     def node(self, raw: Any) -> Node:
-        """The node that one compact entry stands for."""
+        """Return the node of one compact entry."""
         if not isinstance(raw, dict):
             return _WORDS[raw]
         is_atomic = "a" in raw

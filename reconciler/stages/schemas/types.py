@@ -59,7 +59,7 @@ _known: dict[int, Any] = {}
 
 
 def _typed(node: Node, above: tuple[int, ...]) -> Any:
-    """The type of a value: null stands for an absent one everywhere."""
+    """Return the type of a value: null means absent everywhere."""
     if node.shape is Shape.ANY:
         return Any
     if node.shape is Shape.SCALAR:

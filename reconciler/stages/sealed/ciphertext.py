@@ -1,4 +1,4 @@
-"""Values that sops encrypted, in a body: where they stand, and the body with other values in their place."""
+"""Encrypted values in a body: their paths, and the body with other values in their place."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def leaves_in(value: Json, steps: tuple[Step, ...] = ()) -> Iterator[tuple[tuple
 
 
 def ciphertexts_in(body: JsonObject) -> Counter[Leaf]:
-    """The encrypted values of a body, with how often each stands there."""
+    """Return the encrypted values of a body, with the number of occurrences."""
     return Counter((names_of(steps), text) for steps, text in leaves_in(body) if is_ciphertext(text))
 
 

@@ -1,8 +1,8 @@
-"""Which values of a file are to be encrypted, as the file says.
+"""The values of a file that must be encrypted, by its own rules.
 
 sops takes Go's expressions. A store is hostile input, and an expression of Python can be made to search for ever, so
-only the usual forms, words between anchors, are judged; under all others an encrypted value is known by its form alone.
-That loses no safety: each value is authenticated at its place, and all of them together.
+only the usual forms, words between anchors, are evaluated; under all others an encrypted value is known by its form
+alone. That loses no safety: each value is authenticated at its place, and all of them together.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _LISTS: Final = frozenset({"finalizers", "ownerReferences", "managedFields"})
 USERINFO: Final = regex(
     r"://(?:([^\s/\"'<>]{1,1024})|([^\s/\"'<>:@]{0,256}:(?!\d{1,5}/)[^\s\"'<>]{1,256}))@(?!sha(?:256|512):)"
 )
-"""User and password of a URL. A password may hold a slash that should have been escaped; a port is none."""
+"""User and password of a URL. A password may hold an unescaped slash; a port is none."""
 PRIVATE_KEY: Final = regex(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
 )
@@ -53,7 +53,7 @@ SECRET_MANIFEST: Final = regex(
 KUBECONFIG_KIND: Final = regex(r"[\"']?kind[\"']?\s*:\s*[\"']?Config\b")
 """Beside `users`, a file that logs in to API servers."""
 REGISTRY_LOGIN: Final = regex(r"[\"']auths[\"']\s*:\s*\{|^auths\s*:\s*$", re.MULTILINE)
-"""A file of Docker's with credentials for registries, as it stands in a Secret `.dockerconfigjson`."""
+"""A file of Docker's with credentials for registries, as in a Secret `.dockerconfigjson`."""
 BASE64_JSON: Final = regex(r"\b(?:eyJ|eyAi|ewog|ew0K)[A-Za-z0-9+/=_-]{36,}")
 """The base64 form of a JSON object, which may be a file with credentials."""
 MARKS: Final = tuple(

@@ -57,7 +57,7 @@ class _Side(tuple[str, Fleet]):
 def _turned(
     was: Fleet, old: Staging, is_now: Fleet, new: Staging, name: str
 ) -> Iterator[tuple[_Side | None, _Side | None]]:
-    """The revisions between which clusters of a Rollout went. None: nothing is in force, or it cannot be read."""
+    """Return the revisions that clusters of a Rollout changed between. None: none is active, or it cannot be read."""
     before, after = old.in_force.get(name, {}), new.in_force.get(name, {})
     for cluster in {*before, *after}:
         sides = _side(was, old, name, before.get(cluster, "")), _side(is_now, new, name, after.get(cluster, ""))

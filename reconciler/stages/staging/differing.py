@@ -15,7 +15,7 @@ from reconciler.stages.incremental import changed_keys
 
 
 def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> set[Identity]:
-    """The templates among those that are meant that the two revisions have otherwise, or override otherwise."""
+    """Return the selected templates that differ between the two revisions, or whose overrides do."""
     if one is other:
         return set()
     changed = changed_keys(one.templates, other.templates)

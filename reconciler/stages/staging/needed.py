@@ -20,7 +20,7 @@ from reconciler.stages.templates import references_of
 
 
 class Need(Struct, frozen=True, kw_only=True):
-    """A dependency that older revisions of its owners refer to. `clusters`: where these are in force."""
+    """A dependency that older revisions of its owners refer to. `clusters`: where these are active."""
 
     template: Template
     owners: tuple[Identity, ...]

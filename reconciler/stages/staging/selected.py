@@ -14,7 +14,7 @@ from reconciler.stages.rollouts import Selection, select
 
 
 class SelectedTables:
-    """The selection of the last decision. Source: design#incremental."""
+    """The selection of the last schedule. Source: design#incremental."""
 
     def __init__(self) -> None:
         """Nothing is selected."""
@@ -22,7 +22,7 @@ class SelectedTables:
         self._selection = Selection()
 
     def update(self, decision: Decision) -> Selection:
-        """The selection of a decision; the same object as before where nothing differs."""
+        """Return the selection of a schedule; the same object as before if nothing differs."""
         before = self._decision
         if before is not decision:
             selection = self._patched(before, decision) if before is not None else None
@@ -54,7 +54,7 @@ class SelectedTables:
 
 
 def selected_of(decision: Decision) -> Selection:
-    """The Rollouts of each template of a decision. A dependency goes with those that bring it; a Namespace with none.
+    """Return the Rollouts of a schedule's templates. A dependency has those of its owners; a Namespace none.
 
     Source: ADR 18.
     """

@@ -107,7 +107,7 @@ def _lingering(
         if not clusters:
             continue
         rows = [ledger[cluster][identity] for cluster in clusters]
-        # When the release has come to every cluster, no revision that still has it is in force anywhere.
+        # When the release has come to every cluster, no revision that still has it is active anywhere.
         template = _newest_template(identity, staging) or _template_of(rows)
         policy = _policy_of(decision, staging, [row.policy for row in rows])
         ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)

@@ -29,7 +29,7 @@ def facts_of(template: Template, interpreters: Registry) -> Facts:
     if content is None:
         return _read(template, interpreter)
     if content.facts is None:
-        # All of it is asked before any is kept: whoever finds facts may rely on it that nothing raises.
+        # All of it is read before any is kept: kept facts never raise.
         _ask_the_rest(template, interpreter)
         content.facts = _read(template, interpreter)
     return content.facts
@@ -65,7 +65,7 @@ def is_built_in(kind: tuple[str, str], interpreters: Registry) -> bool:
 
 
 def check_facts(template: Template, interpreters: Registry) -> None:
-    """Read all that a decision asks the interpreter of a kind, so that one that raises does so here."""
+    """Read all facts that a schedule needs from a kind's interpreter, so that an exception is raised here."""
     interpreter = interpreters.of(*template.identity[:2])
     if interpreter is GENERIC:
         return

@@ -13,7 +13,7 @@ from reconciler.stages.ownership import FOREIGN_TOOLS, TAKE_OVER, foreign_mark
 
 _BY_LETTERS: Final = {re.sub(r"[^a-z0-9]", "", tool.lower()): tool for tool in FOREIGN_TOOLS}
 _OBJECT: Final = regex(r"[A-Z][A-Za-z0-9]* \S+", re.ASCII)
-"""Kind and name of an object that controls another, as `object-of-another-tool` says it."""
+"""Kind and name of an object that controls another, as in `object-of-another-tool`."""
 
 
 def check_take_over(metadata: JsonObject, findings: Findings) -> None:

@@ -33,7 +33,7 @@ DOCUMENTED_ANNOTATIONS: Final = frozenset(
 )
 """Annotations of ours that people write into templates; other marks of ours are written by the reconciler alone."""
 
-# The same few keys and values stand in thousands of templates.
+# Thousands of templates have the same few keys and values.
 _is_key: Final = lru_cache(maxsize=8192)(is_label_key)
 _is_value: Final = lru_cache(maxsize=8192)(is_label_value)
 _DNS_1035: Final = regex(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)

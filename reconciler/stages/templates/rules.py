@@ -50,10 +50,10 @@ _LABELLED_AS_THEIR_PODS: Final = frozenset({("batch", "Job"), ("", "ReplicationC
 
 
 def read_template(document: Document) -> tuple[Template | None, tuple[Problem, ...]]:
-    """The template of a document and every problem of it; None when one is an error.
+    """Return the template of a document and every problem of it; None when one is an error.
 
     A built-in namespaced kind without metadata.namespace gets `default`, as with kubectl. The namespace of a kind that
-    is not built in is taken as written; `assemble` settles it when its definition is in the store.
+    is not built in is taken as written; `assemble` corrects it when its definition is in the store.
     """
     findings = Findings(document)
     body = document.body
@@ -125,7 +125,7 @@ def _read_gvk(body: JsonObject, findings: Findings) -> GVK | None:
 
 @lru_cache(maxsize=1024)
 def _usual_gvk(api_version: str, kind: str) -> GVK | None:
-    """The type, when there is nothing to say of it: thousands of documents are of the same few."""
+    """Return the type, if it has no problem: thousands of documents are of the same few."""
     is_usual = is_api_version(api_version) and is_kind(kind) and not refused_kind(api_version, kind)
     return GVK.parse(api_version, kind) if is_usual else None
 

@@ -1,9 +1,9 @@
-"""Descheduling: caps for clusters in which replicas find no node, so that placement moves them where there is room.
+"""Descheduling: caps for clusters where replicas find no node, so that placement moves them to free capacity.
 
-Source: "Dynamic distribution and descheduling"; design#descheduler; design#cap. Karmada looks at Deployments alone,
-takes replicas away even if nobody has room for them, and asks that fewer pods than assigned are ready, so that the
+Source: "Dynamic distribution and descheduling"; design#descheduler; design#cap. Karmada handles Deployments alone,
+takes replicas away even if no cluster can take them, and requires that fewer pods than assigned are ready, so that the
 rolling update of the page would move nothing. Here pods of the newest revision count, old ones do not keep a cluster,
-and placement holds a cap only as far as others have room.
+and placement holds a cap only as far as others have capacity.
 """
 
 from __future__ import annotations

@@ -38,9 +38,9 @@ NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """Exclusions that stay, ended ones that are remembered for the next one's length among them.
+    """Remaining exclusions, with ended ones that are remembered for the next one's length.
 
-    `restored`: placements that applications get back which recovered before their copies had gone.
+    `restored`: former placements of applications that recovered before their copies had gone.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -74,10 +74,10 @@ def due_exclusions(
     now: str,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
 ) -> tuple[Constraint, ...]:
-    """Exclusions for applications that have been broken for longer than their policy tolerates, the longest first.
+    """Return exclusions for applications broken for longer than their policy tolerates, the longest first.
 
-    `observations`: with the exclusions that are kept. Whether others take over is for `is_taken_over` to say. `tried`:
-    how often nobody did; those come later, or a few that can go nowhere would keep all others from their turn.
+    `observations`: with the exclusions that are kept. `is_taken_over` decides whether others take over. `tried`: how
+    often nobody did; those come later, or a few without a target would keep all others from their turn.
     """
     found = [
         (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)

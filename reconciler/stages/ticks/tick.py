@@ -1,4 +1,4 @@
-"""One look of all ticks: the constraints that hold from now on, and the decision under them.
+"""All ticks at one moment: the constraints from now on, and the schedule under them.
 
 Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source:
 design#ticks-constrain.
@@ -19,7 +19,7 @@ from reconciler.stages.ticks.deschedule import deschedule
 from reconciler.stages.ticks.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
 
 DecideUnder = Callable[[Observations], Decision]
-"""The decision under the constraints and previous placements of these observations."""
+"""Returns the schedule under the constraints and previous placements of these observations."""
 
 
 class Ticked(Struct, frozen=True, kw_only=True):
@@ -45,9 +45,9 @@ def tick(
     deschedules: bool = True,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
 ) -> Ticked:
-    """The constraints from now on, those of persons and of files among them, and the decision under them.
+    """Return the constraints from now on, those of persons and of files among them, and the schedule under them.
 
-    `observations`: with the constraints until now, on which `decision` rests. `deschedules`: it is time for
+    `observations`: with the constraints until now, the inputs of `decision`. `deschedules`: it is time for
     descheduling, too. `tried`: as `due_exclusions` takes it. Exclusions hold only where others take over.
     """
     before = observations.constraints

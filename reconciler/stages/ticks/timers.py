@@ -39,7 +39,7 @@ def remembered_times(observations: Observations, timers: Mapping[str, str]) -> t
                 key = f"unhealthy {identity} @ {name}"
                 after[key] = since = min(timers.get(key, workload.unhealthy_since), workload.unhealthy_since)
                 ended = f"ended by itself {identity} @ {name}"
-                # The pods that show it may be gone by now, with the node on which they failed.
+                # The pods that show it may be gone by now, with their failed node.
                 by_itself = workload.ended_by_itself or timers.get(ended) == workload.unhealthy_since
                 if by_itself:
                     after[ended] = workload.unhealthy_since

@@ -99,7 +99,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def begins_after(cron: Cron, zone: tzinfo, moment: datetime) -> datetime | None:
-    """The first moment of an expression after another one, in UTC; None when there is none in forty years."""
+    """Return the first moment of an expression after another one, in UTC; None: none in forty years."""
     day = moment.astimezone(zone).date() - timedelta(days=1)
     for _ in range(_DAYS_SEARCHED):
         found = _moments(cron, zone, day)

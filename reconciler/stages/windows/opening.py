@@ -44,7 +44,7 @@ class _Standing(NamedTuple):
     is_on: bool
     changes_at: datetime | None
     is_endless: bool = False
-    """It begins anew before it ends, for as long as it was followed."""
+    """It begins again before it ends, for as long as it was followed."""
 
 
 def opening(windows: Sequence[Window], now: datetime) -> Opening:

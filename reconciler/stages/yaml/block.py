@@ -19,7 +19,7 @@ from reconciler.stages.yaml.nodes import Note, Remark, remark_of
 from reconciler.stages.yaml.scalars import ScalarRefused, key_text, plain_value, surprise
 
 _SMALL_BYTES: Final = 50_000
-"""So short a file has room for no more values than are read, whatever is in it."""
+"""A file this short cannot hold more values than are read, whatever its content."""
 _MAX_DEPTH: Final = 50
 _MAX_FLOW_DEPTH: Final = 10
 _MAX_MEMO: Final = 20_000
@@ -46,7 +46,7 @@ class _Unsure(Exception):
 
 
 class _Late(NamedTuple):
-    """In place of a value that is made anew each time, whose text is on the lines that follow, or that earns a note."""
+    """Placeholder for a value that is made again each time, continues on later lines, or has a remark."""
 
     form: str
     made: Json = None
@@ -65,9 +65,9 @@ _Document = tuple[int, dict[str, Json], list[Note]]
 """The line where it begins (from 1), its value, and its remarks."""
 
 _lines: dict[str, _Line | None] = {}
-"""Lines seen lately, since most of a store's lines stand in it many times. None: blank, or a comment."""
+"""Recent lines, since most of a store's lines occur many times. None: blank, or a comment."""
 _earlier_lines: dict[str, _Line | None] = {}
-"""Lines seen before these: those that are seen again outlive the many that stand in one file only."""
+"""Lines seen before these: recurring ones outlive the many that occur in one file only."""
 _keys: dict[str, str] = {}
 _values: dict[str, Any] = {}
 """Texts after a key with their values. Values are immutable, so sharing is safe."""

@@ -19,7 +19,7 @@ from reconciler.stages.yaml.scalars import ScalarRefused, plain_value
 
 
 class Unreadable(ValueError):
-    """The text cannot be read, or not be written so that it can; the message says why and in which of its lines."""
+    """The text cannot be read, or not be written so that it can; the message has the reason and the line."""
 
 
 def read_embedded(text: str, syntax: str) -> Json:

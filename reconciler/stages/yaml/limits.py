@@ -56,7 +56,7 @@ def check_file(data: bytes) -> None:
     """
     if len(data) > MAX_BYTES:
         raise YamlRefused("file-too-large", f"more than {MAX_BYTES:,} bytes; split the file", 0)
-    # Small files have no room for so many documents, and most have no percent sign: then nothing is counted.
+    # Small files cannot hold so many documents, and most have no percent sign: then nothing is counted.
     if len(data) > MAX_DOCUMENTS and data.count(b"\n---") > MAX_DOCUMENTS:
         raise YamlRefused("too-many-documents", f"more than {MAX_DOCUMENTS:,} documents; split the file", 0)
     if (

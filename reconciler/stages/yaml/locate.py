@@ -61,7 +61,7 @@ class Locator(Struct, frozen=True, kw_only=True):
 
 
 def _child(node: Node, step: Step) -> tuple[int, Node] | None:
-    """The child and the line where it stands; a member stands where its key does."""
+    """Return the child and its line; a member has that of its key."""
     if isinstance(node, SequenceNode):
         if isinstance(step, int) and -len(node.value) <= step < len(node.value):
             item = node.value[step]

@@ -262,7 +262,7 @@ def _is_merge(node: Node) -> bool:
 
 
 def _is_alias(key_node: Node, value_node: Node) -> bool:
-    """The value stands before its key: it was written elsewhere."""
+    """Return whether the value comes before its key: it was written elsewhere."""
     return bool(value_node.start_mark.index < key_node.start_mark.index)
 
 

@@ -29,7 +29,7 @@ from reconciler.stages.yaml.locate import FileMarks, Locator
 from reconciler.stages.yaml.nodes import Note, build, compose, may_have_aliases
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-"""Files that are read; every other name is none of the store's documents."""
+"""Files that are read; no other name is a document of the store."""
 
 _MAX_LIST_DEPTH: Final = 10
 _MAX_SMALL_BYTES: Final = 100_000

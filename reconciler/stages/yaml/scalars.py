@@ -46,7 +46,7 @@ _TAG: Final = "tag:yaml.org,2002:"
 
 
 class ScalarRefused(ValueError):
-    """A scalar that JSON or kubectl has no value for. The text says why, for people; `code` is the problem's."""
+    """A scalar that JSON or kubectl has no value for. The text has the reason, for people; `code` is the problem's."""
 
     def __init__(self, code: str, message: str) -> None:
         """Keep the code beside the message."""

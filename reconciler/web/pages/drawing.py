@@ -15,7 +15,7 @@ from reconciler.web.pages.static_files import SHOWN_AT
 
 
 def text(value: str) -> str:
-    """A text as it stands in HTML, in an element or a quoted attribute: on one line, with nothing that is markup."""
+    """Return a text for HTML, in an element or a quoted attribute: on one line, without markup."""
     return escape(visible(value))
 
 

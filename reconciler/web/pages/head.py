@@ -1,4 +1,4 @@
-"""The head that every page has: is all in step, since when, by which commit, and is somebody needed."""
+"""The head of every page: whether and since when all is in step, by which commit, and alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.web.pages.looks import HEALTHS, STATES
 
 
 class Pill(NamedTuple):
-    """A few words with a colour. `is_since`: they began when the fleet's `since` says."""
+    """A few words with a colour. `is_since`: they began at the fleet's `since`."""
 
     tone: str
     words: str

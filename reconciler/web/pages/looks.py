@@ -78,11 +78,11 @@ NEEDS: Final = {
 WEIGHTS: Final = {Weight.ERROR: "bad", Weight.WARNING: "warn", Weight.INFO: "unk"}
 _NEW: Final = Look("?", "unk", "")
 _WIDEST: Final = 5
-"""Characters of a cell: beyond, the sign stands alone and the count is in the words."""
+"""Characters of a cell: beyond, only the sign is shown and the count is in the words."""
 
 
 def state_look(state: str) -> Look:
-    """The look of a state of sync; a state that a later version brings looks as one that is not known."""
+    """Return the style of a state of sync; a later version's state looks as an unknown one."""
     return STATES.get(state) or _NEW._replace(words=state)
 
 

@@ -20,7 +20,7 @@ class Piece(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A need with its sentence in pieces. `key` stays the same while the need does; `times`: 0 if the words say it."""
+    """An alert with its sentence in pieces. `key` identifies it; `times`: 0 if the words have the count."""
 
     need: Need
     key: str

@@ -98,7 +98,7 @@ class EventBook:
 
     @property
     def last_event(self) -> int:
-        """The number of the event that was recorded last; 0: there is none."""
+        """Return the number of the last recorded event; 0: none."""
         return _last(self._file)
 
     def delivered(self, receiver: str) -> int | None:

@@ -55,7 +55,7 @@ class HandoverBook:
     _losses: Losses | None = None
 
     def record_led_by(self, leader: str) -> None:
-        """Record who leads while this process stands by; empty: nobody else. The same is not written again."""
+        """Record the leader while this process stands by; empty: none. An equal one is not written again."""
         row = (LED_BY, leader)
         if row not in self._file.rows(META, "WHERE key = ?", (LED_BY,)):
             with self._file.transaction():

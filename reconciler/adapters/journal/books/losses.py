@@ -37,7 +37,7 @@ class LossBook:
             self._file.put(LOSS, rows)
 
     def forget_losses(self) -> None:
-        """Count anew: a person has confirmed."""
+        """Forget all losses: a person has confirmed them."""
         if self.losses().made:
             self._losses = None
             with self._file.transaction():

@@ -33,7 +33,7 @@ class Orders:
     _clock: Clock = SystemClock()
 
     def ask(self, who: str) -> None:
-        """Record that somebody wants the service to look at everything now. On the disk before this returns."""
+        """Record a person's request to evaluate everything now. Durable before this returns."""
         with self._file.transaction(durable=True):
             self._file.put(META, [(_ASKED, f"{who} {uuid.uuid4()}")])
             self._note(EventKind.ASKED, "fleet", who)

@@ -29,7 +29,7 @@ class StoreBook:
         self._mirror.blobs_recorded(blobs)
 
     def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
-        """Name the revision of the store that is in force, and replace the last good blobs."""
+        """Record the active revision of the store, and replace the last good blobs."""
         with self._file.transaction():
             if revision != self.revision_in_force:
                 self._file.put(META, [(_REVISION, revision)])

@@ -55,5 +55,5 @@ class Kinds:
             raise found from error
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
-        """The error of a request about a kind: a KindFault where the cluster answers otherwise."""
+        """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""
         return await self._faults.of_kind(gvk, error)

@@ -24,7 +24,7 @@ class HasToken(Protocol):
 
 
 PAGES_MAX: Final = 4000
-"""Two million objects: a list that goes on longer is no answer that we could use."""
+"""Two million objects: a longer list is unusable."""
 
 _P = TypeVar("_P", bound=HasToken)
 
@@ -39,11 +39,10 @@ class Lists:
     async def pages(
         self, resource: Resource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = requests.JSON
     ) -> list[_P]:
-        """Every page of one list, as of one resourceVersion.
+        """Return every page of one list, as of one resourceVersion.
 
-        Where the token runs out on the way, the list begins anew and is asked for in one piece, which cannot expire.
-        A page that is too large to be read is asked for again in smaller ones, which an API server that answers from
-        memory may not make.
+        If the token expires on the way, the list is read again in one piece, which cannot expire. A page that is too
+        large to be read is asked for again in smaller ones, which an API server that answers from memory may not make.
         """
         pages: list[_P] = []
         token, limit = "", requests.LIST_PAGE

@@ -1,4 +1,4 @@
-"""All ClusterProfiles of one management cluster, or an error: half a list would look as if clusters were gone.
+"""All ClusterProfiles of one management cluster, or an error: half a list would look like removed clusters.
 
 Source: KEP-4322; `multicluster.x-k8s.io` v1alpha1 and v1alpha2.
 """
@@ -61,9 +61,9 @@ def _config(context: str, kubeconfig: Path | None, environ: Mapping[str, str]) -
 async def read_profiles(
     place: InventoryPlace, fleet: str, expected: Collection[ProfileKey] = ()
 ) -> tuple[JsonObject, ...]:
-    """The profiles as they are, by namespace and name. `fleet`: who asks, for the audit log.
+    """Return the profiles, by namespace and name. `fleet`: the name for the audit log.
 
-    `expected`: profiles that were there before. Of each that the list lacks it is asked whether it is gone.
+    `expected`: earlier profiles. Each one missing in the list is read by name.
 
     Raises:
         MemberClusterError: the list was not read as a whole, whatever the reason.

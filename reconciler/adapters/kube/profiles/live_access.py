@@ -1,7 +1,7 @@
-"""Access of a fleet as the profiles of a management cluster say, kept for as long as the process lives.
+"""Access of a fleet by the profiles of a management cluster, kept for as long as the process lives.
 
-Who the members are is said by the store. A profile that vanishes, or a management cluster that is away, changes
-nothing: the last access known stays in force.
+The store names the members. A profile that vanishes, or an unreachable management cluster, changes nothing: the last
+known access stays in use.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class LiveAccess:
         return tuple(sorted(self._known.keys() - self._present))
 
     def configs(self, clusters: Iterable[Cluster]) -> Mapping[str, MemberConfig | ConfigurationError]:
-        """For each cluster, by name, how it is reached, or why that is not known.
+        """Return the access of each cluster, by name, or its error.
 
-        Documents of kind ClusterProfile are reached as the live profile says, unless they name a context; all others
-        as the kubeconfig says.
+        Documents of kind ClusterProfile use the live profile, unless they name a context; all others use the
+        kubeconfig.
 
         Raises:
             ConfigurationError: the kubeconfig cannot be read at all.

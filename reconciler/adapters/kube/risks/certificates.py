@@ -46,7 +46,7 @@ def _not_after(der: bytes) -> datetime:
 
 
 def _elements(data: bytes) -> list[tuple[int, bytes]]:
-    """Tag and content of each element that stands in the data, one after the other."""
+    """Yield tag and content of each element in the data, one after the other."""
     found, at = [], 0
     while at < len(data):
         tag, length, at = data[at], data[at + 1], at + 2

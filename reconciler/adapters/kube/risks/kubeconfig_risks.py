@@ -51,7 +51,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _certificates(config: MemberConfig, now: datetime) -> Iterator[str]:
-    # Of a chain the first is the one that speaks for us; of several authorities one that is valid will do.
+    # Of a chain the first is our own; of several authorities one valid one is enough.
     yield from _validity("client-certificate", config.client_certificate, now, lambda ends: ends[0])
     yield from _validity("certificate-authority", config.ca, now, max)
 

@@ -16,7 +16,7 @@ from reconciler.adapters.kube.sessions.session import SessionFault
 BARREN_BYTES_MAX: Final = 64 * 1024
 """So much may come in that is no body: lines of a head, of its trailers, or about chunks."""
 HELD_BYTES_MAX: Final = 256 * 1024
-"""Of a body that nobody has taken yet; the connection is not read on before it is taken."""
+"""Limit of unread body data; the connection is not read before they are taken."""
 PIECE_BYTES: Final = 256 * 1024
 """A piece of a compressed body is taken out in pieces no larger than this, so that each is counted before the next."""
 _GZIP = 16 + zlib.MAX_WBITS
@@ -46,7 +46,7 @@ class Answering:
     """The answer to one request: its head, its body as it comes, and how it ended."""
 
     def __init__(self, pause: Callable[[bool], None], drop: Callable[[], None], silence_s: float | None) -> None:
-        """`pause`: stop or go on reading the connection; `drop`: end it."""
+        """`pause`: stop or continue reading the connection; `drop`: close it."""
         self.status = 0
         self.headers: Mapping[str, str] = Headers()
         self.content = self
@@ -163,7 +163,7 @@ class Answering:
             self._found[name.decode("ascii", "replace").lower()] = value.decode("utf-8", "surrogateescape")
 
     def on_headers_complete(self) -> None:
-        """The head is whole. That of a 1xx only says that another one follows."""
+        """Handle the whole head. A 1xx is followed by another one."""
         status = self._parser.get_status_code()
         if status < HTTPStatus.OK:
             self._found.clear()

@@ -12,7 +12,7 @@ from reconciler.model.tree import JsonObject
 
 
 class Inline(Struct, frozen=True):
-    """A file with values that stood in the document itself. `values` as they are to be written."""
+    """A file with values from the document itself. `values` as they are to be written."""
 
     values: JsonObject
 

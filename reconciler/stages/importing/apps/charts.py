@@ -17,7 +17,7 @@ _EXACT: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 
 
 def remote_chart(url: str, chart: str, version: str) -> dict[str, Any]:
-    """A chart that others serve, as `spec.helm` names it. `url`: of a repository, or of a registry.
+    """Return a remote chart, as `spec.helm` names it. `url`: of a repository, or of a registry.
 
     Raises:
         Uncarried: its version is a range, so that nothing says which archive it is.
@@ -52,7 +52,7 @@ def local_chart(
 
 
 def check_chart(place: Place, folder: str) -> None:
-    """Return when a folder of a checkout is a chart that can be rendered as it lies.
+    """Check that a folder of a checkout is a chart that can be rendered as it is.
 
     Raises:
         Uncarried: it is none, or lacks charts that it depends on.

@@ -1,4 +1,4 @@
-"""The store that is made of many applications: copies of one over clusters become one Render with variants."""
+"""The store of many applications: copies of one over clusters become one Render with variants."""
 
 from __future__ import annotations
 

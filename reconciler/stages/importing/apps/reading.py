@@ -63,7 +63,7 @@ class Reading:
         return dotted((*self.below, key))
 
     def value(self, key: str) -> Json:
-        """Any value; None where there is none."""
+        """Return any value; None if missing."""
         self._asked.add(key)
         return self.body.get(key)
 
@@ -120,7 +120,7 @@ class Reading:
         return dict(found)
 
     def child(self, key: str) -> Reading:
-        """A mapping below, empty where there is none. Its own fields are to be asked for, and `rest` called.
+        """Return a mapping below, empty if missing. Its own fields are to be read, and `rest` called.
 
         Raises:
             Uncarried: it is something else.
@@ -163,7 +163,7 @@ class Reading:
             raise Uncarried(f"{self.path(key)}: {why}")
 
     def rest(self) -> None:
-        """Tell every field that nobody asked for."""
+        """Report every unread field."""
         for key in sorted(self.body.keys() - self._asked):
             self.leave(key, NO_COUNTERPART)
 

@@ -58,7 +58,7 @@ class Destinations:
 
     @property
     def own(self) -> str:
-        """The name of the cluster that Argo CD runs in, if a person said it."""
+        """Return the name of the cluster that Argo CD runs in, if given."""
         return self._names.get(OWN_SERVER) or self._names.get(OWN_NAME) or ""
 
     @property
@@ -68,7 +68,7 @@ class Destinations:
         return tuple({**self._used, **known}.values())
 
     def cluster(self, destination: Reading) -> str:
-        """The cluster of a destination.
+        """Return the cluster of a destination.
 
         Raises:
             Uncarried: nobody knows its name; the message names the option.

@@ -129,7 +129,7 @@ class _Values:
         return self._references[""]
 
     def inline(self) -> list[Inline]:
-        """The values that stand in the document itself."""
+        """Return the values in the document itself."""
         found = []
         block = self._block
         values_object, values = block.map("valuesObject"), block.text("values")

@@ -86,11 +86,11 @@ class _Reading:
         self._rolling: list[tuple[Reading, str, list[App]]] = []
 
     def application(self, document: Document) -> None:
-        """Take an Application, or say why not."""
+        """Take an Application, or report why not."""
         self._take(document, Reading(document, document.body, (), self.notes), "")
 
     def set(self, document: Document) -> None:
-        """Take all that an ApplicationSet makes, or say why not."""
+        """Take all applications of an ApplicationSet, or report why not."""
         name = str(dig(document.body, "metadata", "name"))
         try:
             self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)

@@ -22,7 +22,7 @@ class Standing(NamedTuple):
 
 
 def rollout_of(rolling: Reading, name: str, apps: Sequence[App], beside: Standing) -> JsonObject | None:
-    """The Rollout that says the same, for the namespaces of the set; None, with a word, where none does."""
+    """Return the equivalent Rollout, for the namespaces of the set; None, with a remark, if there is none."""
     stages: list[dict[str, Any]] = []
     taken: set[str] = set()
     namespaces = {app.namespace for app in apps}

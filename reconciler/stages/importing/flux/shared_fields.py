@@ -26,7 +26,7 @@ class Context(NamedTuple):
 
 
 def cluster_of(spec: Reading, context: Context) -> str:
-    """The cluster that a document is for: another one than its controller's where it has a kubeconfig.
+    """Return the cluster of a document: with a kubeconfig another one than its controller's.
 
     Raises:
         Uncarried: nobody says which one that is; the message names the option.

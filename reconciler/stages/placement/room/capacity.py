@@ -63,7 +63,7 @@ class ClusterRoom:
         return admits_object(self._observation.quotas, namespace, group_kind, taken)
 
     def limited(self, pods: int | None, shape: PodShape, namespace: str) -> int | None:
-        """As many of the pods that fit on nodes as waiting pods and quotas leave room for."""
+        """Return the number of pods on nodes, limited by waiting pods and quotas."""
         if not pods:
             return pods
         if self._waiting:
@@ -74,7 +74,7 @@ class ClusterRoom:
         return pods
 
     def nodes_for(self, shape: PodShape) -> list[tuple[int, dict[str, int]]]:
-        """Index and a copy of the free room of every node that admits the shape, by node name."""
+        """Return index and a copy of the free capacity of every node that admits the shape, by node name."""
         return [(index, self._nodes.on(index)) for index in self._nodes.admitting(self._name, shape)]
 
     def admits_set(self, pods: Iterable[tuple[PodShape, int]], namespace: str) -> bool:
@@ -120,7 +120,7 @@ class FleetRoom:
     """
 
     def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
-        """Nothing is computed before somebody asks."""
+        """Compute on first use."""
         self._observations = observations
         self._nodes = NodeRoom(observations)
         self._rooms: dict[str, ClusterRoom] = {}
@@ -138,7 +138,7 @@ class FleetRoom:
         """Clusters whose room somebody wanted to know, and it is not known."""
 
     def of(self, cluster: str) -> ClusterRoom | None:
-        """The room of a cluster as it is now; None when nothing was observed of it."""
+        """Return the present capacity of a cluster; None without an observation."""
         self.questions += 1
         if cluster in self._queues:
             self._work_off(cluster)
@@ -148,7 +148,7 @@ class FleetRoom:
         return room
 
     def known(self, shape: PodShape) -> PodShape:
-        """The one object that stands for all equal shapes."""
+        """Return the one object for all equal shapes."""
         return self._shapes.setdefault(shape, shape)
 
     def asker(self, shape: PodShape, namespace: str, group_kind: tuple[str, str], there: Collection[str]) -> RoomOf:

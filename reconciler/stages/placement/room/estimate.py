@@ -122,7 +122,7 @@ def free_room(node: Node) -> dict[str, int]:
 
 
 def fit(free: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
-    """Pods with these requests that go into the free room, at most `free["pods"]`; a missing resource gives 0."""
+    """Return how many pods with these requests fit, at most `free["pods"]`; a missing resource gives 0."""
     pods = free.get("pods", 0)
     for resource, amount in requests:
         if amount > 0:
@@ -187,7 +187,7 @@ def estimate(observation: ClusterObservation, shape: PodShape, namespace: str = 
 
 
 def fit_as_a_whole(nodes: list[dict[str, int]], waiting: Resources, shape: PodShape) -> int:
-    """Pods that the nodes together have room for after the waiting pods, as if they were one node."""
+    """Return how many pods the nodes together can take after the waiting pods, as if they were one node."""
     if not any(waiting.values()):
         return UNLIMITED
     names = ["pods", *(name for name, amount in shape.requests if amount > 0)]

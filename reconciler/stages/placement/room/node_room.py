@@ -24,11 +24,11 @@ class _ShapeRoom(Struct):
     seen: int
     """The length of the log that the counts include."""
     counts: dict[int, int] = field(default_factory=dict)
-    """Pods that fit on each node that admits the shape, where somebody asked."""
+    """Pods that fit on each node that admits the shape, once asked."""
     totals: dict[str, int] = field(default_factory=dict)
     """Their sums by cluster; 0 for one that does not answer, none where nodes are not known."""
     unfilled: dict[str, list[int]] = field(default_factory=dict)
-    """By cluster, the nodes that may still have room; the first one is at the end."""
+    """By cluster, the nodes that may still have capacity; the first one is at the end."""
 
 
 class NodeRoom:
@@ -60,7 +60,7 @@ class NodeRoom:
         return room.totals
 
     def put(self, cluster: str, shape: PodShape, pods: int) -> int:
-        """Put pods on the first nodes with room for them; how many found none."""
+        """Put pods on the first nodes that can take them; return the number left over."""
         room = self._rooms.get(id(shape)) or self._room_for(shape)
         nodes = room.unfilled.get(cluster)
         if nodes is None:
@@ -119,7 +119,7 @@ class NodeRoom:
             room.totals[cluster] = sum(counts.values())
 
     def _count_again(self, room: _ShapeRoom) -> None:
-        """Count the nodes that have less room than when the shape was last asked for."""
+        """Count the nodes with less capacity than when the shape was last asked for."""
         counts, totals, cluster_of = room.counts, room.totals, self._cluster_of
         nodes = [index for index in {*self._log[room.seen :]} if index in counts]
         room.seen = len(self._log)

@@ -52,7 +52,7 @@ def causes(
 def remedies(
     clusters: Iterable[str], observed: Mapping[str, ClusterObservation], shapes: Sequence[PodShape], namespace: str
 ) -> tuple[str, ...]:
-    """The actions that give room where more of the same nodes give none in any of these clusters; none: they do."""
+    """Return the actions that help where more of the same nodes help in none of these clusters; none: they do."""
     seen = [observed[name] for name in clusters if name in observed and observed[name].reachable]
     found: list[str] = []
     if seen and all(_refusal(one, shapes) for one in seen):

@@ -1,7 +1,7 @@
 """Choice of clusters under a constraint on the number of clusters.
 
 Source: Karmada: the first clusters in order, then swaps from the last one upwards for the unselected cluster with the
-most room, until the replicas fit.
+most capacity, until the replicas fit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.stages.placement.spread.constraints import Ranked, Selection
 
 
 def select_by_cluster(constraint: SpreadConstraint, candidates: Sequence[Ranked], replicas: int | None) -> Selection:
-    """Clusters for a `cluster` constraint out of ordered candidates; `replicas` None: room does not matter."""
+    """Return clusters for a `cluster` constraint, from ordered candidates; `replicas` None: capacity is ignored."""
     if len(candidates) < constraint.min_groups:
         return Selection(failure=f"{len(candidates)} clusters fit, minGroups asks for {constraint.min_groups}")
     wanted = min(len(candidates), constraint.max_groups or len(candidates))

@@ -22,7 +22,7 @@ from reconciler.stages.placement.room import RoomOf
 class Ranked(NamedTuple):
     """A candidate as selection sees it.
 
-    `score` is 100 for a cluster that holds the resource, else 0; `available`: free room plus the replicas there.
+    `score` is 100 for a cluster that holds the resource, else 0; `available`: free capacity plus the replicas there.
     """
 
     name: str
@@ -81,7 +81,7 @@ def spread_applies(placement: Placement) -> bool:
 
 
 def constraint_on(placement: Placement, field: str) -> SpreadConstraint | None:
-    """The constraint by a field; None when there is none."""
+    """Return the constraint by a field; None without one."""
     return next((constraint for constraint in placement.spread if constraint.by_field == field), None)
 
 

@@ -1,7 +1,7 @@
 """Choice of clusters under a constraint on the number of regions.
 
-Source: Karmada: regions are scored by the room of their clusters, the best combination is searched depth first, each
-chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
+Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
+each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNIT = 1000
 """Weight of one replica (one cluster under Duplicated) against the average score of 0 to 100."""
 
 _MAX_STEPS = 50_000
-"""Combinations that are looked at before the search settles for taking regions by score."""
+"""Limit of searched combinations; then regions are taken by score."""
 
 
 _MAX_DEPTH = 200
@@ -73,10 +73,10 @@ class Needs(NamedTuple):
 
 
 def region_score(clusters: Sequence[Ranked], needs: Needs) -> int:
-    """Score of a region out of its clusters in order: room that counts times 1000, plus their average score.
+    """Return the score of a region with ordered clusters: counted capacity times 1000, plus their average score.
 
-    Room counts up to the share of replicas that one region needs, so a region that is big enough scores as a bigger
-    one does. Under Duplicated every cluster with room for all replicas counts 1.
+    Capacity counts up to the share of replicas that one region needs, so a region that is big enough scores as a bigger
+    one does. Under Duplicated every cluster with capacity for all replicas counts 1.
     """
     if needs.duplicated:
         fitting = [cluster.score for cluster in clusters if cluster.available >= needs.replicas]
@@ -100,7 +100,7 @@ class _Path(NamedTuple):
 
 
 def choose_regions(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> tuple[Region, ...]:
-    """The best combination of `least` to `most` regions that has `min_clusters` clusters; empty when there is none.
+    """Return the best combination of `least` to `most` regions with `min_clusters` clusters; empty if none.
 
     Best: highest total score, then most clusters, then found first; a shorter combination that begins the best one
     (both ordered by score and name) is preferred.
