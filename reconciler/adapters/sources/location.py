@@ -1,23 +1,41 @@
-"""What STORE on the command line is, and the snapshot that it stands for."""
+"""What STORE on the command line is, the snapshot that it stands for, and whether HEAD of its work tree is meant.
+
+In the middle of a rebase, HEAD is a commit that nobody wants.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.walk import Taker, as_read
-from reconciler.errors import ConfigurationError, StoreError
+from reconciler.errors import ConfigurationError, StoreError, StoreUnsettled
 from reconciler.model.fleet import Snapshot
 from reconciler.stages.fleet import is_store_file
 
+if TYPE_CHECKING:
+    from reconciler.adapters.git.snapshot import GitStore
+
 _WITH_NAMES_OF_BRANCHES: Final = frozenset({"objects", "refs", "logs", "modules", "worktrees"})
 """Folders of a bare repository that hold no file of a person, or files that are named as people name branches."""
+_OPERATIONS: Final = (
+    ("rebase-apply/applying", "a git am"),
+    ("rebase-apply", "a rebase"),
+    ("rebase-merge", "a rebase"),
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("sequencer", "a cherry-pick or revert of several commits"),
+    ("BISECT_LOG", "a bisect"),
+)
+"""Files of a work tree that tell of an operation that is under way. Source: Git, `wt_status_get_state`."""
 
 
 class StoreKind(StrEnum):
@@ -145,7 +163,56 @@ def open_store(
 
     store = GitStore(location.repository)
     if is_settled and rev is None and location.kind is StoreKind.WORK_TREE:
-        from reconciler.adapters.sources.work_tree_state import refuse_operation  # noqa: PLC0415
-
-        refuse_operation(location, store)
+        _refuse_operation(location, store)
     return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known, take)
+
+
+def _operation(store: GitStore) -> str:
+    """What is under way in a work tree, and since when, for people; empty: nothing."""
+    for name, words in _OPERATIONS:
+        try:
+            changed_s = (store.folder / name).stat().st_mtime
+        except OSError:
+            continue
+        since = datetime.fromtimestamp(changed_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"{words} has been under way since {since}"
+    return ""
+
+
+def _refuse_operation(location: StoreLocation, store: GitStore) -> None:
+    """Nothing, when nothing is under way. A detached HEAD is what a checkout of a pipeline has.
+
+    Raises:
+        StoreUnsettled: a rebase, merge or the like is.
+    """
+    found = _operation(store)
+    if found:
+        raise StoreUnsettled(f"{location}: {found}; finish it, or give --rev HEAD to mean what is checked out now")
+
+
+def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:
+    """Nothing, when a branch is checked out and nothing is under way: then HEAD is followed.
+
+    A submodule and a linked work tree that a link leads to (git-sync) are detached by their nature.
+
+    Raises:
+        StoreUnsettled: HEAD is not to be followed; the message says what is waited for.
+    """
+    found, commit = _operation(store), store.detached_at
+    if found:
+        head = f"HEAD is detached at {commit[:12]}: " if commit else ""
+        raise StoreUnsettled(f"{location}: {head}{found}; waiting for its end (--rev HEAD follows what is checked out)")
+    if commit and not _is_detached_by_nature(location, store):
+        raise StoreUnsettled(
+            f"{location}: HEAD is detached at {commit[:12]}; waiting for a branch to be checked out "
+            "(--rev HEAD follows what is checked out)"
+        )
+
+
+def _is_detached_by_nature(location: StoreLocation, store: GitStore) -> bool:
+    assert location.repository is not None, "only Git has a HEAD"
+    if not (location.repository / ".git").is_file():
+        return False
+    if not (store.folder / "commondir").is_file():
+        return True  # A submodule: its repository lies in that of its parent.
+    return Path(os.path.abspath(location.path)) != Path(os.path.realpath(location.path))  # noqa: PTH100 - links as they are

@@ -13,10 +13,9 @@ from reconciler.adapters.git.older_revisions import OlderRevisions, resolve_revi
 from reconciler.adapters.git.reference_folders import reference_folders
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.sources.local import LocalSource
-from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store
+from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
 from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import Watch, wait_for
-from reconciler.adapters.sources.work_tree_state import refuse_unsettled
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot, StoreFile
 from reconciler.model.rollouts.lineage import Lineage
