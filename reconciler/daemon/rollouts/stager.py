@@ -7,25 +7,28 @@ crash between two of these costs nothing. Source: ADR 18.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import is_not
 
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import PROMPT_S, Reachable
-from reconciler.daemon.rollouts.applied import StagedDecision
 from reconciler.daemon.rollouts.entering import Begun, Entering
-from reconciler.daemon.rollouts.kept_records import KeptRecords
 from reconciler.daemon.rollouts.look import Look, Writing
-from reconciler.daemon.rollouts.lookout import Lookout
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
+from reconciler.daemon.rollouts.sights import Followed, asks_conditions, followed_in, sights_of, with_conditions
 from reconciler.engine import Decision
+from reconciler.model.fleet import Fleet
 from reconciler.model.rollouts.progress import Progress
-from reconciler.model.rollouts.record import Begin, Record
+from reconciler.model.rollouts.record import Begin, Record, Sight
 from reconciler.stages.observations import wait_s
 from reconciler.stages.rollouts import Selection
-from reconciler.stages.staging import Records, Seen, Standing, begun_with, stand
+from reconciler.stages.staging import Records, Seen, SelectedTables, Standing, begun_with, staged, stand
 from reconciler.stages.state import FleetState
+
+Sights = dict[str, dict[str, Sight]]
+"""By Rollout and cluster."""
 
 CHECKED_S = 5.0
 """How often objects are asked for that gates name: nobody watches them."""
@@ -53,10 +56,16 @@ class Stager:
         """
         self._revisions = revisions
         self._clock = clock
-        self._kept = KeptRecords(writing[0] if writing is not None else None, records)
+        self._journal = writing[0] if writing is not None else None
+        self._records = records
         self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
-        self._lookout = Lookout()
-        self._staged = StagedDecision()
+        self._tables = SelectedTables()
+        self._selected: tuple[Fleet, Selection] | None = None
+        self._followed: tuple[Followed, ...] = ()
+        self._seen: Sights = {}
+        self._asks_conditions = False
+        self._staged: tuple[tuple[object, ...], Decision] | None = None
+        """The last staged decision, after what it rests on."""
         self._next_s = NEVER_S
         self.progress: tuple[Progress, ...] = ()
 
@@ -71,7 +80,7 @@ class Stager:
             return False
         if self._entering is not None and self._entering.has_ended:
             return True
-        return self._lookout.is_news(self._kept.found, shown)
+        return self._see(shown) != self._seen
 
     async def stage(self, decision: Decision, look: Look, now: str, only: Collection[str] | None = None) -> Decision:
         """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
@@ -81,10 +90,12 @@ class Stager:
         Raises:
             FleetHeld: another journal holds the fleet.
         """
-        self._kept.read_again()
+        if self._journal is not None:
+            # What a cluster told when the fleet was held there may be in the journal by now.
+            self._records = self._journal.rollout_records()
         if not decision.fleet.rollouts:
-            self._kept.forget(self._kept.found)
-            self._lookout.forget()
+            self._forget_all_but(())
+            self._selected, self._followed, self._seen = None, (), {}
             self.progress, self._next_s = (), NEVER_S
             return decision
         standing = await self._stand(decision, look, now)
@@ -93,7 +104,7 @@ class Stager:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
         self._plan_next(now)
-        return self._staged.of(decision, standing, look)
+        return self._staged_by(decision, standing, look)
 
     async def close(self) -> None:
         """Wait for no cluster any more."""
@@ -105,32 +116,83 @@ class Stager:
         if not decision.fleet.rollouts:
             return decision
         standing = await self._stand(decision, look, now)
-        return self._staged.of(decision, replace(standing, records=self._kept.found), look)
+        return self._staged_by(decision, replace(standing, records=self._records), look)
 
     async def _stand(self, decision: Decision, look: Look, now: str) -> Standing:
         fleet = decision.fleet
-        self._kept.forget(self._kept.found.keys() - {rollout.name for rollout in fleet.rollouts})
-        selection = self._lookout.follow(decision)
+        self._forget_all_but({rollout.name for rollout in fleet.rollouts})
+        selection = self._follow(decision)
         late = self._entering.away() if self._entering is not None else {}
         seen = Seen(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
         await self._adopt(decision, selection, seen, look, now)
-        known = self._kept.found
+        known = self._records
         recorded = {record.revision for records in known.values() for record in records.values()}
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
-        sights = await self._lookout.look(known, look.shown, look.reachable)
+        sights = await self._look(look)
         return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
+
+    def _follow(self, decision: Decision) -> Selection:
+        """The templates that Rollouts are about, found out once: they are looked at whenever anything is told."""
+        fleet, selection = decision.fleet, self._tables.update(decision)
+        if self._selected is None or self._selected[1] is not selection or not _are_alike(self._selected[0], fleet):
+            self._followed = followed_in(fleet, selection)
+        self._selected = (fleet, selection)
+        return selection
+
+    def _see(self, shown: FleetState | None) -> Sights:
+        return {each.name: sights_of(each, self._records.get(each.name, {}), shown) for each in self._followed}
+
+    async def _look(self, look: Look) -> Sights:
+        """What is seen of the copies of Rollouts, with the conditions that gates ask for."""
+        self._seen = self._see(look.shown)
+        found: Sights = dict(self._seen)
+        self._asks_conditions = False
+        for each in self._followed:
+            known, plain = self._records.get(each.name, {}), self._seen[each.name]
+            if asks_conditions(each.layout, known):
+                self._asks_conditions = True
+                found[each.name] = await with_conditions(each, known, plain, look.shown, look.reachable)
+        return found
+
+    def _staged_by(self, decision: Decision, standing: Standing, look: Look) -> Decision:
+        """The decision as the revisions in force leave it: the last one again where nothing that it rests on differs."""
+        due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
+        same = (decision, look.copies, look.previous)
+        alike = (standing.records, standing.newest, due, standing.fleets)
+        known = self._staged
+        if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
+            made = staged(decision, standing, look.ledger, look.copies, look.previous)
+        else:
+            made = known[1]
+        self._staged = ((*same, *alike), made)
+        return made
+
+    def _take(self, name: str, after: Mapping[str, Record]) -> None:
+        """Record what differs from before; where nobody holds the fleet, in memory alone."""
+        before = self._records.get(name, {})
+        if before == after:
+            return
+        if self._journal is not None:
+            self._journal.record_rollouts(name, {cluster: after.get(cluster) for cluster in {*before, *after}})
+        self._records = {**self._records, name: dict(after)}
+
+    def _forget_all_but(self, names: Collection[str]) -> None:
+        """Take away what is recorded of Rollouts that are no more."""
+        for name in self._records.keys() - set(names):
+            self._take(name, {})
+        self._records = {name: found for name, found in self._records.items() if name in names}
 
     async def _adopt(self, decision: Decision, selection: Selection, seen: Seen, look: Look, now: str) -> None:
         """Begin with what runs, where a Rollout is new."""
         head = decision.fleet.revision
-        found = begun_with(decision, selection, self._kept.found, seen, look.former or head, now)
+        found = begun_with(decision, selection, self._records, seen, look.former or head, now)
         for name, records in found.items():
             begun = {cluster: {name: record} for cluster, record in records.items()}
             if self._entering is not None and not decision.fleet.settings.observe_only:
                 # Where it cannot be written now, the journal alone knows it until something begins there.
                 await self._enter(decision, look.reachable, begun)
-            self._kept.take(name, records)
+            self._take(name, records)
 
     async def _record(
         self, decision: Decision, standing: Standing, look: Look, only: Collection[str] | None
@@ -152,7 +214,7 @@ class Stager:
             refused |= entering.keys() - entered.keys()
         found: dict[str, Mapping[str, Record]] = {}
         for name, progress in standing.progress.items():
-            before = self._kept.found.get(name, {})
+            before = self._records.get(name, {})
             after = dict(progress.records) | {at: records[name] for at, records in entered.items() if name in records}
             for cluster in refused:
                 after.pop(cluster, None)
@@ -160,7 +222,7 @@ class Stager:
                     after[cluster] = before[cluster]
             found[name] = after
             if is_writing:
-                self._kept.take(name, after)
+                self._take(name, after)
         return found
 
     async def _keep(self, progresses: Iterable[Progress], former: str) -> None:
@@ -178,9 +240,14 @@ class Stager:
 
     def _plan_next(self, now: str) -> None:
         again_in_s = wait_s((progress.look_again for progress in self.progress), now) + SURELY_OVER_S
-        if self._lookout.asks_conditions:
+        if self._asks_conditions:
             again_in_s = min(again_in_s, CHECKED_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
+
+
+def _are_alike(one: Fleet, other: Fleet) -> bool:
+    """Whether stages have the same clusters."""
+    return one.rollouts == other.rollouts and one.clusters == other.clusters
 
 
 def _with_recorded(standing: Standing, records: Records) -> Standing:
