@@ -44,7 +44,7 @@ from reconciler.daemon.pace.taking_in import TakingIn
 from reconciler.daemon.round.contents import Contents
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
-from reconciler.daemon.round.held_elsewhere import with_holders
+from reconciler.daemon.round.failures import with_holders
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.start import tell_progress
 from reconciler.daemon.watches.polls import Polls

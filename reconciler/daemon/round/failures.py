@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from reconciler.daemon.round.act import Result
 from reconciler.engine import Round
-from reconciler.model.problem import Problem
+from reconciler.model.problem import NOWHERE, Problem, Severity, with_problems
 from reconciler.model.refs import Identity
 from reconciler.stages.state import Copy, Failed
 
@@ -33,6 +35,20 @@ def failures_after(
         return {}
     due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
     return {copy: failed for copy, failed in found.items() if copy in due}
+
+
+def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
+    """The round with a problem for each cluster where a copy of the journal holds the fleet: nothing is written there.
+
+    `held_elsewhere`: by cluster who holds it, and what to do.
+    """
+    found = {
+        Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)
+        for cluster, why in held_elsewhere.items()
+    }
+    if not found:
+        return planned
+    return replace(planned, plan=replace(planned.plan, problems=with_problems(planned.plan.problems, found)))
 
 
 def _by_copy(results: Iterable[Result]) -> Iterable[tuple[Copy, Result]]:
