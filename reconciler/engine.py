@@ -112,8 +112,6 @@ class Round(Struct, frozen=True, kw_only=True):
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
     """Copies that were seen where nothing is on its way, by cluster: to be recorded."""
-    pinned: frozenset[Identity] = frozenset()
-    """What may run in a cluster of another process: the placement that is recorded of it stays."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
     """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
     rollouts: tuple[Progress, ...] = ()
@@ -179,7 +177,6 @@ def _round(
         plan=plan,
         problems=settled.problems,
         at_rest=settled.at_rest,
-        pinned=settled.pinned,
         frozen=settled.frozen,
     )
 

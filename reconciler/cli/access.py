@@ -11,7 +11,6 @@ from reconciler.cli.keys import Keys, KeysNamed
 if TYPE_CHECKING:
     from reconciler.adapters.kube.profiles.live_access import LiveAccess
     from reconciler.cli.options import ProfileOptions
-    from reconciler.daemon.observing.reach import Reach
     from reconciler.daemon.once.access import Access
     from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
     from reconciler.model.fleet import Fleet
@@ -28,13 +27,12 @@ def access_to(
     stage: str = "",
     keys: Keys | None = None,
     profiles: ProfileOptions | None = None,
-    reach: Reach | None = None,
 ) -> Access:
     """Return the access to the members and the journal: the named one, else that of the fleet, if there is one.
 
     `store`: given by commands that write, as it is named from anywhere. `revisions`, `stage`: for stores with Rollouts.
     `keys`: decrypts templates; None: the credential of the service alone. `profiles`: live ClusterProfiles with access
-    to clusters. `reach`: the clusters of a service; None: those that do not pull.
+    to clusters.
 
     Raises:
         ConfigurationError: a plugin is unusable, or the store was another fleet's before.
@@ -45,7 +43,6 @@ def access_to(
     from reconciler.adapters.plugins import with_plugins
     from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.persons import person
-    from reconciler.daemon.observing.reach import WHOLE
     from reconciler.daemon.once.access import Access
     from reconciler.daemon.vitals.logs import set_up_logging
 
@@ -65,7 +62,6 @@ def access_to(
         revisions=revisions,
         stage=stage,
         profiles=_live_access(profiles, kubeconfig),
-        reach=reach or WHOLE,
     )
 
 

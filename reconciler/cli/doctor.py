@@ -177,7 +177,7 @@ def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Itera
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
-    from reconciler.daemon.observing.reach import pulling
+    from reconciler.daemon.observing.cluster_filter import pulling
 
     return frozenset() if access.clusters else pulling(fleet)
 

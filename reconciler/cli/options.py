@@ -153,13 +153,6 @@ observations = option(
     default=None,
     help="What is known of the clusters (as `observe` writes it), instead of asking them.",
 )
-observations_followed = option(
-    "--observations",
-    type=click.Path(path_type=Path, dir_okay=False),
-    multiple=True,
-    help="What others know of the clusters that this process does not apply to, as `observe` writes it (repeatable); "
-    "read again when it changes.",
-)
 clusters_served = option(
     "--cluster",
     "clusters",

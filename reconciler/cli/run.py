@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -24,17 +24,24 @@ _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
 
 
-def _taken_out(name: str) -> Callable[[options.Command], options.Command]:
+_SHARDS: Final = (
+    "was taken out with the shards: one process applies to all clusters, others with the same spec.ha stand by, and "
+    "--cluster NAME applies to named clusters alone"
+)
+_EXCHANGE: Final = (
+    "was taken out of run: processes tell each other nothing, and what rests on clusters of another process stays as "
+    "it is; leave it out, and let one process apply to all clusters among which something is divided or moves"
+)
+
+
+def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Command], options.Command]:
     """An option of an earlier version, which is refused."""
 
     def refuse(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
         if value is not None:
-            raise click.UsageError(
-                f"{name} was taken out with the shards: one process applies to all clusters, others with the same "
-                "spec.ha stand by, and --cluster NAME applies to named clusters alone"
-            )
+            raise click.UsageError(f"{name} {why}")
 
-    return options.option(name, hidden=True, expose_value=False, callback=refuse, help="Refused.")
+    return options.option(name, hidden=True, expose_value=False, callback=refuse, help="Refused.", **attributes)
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -45,9 +52,9 @@ def _taken_out(name: str) -> Callable[[options.Command], options.Command]:
 @options.live_profiles
 @options.journal
 @options.clusters_served
-@options.observations_followed
-@_taken_out("--role")
-@_taken_out("--shard")
+@_taken_out("--observations", _EXCHANGE, type=click.Path())
+@_taken_out("--role", _SHARDS)
+@_taken_out("--shard", _SHARDS)
 @keys_options
 @options.option(
     "--poll",
@@ -84,7 +91,6 @@ def command(
     profiles: options.ProfileOptions | None,
     journal: Path | None,
     clusters: tuple[str, ...],
-    observations: tuple[Path, ...],
     keys: KeysNamed,
     poll_s: float,
     accept_rewinds: bool,
@@ -95,9 +101,7 @@ def command(
     asked: Asked,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
-    from reconciler.adapters.observe.observations_file import ObservationsFiles
     from reconciler.cli.reading import cache_folder, parse_cache_file
-    from reconciler.daemon.observing.reach import Reach
     from reconciler.daemon.service.serve import Service
     from reconciler.daemon.vitals.logs import set_up_logging
     from reconciler.web.server import Listening
@@ -105,9 +109,7 @@ def command(
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
     opener = Keys(keys._replace(wait_s=SERVICE_S), store)
-    given = ObservationsFiles(observations) if observations else None
-    reach = Reach(chosen=frozenset(clusters), given=given)
-    access = access_to(kubeconfig, chosen, profiles=profiles, keys=opener, reach=reach)
+    access = access_to(kubeconfig, chosen, clusters, profiles=profiles, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(

@@ -91,8 +91,6 @@ class Workload(Struct, frozen=True, kw_only=True):
     """Pods of it that no scheduler has given a node to, looked at or not; None: not known."""
     established: int | None = None
     """With how many replicas it was recorded to have served; None: it never did, or that is not known."""
-    manifest_digest: str = ""
-    """The digest of the last applied manifest, from a journal; empty: not known."""
     held: Mapping[str, Resources] | None = None
     """The resources of its pods on each node, if some are unschedulable and it was looked up."""
 

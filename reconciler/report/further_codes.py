@@ -139,7 +139,7 @@ PLACEMENT: Mapping[str, Code] = {
     ),
     "undecided": Code(
         "This process applies to a part of the clusters, and this depends on others. It stays.",
-        "Give it --observations of all clusters.",
+        "Place it as Duplicated over named clusters, or let one process apply to all of its clusters.",
     ),
     "runs-elsewhere": Code(
         "Another process's cluster has it, and it must not run twice. It is not started elsewhere.",

@@ -131,7 +131,7 @@ def _workload(live: LiveObject, row: AppliedRow | None) -> Workload:
     health = interpreter.health(live.body)
     return Workload(
         gvk=live.gvk, identity=live.identity, replicas=count, ready=count if health is Health.HEALTHY else count - 1,
-        health=health, established=row.established if row else None, manifest_digest=row.manifest_digest if row else "",
+        health=health, established=row.established if row else None,
     )  # fmt: skip
 
 

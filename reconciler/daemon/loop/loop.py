@@ -313,7 +313,7 @@ class ControlLoop:
             state.known.ledger,
             identities=differing.identities | agenda.identities | self._unfinished.confirming,
             copies=joined(agenda.copies, differing.copies),
-            clusters=agenda.clusters & self._parts.reach.own(fleet),
+            clusters=agenda.clusters & self._parts.cluster_filter.own(fleet),
             unfinished=self._unfinished.held,
         )
 
@@ -330,7 +330,7 @@ class ControlLoop:
         elif needs_other_members(before, fleet):
             self._reconnect(fleet, agenda)
         if needs_other_members(before, fleet):
-            own = self._parts.reach.own(fleet)
+            own = self._parts.cluster_filter.own(fleet)
             self._away.keep(own)
             self._kind_faults.keep(own)
         if concerns_everything(before, fleet):

@@ -15,8 +15,8 @@ from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource
 from reconciler.daemon.loop.store_in_force import StoreInForce
+from reconciler.daemon.observing.cluster_filter import ALL_CLUSTERS, ClusterFilter
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
-from reconciler.daemon.observing.reach import WHOLE, Reach
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -58,8 +58,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     clock: Clock
     interpreters: Registry
     vitals: Vitals
-    reach: Reach = WHOLE
-    """Which clusters it applies to."""
+    cluster_filter: ClusterFilter = ALL_CLUSTERS
+    """The clusters that it applies to."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
     is_other_part: Callable[[HighAvailability | None], bool] = _never

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -24,7 +23,6 @@ from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.observation_news import is_news
-from reconciler.daemon.observing.reach import LOOK_S
 from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
@@ -39,7 +37,7 @@ from reconciler.model.ledger import Intent
 from reconciler.model.observation import Observations, UnlistedCause
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.stages.decision import DecisionTables
+from reconciler.stages.decision import DecisionTables, undecided
 from reconciler.stages.observations import in_force
 from reconciler.stages.rendering import arrivals, changed_identities
 
@@ -47,7 +45,6 @@ log = logging.getLogger("reconciler")
 
 _UNANSWERED_S = 2.0
 """How often it is tried to look at an object that was written without an answer."""
-_AS_BEFORE: Final = "the last ones stay in force"
 _CAPACITY_S = 15.0
 """How often nodes and pods are read again while free capacity decides anything, or one of them gives no answer."""
 _RIGHTS_S = 60.0
@@ -78,8 +75,6 @@ class Reader:
         self._ticks = Ticks(parts)
         self._next_resync_s = 0.0
         self._next_capacity_s = 0.0
-        self._has_other_given = parts.reach.refresh()
-        self._next_given_s = 0.0
         self._undecided: tuple[Decision, Mapping[Identity, Problem]] | None = None
         self._recovered_s = 0.0
 
@@ -96,8 +91,7 @@ class Reader:
 
     def next_s(self, state: State) -> float:
         """When it is due next."""
-        due_s = (self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)
-        return min(*due_s, self._next_given_s)
+        return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)
 
     def mark(self, state: State, agenda: Agenda, now_s: float) -> None:
         """Put on the agenda what is due."""
@@ -105,28 +99,8 @@ class Reader:
             self._mark_resync(state, agenda, now_s)
         if now_s >= self._next_capacity_s or self._ticks.is_due:
             agenda.capacity = True
-        if now_s >= self._next_given_s:
-            self._look_for_given(agenda, now_s)
         if now_s >= self._next_recovery_s(state):
             agenda.unanswered = True
-
-    def _look_for_given(self, agenda: Agenda, now_s: float) -> None:
-        """Whoever knows other clusters may have written anew what is known of them."""
-        given = self._parts.reach.given
-        if given is None:
-            self._next_given_s = float("inf")
-            return
-        self._next_given_s = now_s + LOOK_S
-        if given.refresh():
-            # What could not be decided, or waited for another cluster, may go on.
-            self._has_other_given = True
-            agenda.mark_everything()
-        if given.fault:
-            is_none = self._parts.reach.told is None
-            text = f"the observations cannot be read; {'nothing rests on them yet' if is_none else _AS_BEFORE}"
-            self._told.enter("given", given.fault, logging.WARNING, text, event="ObservationsUnread", error=given.fault)
-        else:
-            self._told.leave("given", "the observations are read", event="ObservationsRead")
 
     def _mark_resync(self, state: State, agenda: Agenda, now_s: float) -> None:
         """Everything is due; where clusters are polled, each has a turn of its own, and only what waits is due here."""
@@ -142,8 +116,7 @@ class Reader:
         changed, before = set[Identity](), self._decided
         found: Mapping[str, Collection[Identity]] = {}
         if agenda.everything or agenda.clusters:
-            own = self._parts.reach.own(fleet)
-            names = None if agenda.everything else agenda.clusters & own
+            names = None if agenda.everything else agenda.clusters & self._parts.cluster_filter.own(fleet)
             state = await self._meet(state, fleet, now, names)
             self._next_resync_s = self._next_resync_s if names is not None else self._after_resync_s(fleet)
         if not agenda.everything:
@@ -156,7 +129,7 @@ class Reader:
         if state.decision is None or self._decided_under != self._constraints(state):
             state, decided_anew = await self._decide_aside(state, fleet, now)
             changed |= decided_anew
-        if self._parts.reach.is_whole and (agenda.everything or agenda.clusters or agenda.capacity):
+        if self._parts.cluster_filter.is_whole and (agenda.everything or agenda.clusters or agenda.capacity):
             state, due = await self._ticks.run(state, now, partial(self._decide_under, fleet, now))
             changed |= due
             state = self._ticks.plan_next(state, now)
@@ -240,7 +213,7 @@ class Reader:
         parts = self._parts
         parts.beat("meeting the clusters")
         known = remembered(parts.journal)
-        own = parts.reach.own(fleet)
+        own = parts.cluster_filter.own(fleet)
         reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
         held = state.held_elsewhere
         if not fleet.settings.observe_only:
@@ -293,12 +266,9 @@ class Reader:
             others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
             seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
         self._kind_faults.observed(seen.clusters)
-        reach = self._parts.reach
-        seen, is_other = reach.seen_with_given(seen, fleet), self._has_other_given
-        self._has_other_given = False
-        decision = None if is_other or is_news(seen, state.observations) else state.decision
+        decision = None if is_news(seen, state.observations) else state.decision
         state = replace(state, observations=seen, decision=decision)
-        state = self._ticks.with_times(state) if reach.is_whole else state
+        state = self._ticks.with_times(state) if self._parts.cluster_filter.is_whole else state
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
         is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
@@ -311,7 +281,7 @@ class Reader:
     def _decide(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide what depends on a difference; what is decided otherwise than the last time."""
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
-        observations = self._parts.reach.basis(state.observations, known)
+        observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
         decision = decide(
             fleet,
@@ -327,12 +297,13 @@ class Reader:
 
     def _constraints(self, state: State) -> frozenset[Constraint]:
         """What ticks and persons want of placement. An order may come in with any reading of the journal."""
-        return frozenset(self._parts.reach.basis(state.observations, state.known.observations).constraints)
+        return frozenset(state.known.observations.constraints)
 
     def within_reach(self, extent: Extent, state: State) -> Extent:
         """The extent without what another process applies to, and without what cannot be decided here."""
         assert state.decision is not None, "a reading decides"
-        reach = self._parts.reach
+        chosen, fleet = self._parts.cluster_filter, state.decision.fleet
         if self._undecided is None or self._undecided[0] is not state.decision:
-            self._undecided = state.decision, reach.undecided(state.decision, state.known.ledger)
-        return replace(extent, elsewhere=reach.elsewhere(state.decision.fleet), undecided=self._undecided[1])
+            found = {} if chosen.is_whole else undecided(state.decision, chosen.own(fleet), state.known.ledger)
+            self._undecided = state.decision, found
+        return replace(extent, elsewhere=chosen.elsewhere(fleet), undecided=self._undecided[1])

@@ -106,8 +106,7 @@ class Recorder:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
-        in_force = parts.reach.basis(state.observations, known.observations)
-        observations = replace(state.observations, previous=in_force.previous)
+        observations = replace(state.observations, previous=known.observations.previous)
         state = replace(state, known=known, observations=observations)
         self._beliefs.take_in(planned, world)
         self._beliefs.take_in_results(results)
@@ -245,7 +244,7 @@ class Recorder:
             ledger=state.known.ledger,
             closed=state.observations.closed,
             last_contact=dict(self._contacts),
-            elsewhere=parts.reach.elsewhere(picture.decision.fleet),
+            elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
             unlisted=self._kind_faults.shown,
         )
         fleet_state = self._states.update(facts, only)

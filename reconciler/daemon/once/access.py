@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from reconciler.adapters.clock import Clock, SystemClock
 from reconciler.adapters.kube.kubeconfig import MemberConfig, load_members
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon.observing.cluster_filter import ClusterFilter
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
-from reconciler.daemon.observing.reach import WHOLE, Reach
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Access(Struct, frozen=True, kw_only=True):
     """How the members and the journal are reached, and what is known of kinds.
 
-    `clusters`: only these; empty: all of the store.
+    `clusters`: only these; empty: all of the store, for a service but those that pull.
     """
 
     interpreters: Registry
@@ -46,10 +46,13 @@ class Access(Struct, frozen=True, kw_only=True):
     """Older revisions of the store; None: it has none."""
     profiles: LiveAccess | None = None
     """How clusters that follow an inventory are reached; None: the kubeconfig says it of all."""
-    reach: Reach = WHOLE
-    """Which clusters a service applies to."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""
+
+    @property
+    def cluster_filter(self) -> ClusterFilter:
+        """The clusters that a service applies to."""
+        return ClusterFilter(frozenset(self.clusters))
 
 
 def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.members import Members
-from reconciler.daemon.observing.reach import pulling
+from reconciler.daemon.observing.cluster_filter import pulling
 from reconciler.daemon.observing.reading import Extent, Known, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.once.access import Access, open_members
@@ -20,8 +20,7 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.recover import answered
 from reconciler.engine import Round, World, plan_round
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import ClusterObservation, Observations, Workload
+from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.stages.observations import in_force
 from reconciler.stages.revisions import with_standing
 
@@ -101,16 +100,10 @@ def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
     for name, seen in world.observations.clusters.items():
         rows = world.ledger.get(name, {})
         workloads = {
-            identity: _as_recorded(workload, rows.get(identity)) for identity, workload in seen.workloads.items()
+            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
+            for identity, workload in seen.workloads.items()
         }
         yield name, replace(seen, workloads=workloads)
-
-
-def _as_recorded(workload: Workload, row: AppliedRow | None) -> Workload:
-    """The workload with what the journal knows of it."""
-    if row is None:
-        return workload
-    return replace(workload, established=row.established, manifest_digest=row.manifest_digest)
 
 
 async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:

@@ -17,7 +17,6 @@ from reconciler.adapters.journal.rebuild import rebuild
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
 from reconciler.daemon.observing.members import Reachable
-from reconciler.daemon.observing.reach import pulling
 from reconciler.daemon.observing.reading import answering
 from reconciler.daemon.once.access import Access, open_members
 from reconciler.daemon.once.fleet_journal import check_fleet
@@ -71,7 +70,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         check_fleet(journal, fleet)
         holder = Holder(journal, access.clock)
         async with open_members(fleet, access) as members:
-            asked = access.clusters or fleet.clusters.keys() - pulling(fleet)
+            asked = access.cluster_filter.own(fleet)
             reachable, uids = await answering(fleet, members, journal.cluster_uids(), asked)
             failed = {name: found for name, found in reachable.items() if isinstance(found, str)}
             # Of every cluster before any mark is written.

@@ -156,7 +156,7 @@ class Stager:
         return found
 
     def _staged_by(self, decision: Decision, standing: Standing, look: Look) -> Decision:
-        """The decision as the revisions in force leave it: the last one again where nothing that it rests on differs."""
+        """Return the decision as the revisions in force leave it; the last one again where its inputs are the same."""
         due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
         same = (decision, look.copies, look.previous)
         alike = (standing.records, standing.newest, due, standing.fleets)
@@ -246,7 +246,7 @@ class Stager:
 
 
 def _are_alike(one: Fleet, other: Fleet) -> bool:
-    """Whether stages have the same clusters."""
+    """Return whether stages have the same clusters."""
     return one.rollouts == other.rollouts and one.clusters == other.clusters
 
 

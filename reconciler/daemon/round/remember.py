@@ -30,6 +30,7 @@ from reconciler.stages.decision import RUNS_ONCE
 from reconciler.stages.deletion import losses_after
 from reconciler.stages.moves import Run, memory_of, run_of, with_rest
 from reconciler.stages.ownership import Owner, hashed_leaves, is_marked, read_owner, recorded_digest
+from reconciler.stages.plan import RUNS_ELSEWHERE
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
 """What keeps a copy away, lets it come back, or says that it did."""
@@ -154,7 +155,8 @@ def _placements(
     if decision.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
-    unsettled = planned.pinned | reading.world.undecided.keys()
+    run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
+    unsettled = run_elsewhere | reading.world.undecided.keys()
     for identity in {*before, *decision.bindings} if placed is None else placed:
         binding = decision.bindings.get(identity)
         if identity in unsettled:

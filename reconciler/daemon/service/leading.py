@@ -84,7 +84,7 @@ class Player:
         fleet = await self._first(stop)
         while fleet is not None and not stop.is_set():
             # A Lease says who leads the fleet; who applies to named clusters does not.
-            self._ha = fleet.settings.ha if self._parts.reach.is_whole else None
+            self._ha = fleet.settings.ha if self._parts.cluster_filter.is_whole else None
             if self._ha is None:
                 self._leadership.alone()
                 fleet = await self._act(self._parts, fleet, stop)
@@ -96,14 +96,14 @@ class Player:
             await self._turn_now.leave_once()
 
     def _is_other_part(self, ha: HighAvailability | None) -> bool:
-        return self._parts.reach.is_whole and _terms(ha) != _terms(self._ha)
+        return self._parts.cluster_filter.is_whole and _terms(ha) != _terms(self._ha)
 
     async def _first(self, stop: asyncio.Event) -> Fleet | None:
         while not stop.is_set():
             fleet = await self._follower.read()
             if fleet is not None:
                 # Whoever starts the service is to be told what is wrong with its options.
-                self._parts.reach.check(fleet)
+                self._parts.cluster_filter.check(fleet)
                 self._parts.configs_of(fleet)
                 return fleet
             await first_of(stop.wait(), self._store_changed())
@@ -206,7 +206,7 @@ class Player:
                 fleet, seat = await self._news(seat, fleet, left.revision if left is not None else "")
                 if stop.is_set() or lost.is_set() or self._is_other_part(fleet.settings.ha):
                     return fleet
-                ours = parts.reach.cut(fleet)
+                ours = parts.cluster_filter.cut(fleet)
                 taken = await take_over(ours, parts.journal, seat.members, seat.elector, seat.left, parts.clock)
             except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
                 self._is_behind = isinstance(error, StoreIsOlder)

@@ -133,14 +133,14 @@ def _parts(
         clock=access.clock,
         interpreters=access.interpreters,
         vitals=vitals,
-        reach=access.reach,
+        cluster_filter=access.cluster_filter,
         open=access.open,
         later_keys=access.later_keys,
     )
 
 
 def _configs_in_reach(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
-    return configs_of(access.reach.cut(fleet), access)
+    return configs_of(access.cluster_filter.cut(fleet), access)
 
 
 async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:

@@ -114,9 +114,8 @@ class Turn:
             configs = contained(parts.configs_of, self._fleet)
             # It may be reached in another way by now.
             members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
-            found = await awaited(
-                read_unread(parts.reach.cut(self._fleet), parts.journal, members, self.taken.unread, parts.clock)
-            )
+            ours = parts.cluster_filter.cut(self._fleet)
+            found = await awaited(read_unread(ours, parts.journal, members, self.taken.unread, parts.clock))
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
             elif found.value is not None and found.value != self.taken.unread:

@@ -2,7 +2,6 @@
 
 from reconciler.stages.comparison.acknowledged import altered_fields
 from reconciler.stages.comparison.compare import Comparison, Stance, compare, overall_cause
-from reconciler.stages.comparison.elsewhere import copies_elsewhere, serving_elsewhere
 from reconciler.stages.comparison.replacement import as_replacement
 from reconciler.stages.comparison.scene import Scene
 from reconciler.stages.comparison.serving import Copies
@@ -19,8 +18,6 @@ __all__ = [
     "altered_fields",
     "as_replacement",
     "compare",
-    "copies_elsewhere",
     "overall_cause",
-    "serving_elsewhere",
     "why_not_written",
 ]

@@ -47,7 +47,12 @@ class Scene(Struct, frozen=True, kw_only=True):
     kept: Mapping[Identity, Problem] = field(default_factory=dict)
     """Why objects stay as they are everywhere: they cannot be decrypted, or not be decided about from here."""
     elsewhere: frozenset[str] = frozenset()
-    """Clusters of the fleet that another process applies to: they are no members, and known by observations alone."""
+    """Clusters of the fleet that another process applies to: they are no members, and nobody looks at them."""
+
+    def placed_elsewhere(self, identity: Identity) -> dict[str, Replicas]:
+        """By cluster of another process the replicas that were assigned there last: nothing more is known of it."""
+        before = self.previous.get(identity) if self.elsewhere else None
+        return {cluster: count for cluster, count in before.targets if cluster in self.elsewhere} if before else {}
 
     def is_evicted(self, identity: Identity, cluster: str) -> bool:
         """Whether a person took the copy in a cluster away."""

@@ -5,9 +5,9 @@ Source: `stages.moves`. Of a cluster, or an object, that could not be read only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count as count_of
@@ -34,9 +34,6 @@ from reconciler.stages.moves import (
 )
 from reconciler.stages.ownership import is_terminating
 
-Elsewhere = Callable[[str], Serving | None]
-"""What a copy serves in a cluster that another process applies to; None: it is none of these."""
-
 AsHeld = Callable[[str], Comparison | None]
 """The comparison of a copy with what was wanted of it until now: with the replicas that it holds."""
 
@@ -60,13 +57,20 @@ class Copies(Struct, frozen=True, kw_only=True):
     was_at_rest: bool
     """Whether nothing was on its way when it was placed last: what lives is what was wanted then, or is wanted now."""
     as_held: AsHeld
-    elsewhere: Elsewhere
+    elsewhere: Collection[str] = ()
+    """Clusters that another process applies to."""
+    placed_elsewhere: Mapping[str, Replicas] = field(default_factory=dict)
+    """Those where it was placed last; nobody relies on such a copy alone."""
 
     def serving(self, cluster: str) -> Serving:
         """What the copy in a cluster serves."""
-        found = self.elsewhere(cluster) if cluster not in self.members else None
-        if found is not None:
-            return found
+        if cluster in self.elsewhere:
+            assigned = self.placed_elsewhere.get(cluster, 0) or 0
+            return Serving(
+                availability=UnknownAvailability(Silence.ELSEWHERE),
+                established=assigned if cluster in self.placed_elsewhere else None,
+                base=assigned,
+            )
         live, row = self._live(cluster), self._row(cluster)
         if live is None:
             why = self._why_unknown(cluster)

@@ -1,8 +1,8 @@
 """What a process cannot decide alone that applies to a part of the clusters: it rests on what the others hold.
 
 Where a copy goes to every cluster that fits, each cluster can be judged by itself. Whatever is divided, chosen among
-clusters, or must not run twice cannot; it is left as it is until observations of all clusters are given.
-Source: ADR 21.
+clusters, or must not run twice cannot; it is left as it is.
+Source: ADR 24.
 """
 
 from __future__ import annotations
@@ -79,6 +79,6 @@ def _problem(decision: Decision, identity: Identity, why: str) -> Problem:
     return Problem(
         source=template.source if template is not None else NOWHERE,
         code="undecided",
-        message=f"{identity} is left as it is: {why}; give --observations of all clusters",
+        message=f"{identity} is left as it is: {why}",
         severity=Severity.WARNING,
     )

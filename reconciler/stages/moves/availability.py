@@ -21,6 +21,7 @@ class Silence(StrEnum):
     """Why it is not known what a copy serves, in words that follow `it is unknown what m2 serves: `."""
 
     CLUSTER = "its cluster does not answer"
+    ELSEWHERE = "another process applies there"
     OBJECT = "the object could not be read"
     STATUS = "no controller has reported its status"
     NEWEST = "its controller has not seen the newest spec"

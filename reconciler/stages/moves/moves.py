@@ -31,6 +31,7 @@ Replicas = int | None
 
 _ASSUMED = Serving(availability=Available())
 _NOTHING = Serving(availability=Lacking(0))
+_SILENT_CLUSTERS = (UnknownAvailability(Silence.CLUSTER), UnknownAvailability(Silence.ELSEWHERE))
 
 NOBODY_TAKES_IT = "waits for a cluster that can take it"
 
@@ -109,7 +110,7 @@ def _pending(
 
 def _is_spared(copy: Serving, wanted: Replicas) -> bool:
     """Whether a cluster that is left need not wait for a copy: it has served, and its whole cluster is silent."""
-    return copy.availability == UnknownAvailability(Silence.CLUSTER) and copy.has_served(wanted or 0)
+    return copy.availability in _SILENT_CLUSTERS and copy.has_served(wanted or 0)
 
 
 def _takes_away(wanted: Replicas, copy: Serving) -> bool:

@@ -13,7 +13,6 @@ from reconciler.stages.observations.instants import (
 )
 from reconciler.stages.observations.packed import pack, pack_placements, packed_placements, read_placements, unpack
 from reconciler.stages.observations.reader import parse_observations
-from reconciler.stages.observations.together import put_together
 
 __all__ = [
     "age_s",
@@ -27,7 +26,6 @@ __all__ = [
     "pack_placements",
     "packed_placements",
     "parse_observations",
-    "put_together",
     "read_placements",
     "told_moment",
     "unpack",

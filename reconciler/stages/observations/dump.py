@@ -84,8 +84,6 @@ def _workload(workload: Workload) -> dict[str, Any]:
         rare["withoutNode"] = workload.without_node
     if workload.established is not None:
         rare["established"] = workload.established
-    if workload.manifest_digest:
-        rare["manifest"] = workload.manifest_digest
     return {**tree, **since, **rare}
 
 

@@ -8,6 +8,8 @@ from reconciler.stages.documents import Field, FieldType, exactly, shape
 
 _PRINTED = "a binding that `render` printed may stand here as it is; only resource and placement are read"
 
+_UNREAD = "an earlier version read it in other processes; placement does not rest on it"
+
 _AMOUNTS = "Resource name to quantity, as Kubernetes writes them."
 
 RESOURCE_SHAPE = shape(
@@ -70,7 +72,7 @@ WORKLOAD_SHAPE = shape(
         "Whether it failed for good by its own fault, so that no other cluster takes it over.",
         default="false",
     ),
-    Field("manifest", FieldType.TEXT, "Digest of what was applied there last; absent: not known."),
+    Field("manifest", FieldType.TEXT, "Digest of what was applied there.", no_effect=_UNREAD, severity=Severity.HINT),
 )
 
 CLUSTER_SHAPE = shape(

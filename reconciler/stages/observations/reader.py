@@ -153,7 +153,6 @@ class _Reader:
             without_node=self._count(fields, "withoutNode") if fields.has("withoutNode") else None,
             ended_by_itself=fields.flag("endedByItself") is True,
             established=self._count(fields, "established") if fields.has("established") else None,
-            manifest_digest=fields.text("manifest"),
         )
 
     def _binding(self, fields: Fields) -> PreviousPlacement:

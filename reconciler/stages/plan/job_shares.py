@@ -1,19 +1,43 @@
-"""Whether all completions of a divided Job run somewhere. Source: design#jobs: what cannot be done is said."""
+"""Warnings of runs that are not begun. Source: design#jobs: what cannot be done is said; design#runs-once; ADR 24."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from reconciler.interpreters.jobs.job import COMPLETIONS
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Member, Read
 from reconciler.model.policy import Division
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.decision import Decision, lacking
+from reconciler.stages.comparison import Scene
+from reconciler.stages.decision import RUNS_ONCE, Decision, lacking
+
+RUNS_ELSEWHERE: Final = "runs-elsewhere"
+"""Code of what may run in a cluster of another process: the placement that is recorded of it stays."""
 
 Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
+
+
+def runs_elsewhere(
+    scene: Scene, identity: Identity, target: Collection[str], in_force: Collection[str]
+) -> tuple[Problem, ...]:
+    """A warning where a run stays, as far as is known, in a cluster of another process.
+
+    `target`: where it is to be; `in_force`: where it is or may come now.
+    """
+    where = ", ".join(sorted(scene.elsewhere & set(in_force) - set(target)))
+    if not where or identity[:2] not in RUNS_ONCE:
+        return ()
+    template = scene.decision.fleet.templates.get(identity)
+    message = (
+        f"{identity} was placed in {where}, where another process applies, and may run there: it is not begun in "
+        f"{', '.join(sorted(target)) or 'another cluster'}; to run it once more, give it another name"
+    )
+    source = template.source if template is not None else NOWHERE
+    return (Problem(source=source, code=RUNS_ELSEWHERE, message=message, severity=Severity.WARNING),)
 
 
 def lack_of_completions(

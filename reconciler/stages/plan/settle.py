@@ -28,8 +28,6 @@ from reconciler.stages.comparison import (
     Seen,
     Standings,
     compare,
-    copies_elsewhere,
-    serving_elsewhere,
     why_not_written,
 )
 from reconciler.stages.decision import RUNS_ONCE, Decision, waits_for_prerequisite
@@ -49,8 +47,7 @@ from reconciler.stages.ownership import Ownership, is_terminating, terminating
 from reconciler.stages.plan.apart import settle_apart
 from reconciler.stages.plan.causes import REPLICA_FIELDS, as_assigned, as_placement, confirmed_shares, placed, with_wait
 from reconciler.stages.plan.cluster_problems import not_served, of_clusters, of_other_scope
-from reconciler.stages.plan.job_shares import lack_of_completions
-from reconciler.stages.plan.runs_elsewhere import runs_elsewhere
+from reconciler.stages.plan.job_shares import lack_of_completions, runs_elsewhere
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -70,8 +67,6 @@ class Settled(Struct, frozen=True, kw_only=True):
     """Copies that were seen where nothing is on its way, by cluster, as far as that is news."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
     """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
-    pinned: frozenset[Identity] = frozenset()
-    """What runs to an end in a cluster of another process, as far as is known: its placement stays what it was."""
 
 
 def settle(scene: Scene) -> Settled:
@@ -82,7 +77,6 @@ def settle(scene: Scene) -> Settled:
     ours: Counter[str] = Counter()
     at_rest: dict[str, dict[Identity, Rest]] = {}
     frozen: dict[tuple[str, Identity], str] = {}
-    pinned: set[Identity] = set()
     is_sound = True
     bindings, wanted = scene.decision.bindings, _wanted(scene.decision)
     standings = Standings(scene.members, scene.ledger, scene.stance, scene.only)
@@ -93,8 +87,6 @@ def settle(scene: Scene) -> Settled:
         changes += part.changes
         ours.update(part.copies)
         frozen.update({(cluster, identity): why for cluster, why in part.frozen.items()})
-        if part.is_pinned:
-            pinned.add(identity)
         for manifest in part.manifests:
             manifests[manifest.cluster][identity] = manifest
         for cluster, rest in part.at_rest.items():
@@ -111,7 +103,6 @@ def settle(scene: Scene) -> Settled:
         managed={name: _count_ours(scene, member, ours[name]) for name, member in scene.members.items()},
         at_rest=at_rest,
         frozen=frozen,
-        pinned=frozenset(pinned),
     )
 
 
@@ -124,7 +115,6 @@ class _Part(Struct, frozen=True, kw_only=True):
     copies: tuple[str, ...] = ()
     """The clusters that have one of ours."""
     frozen: Mapping[str, str] = field(default_factory=dict)
-    is_pinned: bool = False
 
 
 def _contained(
@@ -164,7 +154,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
     if identity in decision.frozen:
         return _Part()
     target = dict(decision.bindings[identity].targets)
-    old = {**copies_elsewhere(scene, identity), **seen.copies} if scene.elsewhere else seen.copies
+    old = {**scene.placed_elsewhere(identity), **seen.copies}
     compared: dict[str, Comparison] = {}
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
@@ -196,8 +186,7 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         problems += [found for found in (comparison.problem, comparison.remark) if found is not None]
         if comparison.live is not None and is_terminating(comparison.live):
             problems.append(terminating(comparison.live, cluster, manifests[cluster].source, is_wanted=True))
-    pinned = runs_elsewhere(scene, identity, target, state.targets)
-    problems += [pinned] if pinned is not None else []
+    problems += runs_elsewhere(scene, identity, target, state.targets)
     if identity[:2] == ("batch", "Job"):
         problems += lack_of_completions(decision, identity, scene.members, scene.ledger)
     if not changes and not problems:
@@ -210,7 +199,6 @@ def _settle_identity(scene: Scene, identity: Identity, seen: Seen) -> _Part:
         manifests=tuple(manifests.values()),
         holds=state.holds,
         at_rest=at_rest,
-        is_pinned=pinned is not None,
     )
 
 
@@ -242,7 +230,8 @@ def _state(
         is_divided=policy is None or policy.placement.scheduling.division is not Division.DUPLICATED,
         was_at_rest=was_at_rest or target == old,
         as_held=partial(_compared_as_held, scene, identity, old),
-        elsewhere=lambda cluster: serving_elsewhere(scene, identity, target.get(cluster), cluster),
+        elsewhere=scene.elsewhere,
+        placed_elsewhere=scene.placed_elsewhere(identity),
     )
     if target == old:
         # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.

@@ -53,7 +53,7 @@ class Origins(Struct, frozen=True, kw_only=True):
 
     def _behind(self, taken: Constraint) -> Behind:
         if taken.tick is not Tick.EVICTION:
-            return {"who": str(taken.tick) or "observations", "why": taken.reason}
+            return {"who": str(taken.tick), "why": taken.reason}
         order = self._order(taken.identity, taken.cluster)
         who = order.who if order is not None else self.evicted_by(taken.identity, taken.cluster)
         return {"who": who or "a person", "why": taken.reason}
