@@ -21,7 +21,7 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
 
 
 def part(module: str, workloads: int, *fleet: str) -> dict[str, float]:
-    """What a part measured, in a process of its own."""
+    """Return the measurements of a part, made in a process of its own."""
     command = [sys.executable, "-m", f"bench.{module}", str(workloads), *fleet]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)

@@ -163,7 +163,7 @@ def measure_large(cluster: RealCluster, work: Path, figures: Figures) -> None:
 
 
 def environment(cluster: RealCluster, folder: Path) -> dict[str, str]:
-    """What tells our commands where the cluster and the journal are."""
+    """Return the environment with the cluster and the journal for our commands."""
     return {**os.environ, "RECONCILER_KUBECONFIG": str(cluster.kubeconfig),
             "RECONCILER_JOURNAL": str(folder / "journal.db")}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What a bare client needs to apply a file of objects: `python -m bench.bare_client KUBECONFIG NAMESPACE FILE`.
+"""The time of a bare client that applies a file of objects: `python -m bench.bare_client KUBECONFIG NAMESPACE FILE`.
 
 A whole process, as our commands are: it starts, reads the YAML, and sends one server-side apply for each object, 16 at
 a time. Nothing is looked up first, compared, journaled or ordered.

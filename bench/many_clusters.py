@@ -1,4 +1,4 @@
-"""What a cluster costs a service at rest, watched and polled: memory, sockets, processor time.
+"""The cost of a cluster for a service at rest, watched and polled: memory, sockets, processor time.
 
 The clusters are embedded and light, speak TLS, and each has a port of its own. Every one of them holds ten
 objects of four kinds. Run by hand: `python -m bench.many_clusters 100 300`, some five minutes for each number and mode;

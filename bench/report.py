@@ -105,7 +105,7 @@ def unkind_rows(found: Mapping[str, float]) -> list[Row]:
 
 
 def scaling_rows(found: Mapping[str, float]) -> list[Row]:
-    """How placing grows: (division, workloads, everything with the cost of a workload and candidate, one commit)."""
+    """Return rows of placing: (division, workloads, everything with cost of a workload and candidate, one commit)."""
     table = []
     for key in sorted(found, key=lambda key: (key.rpartition("_")[0].partition("_")[0], len(key), key)):
         if key.endswith("_full"):
@@ -143,7 +143,7 @@ def document(
 
 
 BY_HAND = "## Many clusters, watched and polled\n"
-"""What is measured by hand stands last, below this."""
+"""The measurements by hand are last, below this."""
 
 
 def by_hand(document: str) -> str:

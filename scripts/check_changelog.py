@@ -42,7 +42,7 @@ class Release(NamedTuple):
 
 
 class Changelog(NamedTuple):
-    """What the file says, and where it leaves the form."""
+    """The releases of the file, and the faults of its form."""
 
     releases: list[Release]
     faults: list[str]
@@ -100,7 +100,7 @@ def _begin_section(found: Changelog, number: int, name: str) -> list[str]:
 
 
 def faults(text: str, version: str) -> list[str]:
-    """What is wrong with the form of a changelog. `version`: the program's, which is the newest release there."""
+    """Return the faults of a changelog's form. `version`: the program's, which is the newest release there."""
     releases, found = read(text)
     if not text.startswith("# Changelog\n"):
         found.append("1: the title is '# Changelog'")

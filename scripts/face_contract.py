@@ -42,6 +42,6 @@ def _past(graph: ImportGraph, package: str) -> list[tuple[str, str]]:
 
 
 def _is_met_at_face(graph: ImportGraph, importer: str, imported: str, package: str) -> bool:
-    """Whether it is a verb with the name of its module: the graph takes it for the module itself."""
+    """Return whether it is a verb with the name of its module: the graph takes it for the module itself."""
     details = graph.get_import_details(importer=importer, imported=imported)
     return all(detail["line_contents"].startswith(f"from {package} import ") for detail in details)

@@ -23,7 +23,7 @@ _QUIET = (
 
 
 def chromium() -> str | None:
-    """Where it is."""
+    """Return the path of Chromium."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 

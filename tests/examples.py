@@ -1,4 +1,4 @@
-"""How many examples the laws are tried on."""
+"""The number of examples for the laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `make test` gives the files of tests to its worker processes.
+"""The distribution of test files to the worker processes of `make test`.
 
 A file stays on one worker, since its tests share fixtures. Real clusters cost processor time even when nothing happens
 in them, so only a few workers, the lanes, start clusters and take the files that use them. Files that take long come
@@ -27,7 +27,7 @@ LONG_FIRST = (
     "tests/properties/",
     "tests/unit/daemon/",
 )
-"""Where tests take seconds each, longest first. All others take milliseconds."""
+"""Files with slow tests, seconds each, longest first. All others take milliseconds."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,7 +78,7 @@ def file_of(nodeid: str) -> str:
 
 @cache
 def uses_clusters(file: str) -> bool:
-    """Whether a file has tests on real clusters: it, or what is set for its folder, marks them."""
+    """Return whether a file has tests on real clusters, by its marks or its folder's."""
     path = ROOT / file
     marks = [part.read_text() for part in (path, path.with_name("conftest.py")) if part.exists()]
     return any("mark.apiserver" in text for text in marks)

@@ -1,4 +1,4 @@
-"""What a worker process started ends with it, however it ends: pytest-xdist kills workers that do not end in time."""
+"""Children end with their worker process, however it ends: pytest-xdist kills workers that do not end in time."""
 
 from __future__ import annotations
 

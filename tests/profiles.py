@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries, and which."""
+"""The number and choice of hypothesis' examples."""
 
 from __future__ import annotations
 

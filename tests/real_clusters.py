@@ -67,7 +67,7 @@ rm -rf "$KWOK_WORKDIR"
 """
 
 OWN_NAMESPACE = re.compile("[0-9a-f]{8}$")
-"""How the names of namespaces end that one test alone uses."""
+"""The end of the names of namespaces that one test alone uses."""
 
 CREATE_ATTEMPTS = 3
 """kwokctl picks free ports before it binds them, so another program may take one in between."""
@@ -104,7 +104,7 @@ class RealCluster:
         self._run = run
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
-        """What kubectl prints; its error output fails the test."""
+        """Return the output of kubectl; its error output fails the test."""
         return self._run.command("kubectl", "--kubeconfig", str(self.kubeconfig), *args, stdin=stdin)
 
     def apply(self, *bodies: Mapping[str, Any], manager: str = "somebody-else") -> None:

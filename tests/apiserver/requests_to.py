@@ -74,7 +74,7 @@ class ApiServer:
         return self.request("GET", path)
 
     def has(self, path: str) -> bool:
-        """Whether something is there."""
+        """Return whether the path exists."""
         try:
             self.get(path)
         except Refused as refused:

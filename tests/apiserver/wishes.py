@@ -16,7 +16,7 @@ Features = dict[str, Any]
 
 
 class Edit(Struct, frozen=True):
-    """What somebody else does to the live object."""
+    """An edit of the live object by others."""
 
     media_type: str
     body: Any
@@ -106,7 +106,7 @@ def deployment(namespace: str, name: str, f: Features) -> Body:
 
 
 def deployment_edit(rng: Random) -> Edit:
-    """What people, autoscalers and other tools do to a Deployment."""
+    """Return a typical edit of a Deployment by people, autoscalers and other tools."""
     person = rng.choice(["kubectl-edit", "kubectl-patch", "some-operator"])
 
     def template(body: Body) -> Body:

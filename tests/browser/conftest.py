@@ -47,7 +47,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def faults() -> list[str]:
-    """What a page was told to be wrong with it: errors, refusals by its policy, requests to other hosts."""
+    """Return the faults that a page reports: errors, refusals by its policy, requests to other hosts."""
     return []
 
 

@@ -28,7 +28,7 @@ class SimCluster(RealCluster):
         self._side = Side("sim", fleet.kubeconfig)
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
-        """What kubectl prints; without a kubectl the test is skipped, in CI it fails."""
+        """Return the output of kubectl; without a kubectl the test is skipped, in CI it fails."""
         folder = Path(os.environ.get("KUBEBUILDER_ASSETS", ""))
         if "kubectl" in missing_binaries(folder):
             (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no kubectl in KUBEBUILDER_ASSETS")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.apiserver
 
 
 def written(reply: Reply) -> Any:
-    """What a write left, without what controllers add a moment later."""
+    """Return the result of a write, without later additions by controllers."""
     body = comparable(reply.body)
     body.pop("status", None)
     body["metadata"].pop("namespace")
@@ -151,7 +151,7 @@ def documents(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def differences(shape: Shape, node: Any, schemas: Any, path: str, seen: tuple[str, ...]) -> Iterator[str]:
-    """Where our table of list and map types says something else than a schema."""
+    """Yield differences between our table of list and map types and a schema."""
     node, name = resolved(node, schemas)
     if name in seen or name.endswith("JSONSchemaProps"):
         return

@@ -114,7 +114,7 @@ def edit(side: Side, path: str, body: Any, choice: tuple[str, str, bool]) -> Rep
 
 
 def outcome(reply: Reply) -> Any:
-    """What a reply says, without what differs from cluster to cluster."""
+    """Return the content of a reply, without parts that differ from cluster to cluster."""
     if reply.status >= 400:
         causes = (reply.body.get("details") or {}).get("causes") or []
         return reply.status, reply.body.get("reason"), sorted(str(cause.get("field")) for cause in causes)

@@ -1,4 +1,4 @@
-"""What is demanded of a Secret of a built-in type, and the words of the refusal."""
+"""Required keys of a Secret of a built-in type, and the words of the refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kustomize makes of `deploy/kubernetes`, and what a pod is told by it.
+"""The output of kustomize for `deploy/kubernetes`, and the environment of its pods.
 
 Nothing runs containers here. `environment` and `Mounts` do what a kubelet does before it starts one: they resolve
 variables, and lay out volumes as folders, with the links by which a kubelet replaces all files of one at once.
@@ -101,7 +101,7 @@ class Mounts:
         self._swaps = 0
 
     def path(self, mount: str) -> Path:
-        """Where a path of the container is."""
+        """Return the real path of a container's path."""
         return self.root / mount.removeprefix("/")
 
     def lay_out(self, pod: Object, claims: Path) -> None:

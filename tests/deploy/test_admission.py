@@ -52,7 +52,7 @@ RULE = of(
 
 
 def definition(kind: str, plural: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """What of a kind of the Prometheus operator the manifests use, as its definitions have it."""
+    """Return the part of a Prometheus operator's definition that the manifests use."""
     schema = of(
         ["spec"], apiVersion={"type": "string"}, kind={"type": "string"}, metadata={"type": "object"}, spec=spec
     )

@@ -74,7 +74,7 @@ class Scene:
         self.store.commit()
 
     def value(self) -> str:
-        """What is in the cluster; empty: nothing."""
+        """Return the value in the cluster; empty: none."""
         return self.cluster.kubectl(
             "get", "configmap", "settings", "-n", self.namespace, "-o", "jsonpath={.data.a}", "--ignore-not-found"
         )
@@ -197,7 +197,7 @@ class OwnCluster(Scene):
         self.mounts.project(volume, self.mounts.path(ACCOUNT))
 
     def is_taken(self, token: bytes) -> bool:
-        """Whether the API server still knows whose the token is."""
+        """Return whether the API server still accepts the token."""
         context = ssl.create_default_context(cadata=(self.folder / "first.crt").read_text())
         connection = HTTPSConnection("127.0.0.1", self.relay.port, context=context, timeout=60)
         try:

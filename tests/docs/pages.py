@@ -103,7 +103,7 @@ def links(page: str) -> Iterator[tuple[int, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Where links into the page may lead: what headings make and `<a id="…"></a>` names."""
+    """Return the anchors of the page: of headings and of `<a id="…"></a>`."""
     return {*heading_anchors(page), *named_anchors(page)}
 
 

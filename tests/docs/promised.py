@@ -37,7 +37,7 @@ class Promise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PromiseMap(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of one page."""
+    """The promises of one page."""
 
     page: str
     promises: tuple[Promise, ...]
@@ -113,7 +113,7 @@ def _named(path: str, words: str) -> str:
 
 
 def fault_of(test: str) -> str:
-    """Why the name of a test leads nowhere; empty when it is there."""
+    """Return why the name of a test leads nowhere; empty if it exists."""
     separator = "::" if ".py" in test else "#"
     file, _, name = test.partition(separator)
     path = ROOT / file
@@ -135,7 +135,7 @@ def _functions(path: Path) -> frozenset[str]:
 
 
 def _is_left_out(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the test cannot fail, since it is skipped or expected to."""
+    """Return whether the test cannot fail, since it is skipped or expected to."""
     marks = {
         part.attr for found in function.decorator_list for part in ast.walk(found) if isinstance(part, ast.Attribute)
     }

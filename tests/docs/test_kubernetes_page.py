@@ -95,7 +95,7 @@ def _is_scaled(cluster: RealCluster) -> bool:
 
 
 def _secrets(cluster: RealCluster) -> dict[str, dict[str, bytes]]:
-    """What is in the Secrets that the page made."""
+    """Return the content of the Secrets that the page made."""
     found: list[dict[str, Any]] = cluster.get("secrets", "-n", NAMESPACE)["items"]
     return {
         secret["metadata"]["name"]: {key: b64decode(text) for key, text in secret["data"].items()} for secret in found

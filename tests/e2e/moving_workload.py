@@ -82,7 +82,7 @@ class MovingWorkload:
         return found
 
     def judge(self, is_over: Callable[[Body], bool] = is_available) -> int:
-        """How often something was taken away, each time rightly: see `Referee.judge`."""
+        """Return the number of takings, each of them right: see `Referee.judge`."""
         return self.referee.judge(("deployments", self.name, "web-demo"), is_over)
 
     def close(self) -> None:

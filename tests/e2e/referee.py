@@ -48,16 +48,16 @@ class Referee:
         self._since = {name: cluster.mark() for name, cluster in self._clusters.items()}
 
     def taken(self, resource: Resource) -> list[Taken]:
-        """What was taken away of a workload, oldest first."""
+        """Return the takings of a workload, oldest first."""
         return [found for history in self._histories(resource).values() for found in self._taken(history)]
 
     def judge(self, resource: Resource, is_over: Callable[[Body], bool] | None = None) -> int:
-        """How often a copy was taken away for a move, each time only when those that take over served.
+        """Return the number of copies taken away for a move, each only after its successors served.
 
-        `is_over`: when a copy counts as one that takes over, if not by being available.
+        `is_over`: the condition on a successor, if not availability.
 
         Raises:
-            AssertionError: something was taken away too early.
+            AssertionError: a copy was taken away too early.
         """
         is_over = is_over or is_available
         histories = self._histories(resource)
@@ -130,7 +130,7 @@ def state_at(history: Iterable[Write], moment: datetime) -> Body | None:
 
 
 def is_available(body: Body) -> bool:
-    """Whether a Deployment, StatefulSet or DaemonSet serves as a whole, as its cluster says."""
+    """Return whether a Deployment, StatefulSet or DaemonSet serves as a whole, by its own cluster."""
     status, spec = body.get("status", {}), body["spec"]
     if status.get("observedGeneration") != body["metadata"]["generation"]:
         return False
@@ -142,7 +142,7 @@ def is_available(body: Body) -> bool:
 
 
 def is_there(body: Body) -> bool:
-    """Whether a copy is there at all: what Immediately asks of one that takes over."""
+    """Return whether a copy exists: the condition of Immediately on a successor."""
     return bool(body)
 
 

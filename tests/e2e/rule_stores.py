@@ -60,7 +60,7 @@ DUPLICATED = {"replicaSchedulingType": "Duplicated"}
 
 
 class Rendered(NamedTuple):
-    """What `render -o json` printed, and its exit code."""
+    """The output of `render -o json`, and its exit code."""
 
     document: Any
     exit_code: int
@@ -119,7 +119,7 @@ def write_store(folder: Path, case: Mapping[str, Any]) -> Path:
 
 
 def render(folder: Path, case: Mapping[str, Any]) -> Rendered:
-    """What the command says about the store of a case."""
+    """Return the output of the command for the store of a case."""
     store = write_store(folder / "store", case)
     args = [str(store), "--dir", "-o", "json", "--now", case.get("now", NOW), *case.get("args", [])]
     seen = observations(case)

@@ -48,7 +48,7 @@ class ReplicaMoves:
         return moves
 
     def by_us(self, name: str) -> list[tuple[int, int]]:
-        """What we moved: (before, after)."""
+        """Return our moves: (before, after)."""
         return [(before, after) for who, before, after in self.of(name) if who == "us"]
 
     def _is_about(self, event: Mapping[str, Any], name: str) -> bool:

@@ -69,7 +69,7 @@ class Scene:
         return json.loads(done.out) if done.code == 0 else {"clusters": [], "troubles": []}
 
     def page(self, path: str) -> str:
-        """What a page of the service answers."""
+        """Return a page of the service."""
         listening = [json.loads(line) for line in self.daemon.text().splitlines() if '"Listening"' in line]
         with urllib.request.urlopen(f"http://{listening[-1]['obj']}{path}", timeout=10) as answer:
             return str(answer.read().decode())

@@ -191,7 +191,7 @@ DEFINITION: dict[str, Any] = {
 
 @pytest.fixture(params=["in the store", "in the cluster"])
 def definition(request: pytest.FixtureRequest, scene: Scene) -> Iterator[dict[str, Any] | None]:
-    """What the store has of the definition of Widgets. `in the cluster`: nothing, and it is there."""
+    """Yield the store's definition of Widgets. `in the cluster`: None, as the cluster has it."""
     if request.param == "in the cluster":
         scene.cluster.apply(DEFINITION)
         scene.cluster.kubectl("wait", "--for=condition=Established", f"crd/{DEFINITION['metadata']['name']}")

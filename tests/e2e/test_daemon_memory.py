@@ -1,4 +1,4 @@
-"""What a service takes for many objects in many clusters, counted an object: what it took at first, it would not again.
+"""The memory of a service per object, for many objects in many clusters, without the first growth.
 
 The whole of it, with 100,000 objects, is in `tests/soak/test_large_fleet.py`. Source: design#promise-6.
 """

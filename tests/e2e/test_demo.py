@@ -34,7 +34,7 @@ the pods that ran in beijing before run there still
 
 
 class Told(NamedTuple):
-    """What a demo left: its exit code, its words, how long it took, and the files."""
+    """The result of a demo: its exit code, its output, its duration, and the files left."""
 
     code: int
     output: str

@@ -60,14 +60,14 @@ class Encrypted(Scene):
         return json.loads(text) if text.strip() else None
 
     def holds(self, value: str) -> bool:
-        """Whether both objects have the value in both clusters."""
+        """Return whether both objects have the value in both clusters."""
         found = [self.found(cluster, kind) for cluster in ("m1", "m2") for kind in ("secret", "configmap")]
         encoded = base64.b64encode(value.encode()).decode()
         values = [body["data"]["a"] for body in found if body is not None]
         return values == [encoded, value, encoded, value]
 
     def status(self) -> str:
-        """What `status` says."""
+        """Return the output of `status`."""
         return run("status", "--journal", str(self.journal), "-o", "json").out
 
     def versions(self) -> list[str]:

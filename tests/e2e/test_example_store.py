@@ -75,7 +75,7 @@ def applied(example: Example) -> Example:
 
 
 def is_within(wanted: Any, live: Any) -> bool:
-    """Whether the live value holds everything that is wanted; list items of objects are found by name or equality."""
+    """Return whether the live value holds everything wanted; list items are found by name or equality."""
     if isinstance(wanted, dict):
         return isinstance(live, dict) and all(
             key in live and is_within(value, live[key]) for key, value in wanted.items()
@@ -86,7 +86,7 @@ def is_within(wanted: Any, live: Any) -> bool:
 
 
 def named(body: dict[str, Any]) -> tuple[str, str, str]:
-    """What tells an object from the others of its cluster."""
+    """Return the key of an object in its cluster."""
     metadata = body["metadata"]
     return body["kind"], metadata.get("namespace", ""), metadata["name"]
 

@@ -87,7 +87,7 @@ class Hydrated:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def wanted(self, render: str, stage: str) -> list[dict[str, Any]]:
-        """What helm or kustomize says for clusters of a stage, hooks left out."""
+        """Return the output of helm or kustomize for clusters of a stage, without hooks."""
         if render == "shop":
             overlay = "overlays/prod" if stage == "prod" else "base"
             command = ["kubectl", "kustomize", f"apps/web/{overlay}"]
@@ -113,7 +113,7 @@ class Hydrated:
 
 
 def lacks(wanted: Any, live: Any, path: str = "") -> list[str]:
-    """Where the live object says otherwise; what an API server adds is no matter."""
+    """Return where the live object differs; additions of an API server do not count."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         return [fault for key, value in wanted.items() for fault in lacks(value, live.get(key), f"{path}.{key}")]
     if isinstance(wanted, list) and isinstance(live, list) and len(wanted) == len(live):

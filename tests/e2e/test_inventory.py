@@ -107,7 +107,7 @@ class Hub:
         self.store.commit()
 
     def value(self) -> str:
-        """What the member has."""
+        """Return the member's value."""
         found = self.member.get("configmap", "-n", "default", "--field-selector", f"metadata.name={self.fleet}")[
             "items"
         ]

@@ -101,7 +101,7 @@ class Night:
 
 
 def text_of(page: str) -> str:
-    """What a person reads of a page."""
+    """Return the readable text of a page."""
     body = re.sub(r"<(script|style|head).*?</\1>", " ", page, flags=re.S)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
 
@@ -224,7 +224,7 @@ def held_deletions(night: Night) -> None:
 
 
 def a_colleague_suspends(night: Night) -> None:
-    """What is due there waits for that person."""
+    """Check that pending changes wait for that person."""
     scene = night.scene
     done = run("suspend", "cluster", "m3", "--reason", "disk swap", "--journal", str(scene.journal))
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""What is said of every object, and what the API servers hold, while things are broken in turn.
+"""The state of every object in reports and in API servers, while things break one after another.
 
 Source: design#promise-3; design#fights; design#foreign-objects; design#guards.
 """
@@ -82,7 +82,7 @@ def a_guard_holds_deletions(scene: Scene) -> None:
 
 
 def a_person_suspends_a_cluster(scene: Scene) -> None:
-    """What is due there waits for that person."""
+    """Check that pending changes wait for that person."""
     done = run("suspend", "cluster", "m3", "--reason", "freeze", "--journal", str(scene.journal))
     assert done.code == 0, done.err
     scene.put("a", "2", *CLUSTERS)
@@ -107,7 +107,7 @@ def a_cluster_is_away(scene: Scene) -> None:
 
 
 def a_cluster_leaves_the_store(scene: Scene) -> None:
-    """What it holds is left, and is not forgotten."""
+    """Check that its objects stay, and are not forgotten."""
     scene.store.write("clusters/m3.yaml")
     scene.put("a", "2", "m1", "m2")
     scene.store.commit()

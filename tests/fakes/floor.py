@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class Floor:
-    """How many replicas have to serve now."""
+    """The number of replicas that must serve now."""
 
     def __init__(self) -> None:
         """Nobody has asked for any."""

@@ -75,7 +75,7 @@ class FakeForge:
         return made
 
     def github(self, event: str) -> dict[str, str]:
-        """What the runner of GitHub Actions tells a job. `event`: path of the file with the event."""
+        """Return the environment of a GitHub Actions job. `event`: path of the file with the event."""
         return {
             "GITHUB_ACTIONS": "true",
             "GITHUB_API_URL": self.url,
@@ -90,7 +90,7 @@ class FakeForge:
         return {"pull_request": {"number": 7, "head": {"sha": self.head}}}
 
     def gitlab(self) -> dict[str, str]:
-        """What the runner of GitLab tells a job."""
+        """Return the environment of a GitLab job."""
         return {
             "GITLAB_CI": "true",
             "CI_API_V4_URL": f"{self.url}/api/v4",

@@ -322,7 +322,7 @@ class RunningClusters:
         self.ports, self.certificate = ports, certificate
 
     def counts(self) -> dict[str, int]:
-        """What was asked of all of them together; `watching`: watches that are open now."""
+        """Return the number of requests to all of them together; `watching`: open watches."""
         return dict(json.loads(self._asked("counts")))
 
     def asked(self) -> dict[str, Counter[str]]:

@@ -15,7 +15,7 @@ def ciphertext(value: str, type_: str = "str") -> str:
 
 
 def block(**more: Any) -> dict[str, Any]:
-    """What sops says of a file that it encrypted for one recipient."""
+    """Return the metadata of sops for a file encrypted for one recipient."""
     return {
         "age": [{"recipient": "age1example", "enc": "-----BEGIN AGE ENCRYPTED FILE-----\n"}],
         "lastmodified": "2026-11-21T10:00:00Z",

@@ -10,11 +10,11 @@ from typing import Any
 from reconciler.sim import FleetInABox
 
 START_S = 3.0
-"""How long pods take to become ready, in the time of the clusters: moves have something to wait for."""
+"""Start-up time of pods, in the time of the clusters: moves have something to wait for."""
 
 
 def serves(body: dict[str, Any] | None) -> bool:
-    """Whether all replicas of a Deployment are available, and of its newest template, as its cluster says."""
+    """Return whether all replicas of a Deployment's newest template are available, by its own cluster."""
     if body is None or body["metadata"].get("deletionTimestamp"):
         return False
     status, wanted = body.get("status", {}), body["spec"]["replicas"]

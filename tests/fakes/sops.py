@@ -34,7 +34,7 @@ class Sops:
         return self._run("age-keygen", "-y", str(key_file or self.key_file)).decode().strip()
 
     def encrypt(self, text: str, *options: str, name: str = "in.yaml", recipients: str = "", config: str = "") -> bytes:
-        """What sops makes of a text. `config`: more of a creation rule of `.sops.yaml`."""
+        """Return the encrypted text. `config`: more of a creation rule of `.sops.yaml`."""
         file = self.folder / name
         file.write_text(text)
         rule = f"creation_rules:\n- age: {recipients or self.recipient()}\n{config}"
@@ -44,7 +44,7 @@ class Sops:
         return self._run("sops", *given, "encrypt", *age, *options, str(file))
 
     def encrypt_for(self, text: str, rule: str, **environment: str) -> bytes:
-        """What sops makes of a text for the keys of a creation rule, as `.sops.yaml` has them."""
+        """Return a text encrypted for the keys of a creation rule, as in `.sops.yaml`."""
         (self.folder / "in.yaml").write_text(text)
         (self.folder / ".sops.yaml").write_text(f"creation_rules:\n- encrypted_regex: ^(data|stringData)$\n{rule}")
         given = ("--config", str(self.folder / ".sops.yaml"), "encrypt", str(self.folder / "in.yaml"))
@@ -55,7 +55,7 @@ class Sops:
         return self.encrypt(yaml.safe_dump_all(documents, sort_keys=False), *options)
 
     def decrypt(self, data: bytes, *, name: str = "out.yaml") -> bytes:
-        """What sops reads in an encrypted file."""
+        """Return the decrypted content of a file."""
         (self.folder / name).write_bytes(data)
         return self._run("sops", "decrypt", str(self.folder / name), key_file=self.key_file)
 

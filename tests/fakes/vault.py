@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Vault:
-    """What it was asked with, and what it refuses with; empty: it answers."""
+    """Its received requests, and its refusal; empty: it answers."""
 
     def __init__(self, address: str) -> None:
         self.address = address

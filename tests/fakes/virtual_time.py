@@ -41,7 +41,7 @@ def leap(seconds: float) -> None:
 
 
 def run_virtual(work: Coroutine[Any, Any, _T]) -> _T:
-    """What the work gives, in virtual time."""
+    """Run the work in virtual time and return its result."""
     loop = VirtualLoop()
     try:
         return loop.run_until_complete(work)

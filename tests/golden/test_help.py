@@ -1,4 +1,4 @@
-"""What `--help` of every command says, word for word."""
+"""The output of `--help` of every command, word for word."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def copied_store(folder: Path) -> Path:
 
 
 def folder_of_helm() -> Path | None:
-    """Where helm is: in RENDER_TOOLS, or on the PATH."""
+    """Return the folder of helm: in RENDER_TOOLS, or on the PATH."""
     found = shutil.which("helm", path=os.environ.get("RENDER_TOOLS") or os.environ.get("PATH"))
     return Path(found).parent if found else None
 

@@ -1,4 +1,4 @@
-"""What the review of a pull request says of a change of values, and of one that forgot to render."""
+"""The review of a pull request that changes values, and of one that forgot to render."""
 
 from __future__ import annotations
 

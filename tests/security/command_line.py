@@ -17,7 +17,7 @@ _DEADLINE_S = 60
 
 
 class Ran(Struct, frozen=True, kw_only=True):
-    """How a command ended. `cpu_s` is without the interpreter's start; `peak_mb` is with it."""
+    """The result of a command. `cpu_s` is without the interpreter's start; `peak_mb` is with it."""
 
     code: int
     out: bytes
@@ -33,7 +33,7 @@ class Ran(Struct, frozen=True, kw_only=True):
 
     @property
     def is_orderly(self) -> bool:
-        """Whether it ended by itself, not by a signal or an exception that nobody expected."""
+        """Return whether it ended by itself, not by a signal or an unexpected exception."""
         return self.code in range(5) and b"Traceback" not in self.err
 
 

@@ -107,7 +107,7 @@ def write_store(folder: Path, documents: Mapping[str, list[dict[str, Any]]]) -> 
 
 
 def edited_by_others(canaries: Canaries, when: str) -> dict[str, Any]:
-    """What somebody else applies over the Secret `plain`."""
+    """Return an edit by others over the Secret `plain`."""
     inside = json.dumps(secret("plain", data={"p": canaries.encoded(f"{when} last-applied annotation in a cluster")}))
     data = {
         "password": canaries.encoded(f"{when} an edit in a cluster"),

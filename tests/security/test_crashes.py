@@ -1,4 +1,4 @@
-"""What is printed when something breaks that nobody thought of."""
+"""The output when something unexpected breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one team writes reaches nothing of another team's, of the system's and of ours."""
+"""Isolation: one team's files reach nothing of another team's, of the system's and of ours."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class App:
     """One template with its policy."""
 
     is_shared = False
-    """Whether the clusters share its replicas out."""
+    """Whether the clusters share its replicas."""
 
     def __init__(self, kind: str, name: str, rng: random.Random) -> None:
         self.kind, self.name = kind, name
@@ -48,7 +48,7 @@ class App:
         self.clusters = frozenset(rng.sample(CLUSTERS, rng.randint(1, 2)))
 
     def documents(self) -> list[dict[str, Any]]:
-        """What its file says."""
+        """Return the documents of its file."""
         template = self.template()
         chosen = policy(self.name, self.kind, *sorted(self.clusters), keep=self.keep, **self.terms)
         chosen["spec"]["resourceSelectors"][0]["apiVersion"] = template["apiVersion"]
@@ -72,7 +72,7 @@ class App:
         }  # fmt: skip
 
     def is_wanted(self, cluster: str) -> bool:
-        """Whether the store wants it there."""
+        """Return whether the store places it there."""
         return self.is_present and cluster in self.clusters
 
     @property
@@ -81,7 +81,7 @@ class App:
         return self.replicas if self.is_present else 0
 
     def is_shown(self, body: dict[str, Any], cluster: str) -> bool:
-        """Whether a live object says what the template says of its cluster."""
+        """Return whether a live object equals the template for its cluster."""
         match self.kind:
             case "Deployment":
                 spec = body["spec"]

@@ -90,7 +90,7 @@ class AvailabilityJudge:
 
 
 def _left(body: dict[str, Any]) -> int:
-    """What serves, as its cluster says, of what is to stay."""
+    """Return the available replicas of the remaining ones, by their cluster."""
     if body["metadata"].get("deletionTimestamp"):
         return 0
     return min(int((body.get("status") or {}).get("availableReplicas", 0)), _wanted(body))

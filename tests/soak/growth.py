@@ -1,4 +1,4 @@
-"""How much memory the service takes after so many commits, and after many more."""
+"""The memory of the service after so many commits, and after many more."""
 
 from __future__ import annotations
 

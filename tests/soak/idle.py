@@ -1,4 +1,4 @@
-"""What a daemon costs while nothing happens: its processor time and its memory, sampled from outside."""
+"""The cost of an idle daemon: its processor time and its memory, sampled from outside."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def watch(pid: int, seconds: float, is_running: Callable[[], bool], samples: int
 
 
 def cost(samples: list[Sample]) -> Cost:
-    """What the stretch from the first to the last sample cost."""
+    """Return the cost from the first to the last sample."""
     first, last = samples[0], samples[-1]
     return Cost(
         wall_s=last.at_s - first.at_s,

@@ -28,7 +28,7 @@ def mislead(box: FleetInABox, name: str, rng: random.Random) -> None:
 
 
 def is_broken(box: FleetInABox) -> bool:
-    """Whether no service starts with it."""
+    """Return whether no service starts with it."""
     return box.kubeconfig.read_text() == _BROKEN
 
 

@@ -118,7 +118,7 @@ def most_mib(pid: int) -> float:
 
 
 def held_mib(pid: int) -> float:
-    """What it holds now."""
+    """Return its present memory."""
     return sample(pid).rss / MIB
 
 
@@ -143,7 +143,7 @@ class Taken(NamedTuple):
 
 
 def first_objects(fleet: LargeFleet, large: Large, timeout_s: float = 120) -> Taken:
-    """What the service takes for a commit that brings objects to clusters that had nearly none."""
+    """Return the memory for a commit that brings objects to nearly empty clusters."""
     few, daemon = fleet.large, fleet.daemon
     daemon.start(MALLOC_ARENA_MAX="2")  # as the unit does
     fleet.wait_written(few.copies, timeout_s)

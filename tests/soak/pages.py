@@ -35,7 +35,7 @@ VIEWS: Final = {
     "history": "history",
     "status": "status",
 }
-"""What is asked for by what it is called; `{n}` is another number each time, so that not all is kept from before."""
+"""The requests by name; `{n}` is another number each time, so that not all is cached."""
 
 
 class Taken(NamedTuple):

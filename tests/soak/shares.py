@@ -58,7 +58,7 @@ class SharedApp(App):
         return [chosen, self.template()]
 
     def is_shown(self, body: dict[str, Any], cluster: str) -> bool:
-        """Whether a live object has the share of its cluster."""
+        """Return whether a live object has the share of its cluster."""
         return bool(body["spec"]["replicas"] == self.shares[cluster])
 
 

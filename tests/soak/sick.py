@@ -65,7 +65,7 @@ class Measured(NamedTuple):
 
 
 class _Watcher:
-    """When each cluster first showed a value of the ConfigMap."""
+    """The time when each cluster first showed a value of the ConfigMap."""
 
     def __init__(self, box: FleetInABox) -> None:
         self.seen: dict[tuple[str, str], float] = {}

@@ -42,6 +42,6 @@ def test_every_seed_converges_and_breaks_no_invariant(tmp_path: Path, kind: type
 
 
 async def _outcome(trial: Trial) -> int | BaseException:
-    """What a trial gave, or whatever ended it: the service may end with any exception."""
+    """Return the result of a trial, or its exception: the service may end with any."""
     (outcome,) = await asyncio.gather(trial.run(), return_exceptions=True)
     return outcome

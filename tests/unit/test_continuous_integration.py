@@ -1,4 +1,4 @@
-"""What runs before a commit, a push and a merge is what `make` and .ci/run are, with no more rights than needed."""
+"""The checks before a commit, a push and a merge equal `make` and .ci/run, with least rights."""
 
 from __future__ import annotations
 

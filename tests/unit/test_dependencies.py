@@ -1,4 +1,4 @@
-"""What is declared to be needed is what is imported, and the other way round; the locks have all of it."""
+"""Declared dependencies equal imported ones; the locks have all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOOLS = {
     "ruff": ("Makefile", "/ruff"),
     "types-pyyaml": ("pyproject.toml", "strict = true"),
 }
-"""What nobody imports, with a file that shows what it is for."""
+"""Dependencies without an import, each with a file that shows its purpose."""
 
 
 def imported(folder: str) -> set[str]:

@@ -24,7 +24,7 @@ STEPS: dict[str, dict[str, Any]] = {step["name"]: step for step in ACTION["runs"
 JOB: dict[str, Any] = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text(encoding="utf-8"))["fleet-plan"]
 
 CODES = {"nothing": 0, "change": 2, "held": 3, "broken": 1, "incomplete": 4}
-"""What a pull request brings, and the code of its comparison."""
+"""The kinds of pull requests, and the exit code of their comparison."""
 
 
 class Pull(Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ def bash(script: str, folder: Path, environment: dict[str, str]) -> subprocess.C
 
 
 class Runner:
-    """What GitHub's runner does with the steps of the action: inputs, outputs, conditions that tests decide."""
+    """GitHub's runner for the steps of the action: inputs, outputs, conditions that tests decide."""
 
     def __init__(self, pull: Pull, forge: FakeForge) -> None:
         self.pull = pull

@@ -1,4 +1,4 @@
-"""What `make profile` runs is there, with the arguments that it takes."""
+"""The programs of `make profile` exist, with their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where answers go: a file whole or not at all, a device as it is."""
+"""Output of answers: a file whole or not at all, a device as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the process of a command ends: with everything said, its exit code, and nothing taken apart."""
+"""The end of a command's process: complete output, its exit code, and nothing taken apart."""
 
 from __future__ import annotations
 

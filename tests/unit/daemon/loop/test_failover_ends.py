@@ -1,4 +1,4 @@
-"""What the end of an exclusion changes. Source: design#end-of-an-exclusion: it takes nothing from where it went."""
+"""The effect of an exclusion's end. Source: design#end-of-an-exclusion: it takes nothing from its successors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What lasts goes on while a broken file freezes it: in status, log, history and metrics, over rounds and restarts.
+"""Lasting conditions go on while a broken file freezes their object: in status, log, history and metrics.
 
-Source: design#broken-input; design#history; design#promise-3.
+Over rounds and restarts. Source: design#broken-input; design#history; design#promise-3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `explain --live` says of the constraints that the journal of a running service holds."""
+"""Constraints of a running service's journal in `explain --live`."""
 
 from __future__ import annotations
 

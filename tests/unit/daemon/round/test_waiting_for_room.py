@@ -1,4 +1,4 @@
-"""What finds no room is not forgotten. Source: design#not-enough-room: it is tried again."""
+"""Unplaced replicas are not forgotten. Source: design#not-enough-room: they are tried again."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.unit.daemon.loop.test_loop import Running, running
 
 
 def put_copy(scene: Running, source: str, target: str) -> None:
-    """What a person does who restores an object of one cluster in another one, marks included."""
+    """Restore an object of one cluster in another one, marks included, as a person may."""
     live: Any = scene.box[source].state.get("ConfigMap", "demo", "app")
     metadata = {key: live["metadata"][key] for key in ("name", "namespace", "labels", "annotations", "managedFields")}
     scene.box[target].state.put({**live, "metadata": metadata})
