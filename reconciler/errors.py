@@ -85,7 +85,7 @@ class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 
     changed_nothing = False
-    """Whether the request was certainly not carried out: it was refused, or never sent.
+    """True if the request was certainly not carried out: it was refused, or never sent.
 
     A write without a complete answer may have been carried out."""
 

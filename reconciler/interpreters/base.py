@@ -102,7 +102,7 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     pods_needed: Callable[[JsonObject], int] = _one_pod
     """Number of its pods that must run, or it is interrupted: all of a set in which each waits for the others."""
     fails_by_itself: Callable[[JsonObject, int, int], bool] = _fails_by_itself
-    """Whether a failed live object would fail in another cluster, too. Given the number of its remaining pods that
+    """True if a failed live object would fail in another cluster, too. Given the number of its remaining pods that
     failed by themselves, and the number that the cluster disrupted: evicted, preempted, or with their node lost."""
     available: Callable[[JsonObject], int | None] = _not_counted
     """Number of available replicas of a live object, from its status; None: not reported yet.

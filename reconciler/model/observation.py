@@ -224,7 +224,7 @@ class Read(Struct, frozen=True, kw_only=True):
     silent: frozenset[str] = frozenset()
     """Group versions whose API server does not answer: whether their kinds are served is not known."""
     is_whole: bool = False
-    """Whether every kind that matters there was listed, or tried to be."""
+    """True if every kind that matters there was listed, or tried to be."""
     told: Mapping[Identity, Told] = field(default_factory=dict)
     """Health of objects without status; others report their own."""
 

@@ -120,7 +120,7 @@ class ReplicaScheduling(Struct, frozen=True, kw_only=True):
     division: Division = Division.DUPLICATED
     static_weights: tuple[StaticWeight, ...] = ()
     has_weight_preference: bool = False
-    """Whether weightPreference was written at all: an empty one lets spread constraints apply, a missing one not."""
+    """True if weightPreference was written at all: an empty one lets spread constraints apply, a missing one not."""
     gang: bool = False
     source: Source = NOWHERE
 

@@ -30,7 +30,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     rounds: int = 0
     last_round_at: str = ""
     leads: bool = True
-    """Whether this process leads; False: it stands by, and the leader has the answers."""
+    """True: this process leads; False: it stands by, and the leader has the answers."""
 
 
 def fleet_view(signs: Signs, sight: Sight | None, noted: Noted) -> FleetView:

@@ -106,7 +106,7 @@ class _Said(Struct):
     problems: list[Problem]
     frozen: list[Reach]
     has_ciphertext: bool = False
-    """Whether anything in the file looks like a value that sops encrypted: searched once, not for each document."""
+    """True if anything in the file looks like a value that sops encrypted: searched once, not for each document."""
     skipped: list[Source] = field(default_factory=list)
     builds_on: list[str] = field(default_factory=list)
     found: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name, _ in _PARSERS.values()})

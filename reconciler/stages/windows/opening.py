@@ -22,7 +22,7 @@ _STEPS_MAX: Final = 64
 
 
 class Opening(NamedTuple):
-    """Whether changes may be made, and the earliest end of that; None: never."""
+    """The state of windows, open for changes or not, and its earliest end; None: never."""
 
     is_open: bool
     until: datetime | None

@@ -154,7 +154,7 @@ class NodeTaint(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """Whether a node is schedulable, and its taints."""
+    """The schedulability of a node, and its taints."""
 
     unschedulable: bool = False
     taints: list[NodeTaint] | None = None

@@ -1,4 +1,4 @@
-"""Whether a store needs the free capacity of members: reading nodes and pods is the dearest part of a look."""
+"""The need of a store for the free capacity of members: reading nodes and pods is the dearest part of a look."""
 
 from __future__ import annotations
 
