@@ -81,6 +81,8 @@ def _waits(step: Step) -> Iterator[str]:
         yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
     if step.unread:
         yield _counted(step.unread, "kind", "kinds") + " not read"
+    if step.unplaced:
+        yield f"{step.unplaced} not placed as wanted"
     if count := step.syncs.get(Lag.FROZEN, 0):
         yield f"{count} frozen"
     if count := step.healths.get(HealthWord.PROGRESSING, 0):

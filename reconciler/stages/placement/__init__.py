@@ -5,6 +5,7 @@ from reconciler.stages.placement.candidates import tier_of
 from reconciler.stages.placement.closings import closed_by_order, closings, obstacles, suspended_by
 from reconciler.stages.placement.divide import webster
 from reconciler.stages.placement.place import (
+    SHORTFALLS,
     PlacementItem,
     PlacementRequest,
     PlacementResult,
@@ -25,6 +26,7 @@ from reconciler.stages.placement.tables import PlacementTables, concerned_by, es
 
 __all__ = [
     "NAMES_MAX",
+    "SHORTFALLS",
     "PlacementItem",
     "PlacementRequest",
     "PlacementResult",

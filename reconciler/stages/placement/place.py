@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -384,4 +385,7 @@ _ADVICE = {
 }
 
 
-__all__ = ["PlacementItem", "PlacementRequest", "PlacementResult", "place"]
+SHORTFALLS: Final = frozenset(_ADVICE)
+"""The codes of what is told of a template that is not placed as its policy says."""
+
+__all__ = ["SHORTFALLS", "PlacementItem", "PlacementRequest", "PlacementResult", "place"]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from reconciler.model.problem import Severity
+from reconciler.stages.placement import SHORTFALLS
 from reconciler.stages.state.holds import NEEDS_PERSON
 from reconciler.stages.state.tables import ClusterState, FleetState
 from reconciler.stages.state.values import HealthWord, Held, Lag
@@ -21,7 +22,8 @@ class Step(Struct, frozen=True, kw_only=True):
 
     `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: how
     many errors the documents of the revision have. `broken`: how many of its files cannot be read. `unread`: how many
-    kinds cannot be read in a cluster that answers, each counted in each cluster.
+    kinds cannot be read in a cluster that answers, each counted in each cluster. `unplaced`: how many templates are
+    placed nowhere, or not as their policies say.
     """
 
     revision: str
@@ -35,14 +37,16 @@ class Step(Struct, frozen=True, kw_only=True):
     errors: int = 0
     broken: int = 0
     unread: int = 0
+    unplaced: int = 0
 
     @property
     def is_complete(self) -> bool:
         """Whether everything was evaluated and is in step. Without a cluster, nothing is.
 
-        Of a revision with errors, or with files that cannot be read, nobody knows all that it says.
+        Of a revision with errors, or with files that cannot be read, nobody knows all that it says. What is placed
+        nowhere is in no cluster that could be out of step with it.
         """
-        return 0 < self.clusters == self.in_step and not (self.errors or self.broken or self.unread)
+        return 0 < self.clusters == self.in_step and not (self.errors or self.broken or self.unread or self.unplaced)
 
 
 def step_of(state: FleetState) -> Step:
@@ -70,6 +74,7 @@ def step_of(state: FleetState) -> Step:
         errors=sum(found.severity is Severity.ERROR for found in fleet.problems),
         broken=len({reach.source.path for reach in fleet.frozen}),
         unread=sum(map(len, unread.values())),
+        unplaced=sum(found.code in SHORTFALLS for found in state.facts.decision.problems),
     )
 
 

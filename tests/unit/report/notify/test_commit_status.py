@@ -31,6 +31,8 @@ CASES: tuple[tuple[str, dict[str, Any], str, str, str], ...] = (
     ("not readable", {"in_step": 42, "broken": 2}, "", "error",
      "42 of 42 clusters in step; 2 files of the store cannot be read"),
     ("a kind", {"in_step": 41, "unread": 1}, "", "pending", "41 of 42 clusters in step; 1 kind not read"),
+    ("placed nowhere", {"in_step": 42, "unplaced": 2}, "", "pending",
+     "42 of 42 clusters in step; 2 not placed as wanted"),
     ("not followed", {"in_step": 42}, "boom", "error", "42 of 42 clusters in step; the store cannot be followed"),
     ("no cluster", {"clusters": 0, "in_step": 0}, "", "pending", "0 of 0 clusters in step"),
 )  # fmt: skip

@@ -23,7 +23,7 @@ from reconciler.model.observation import Listed, Unlisted, UnlistedCause
 from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK
 from reconciler.stages.state import Degraded, Fought, Progressing, StateTables, step_of
-from tests.fakes.worlds import NOW
+from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 from tests.unit.daemon.loop.test_loop import BROKEN
 from tests.unit.stages.state.scenes import APP, UNTIL, Scene
 
@@ -333,3 +333,22 @@ def test_no_cluster_is_in_step_with_a_kind_that_cannot_be_read_there() -> None:
     facts = replace(applied().facts(), unlisted={"m1": (widgets, widgets)})
     step = step_of(StateTables().update(facts))
     assert (step.in_step, step.unread, step.is_complete) == (1, 1, False)
+
+
+def test_nothing_is_in_step_while_something_is_placed_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster has a copy of it that could be out of step."""
+    scene = applied()
+    lost = [deployment("lost", 1), policy("Deployment", "m9", name="lost")]
+    with Journal.open(tmp_path / "journal.db") as journal, monkeypatch.context() as patch:
+        telling = Telling(journal, scene)
+        complete = scene.fleet()
+        rule = policy("ConfigMap", "m1", "m2", preserveResourcesOnDeletion=False)
+        with_lost = fleet_of(FLEET, config_map(value="1"), rule, *lost, clusters=("m1", "m2"))
+        patch.setattr(scene, "fleet", lambda: with_lost)
+        telling.round()
+        step = step_of(StateTables().update(scene.facts()))
+        assert (step.in_step, step.clusters, step.unplaced, step.is_complete) == (2, 2, 1, False)
+        assert not telling.events(EventKind.IN_STEP)
+        patch.setattr(scene, "fleet", lambda: complete)
+        telling.round()
+        assert telling.events(EventKind.IN_STEP)
