@@ -7,6 +7,7 @@ pure functions of frozen values: the same input gives the same output, byte for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -158,7 +159,8 @@ def _round(
     )
     changes = after_owners(changes, surroundings)
     unread = [name for name, member in world.members.items() if isinstance(member, NotRead)]
-    guarded = guard(changes, settings.guards, settled.managed, now, world.losses, unread)
+    shows = partial(_shows, world)
+    guarded = guard(changes, settings.guards, settled.managed, now, world.losses, unread, shows)
     changes = after_owners(guarded.changes, surroundings) if guarded.digest else guarded.changes
     plan = Plan(
         base="",
@@ -170,6 +172,7 @@ def _round(
         is_complete=settled.is_complete and decision.fleet.is_complete,
         held_digest=guarded.digest,
         confirmed=guarded.confirmed,
+        left=guarded.left,
     )
     return Round(
         decision=decision,
@@ -179,6 +182,14 @@ def _round(
         at_rest=settled.at_rest,
         frozen=settled.frozen,
     )
+
+
+def _shows(world: World, cluster: str, identity: Identity) -> bool:
+    """Return whether a round of this world shows what is due of a copy. In a cluster that left, nothing is."""
+    if not world.fleet.is_complete or (world.only is not None and identity not in world.only):
+        return False
+    member = world.members.get(cluster)
+    return member.shows(identity) if isinstance(member, Read) else cluster not in world.fleet.clusters
 
 
 def compare_revisions(

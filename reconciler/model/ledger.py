@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.model.plan import Action
+from reconciler.model.plan import NOT_CONFIRMED, Action, Confirmed
 from reconciler.model.policy import Flavor
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import GVK, Identity
@@ -107,6 +107,7 @@ class Losses(Struct, frozen=True, kw_only=True):
 
     made: tuple[Loss, ...] = ()
     held_since: Mapping[str, str] = field(default_factory=dict)
+    confirmed: Confirmed = NOT_CONFIRMED
 
 
 class HoldRecord(Struct, frozen=True, kw_only=True):

@@ -238,6 +238,10 @@ class Read(Struct, frozen=True, kw_only=True):
         is_to_come = identity in self.under_way or identity in self.unasked
         return Unknown(why="" if is_to_come else self.unread.get(identity, "not read"))
 
+    def shows(self, identity: Identity) -> bool:
+        """Return whether this reading says how the object is."""
+        return identity not in self.under_way and identity not in self.unread and identity not in self.unasked
+
     def serves(self, group_kind: tuple[str, str]) -> bool:
         """Return whether any version of the kind is offered."""
         return any(gvk.group_kind == group_kind for gvk in self.served)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -211,6 +211,16 @@ class Unjudged(Struct, frozen=True, kw_only=True):
     policy_fields: tuple[FieldChange, ...] = ()
 
 
+class Confirmed(Struct, frozen=True, kw_only=True):
+    """Confirmed changes that are not made yet: action, cluster, object. `digest`: the confirmation of all of them."""
+
+    digest: str = ""
+    changes: frozenset[tuple[str, str, Identity]] = frozenset()
+
+
+NOT_CONFIRMED: Final = Confirmed()
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """An ordered set of changes.
 
@@ -230,5 +240,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Hash of the sorted held changes: the value of `spec.guards.confirm` that lets them through."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
+    left: Confirmed = NOT_CONFIRMED
+    """Confirmed changes that are not made yet."""
     rollouts: tuple[RolloutPlan, ...] = ()
     """Its staged changes; empty if the store has no Rollout."""

@@ -158,6 +158,9 @@ def as_confirmed(plan: Plan, acting: Acting) -> Acting:
         (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
     ):
         acting.journal.forget_losses()
+    if plan.confirmed:
+        # Before anything of it is made: what is left then is not the set that was confirmed.
+        acting.journal.keep_losses(replace(acting.journal.losses(), confirmed=plan.left))
     return replace(acting, confirmed=plan.confirmed)
 
 

@@ -116,7 +116,8 @@ def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
     """What the guards are to know in the next round. Each round looks at all that they hold, unless it is frozen."""
     is_whole = planned.decision.fleet.is_complete
     read = (name for name, member in reading.world.members.items() if is_whole and isinstance(member, Read))
-    return losses_after(journal.losses(), planned.plan.changes, reading.world.fleet.settings.guards, reading.now, read)
+    guards, plan = reading.world.fleet.settings.guards, planned.plan
+    return losses_after(journal.losses(), plan.changes, guards, reading.now, read, plan.left)
 
 
 def _is_complete(planned: Round, reading: Reading) -> bool:

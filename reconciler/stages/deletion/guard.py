@@ -3,14 +3,15 @@
 Source: design#guards: per cluster and over the fleet, deletions and releases are held above
 min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
 of replicas that leaves volumes behind (design#volumes-stay), until `confirm` carries the digest of the held changes
-(design#confirm). What was deleted or released within `window` counts together with what is due (design#guards-window):
+(design#confirm); what is left of that set while it is carried out stays confirmed. What was deleted or released within
+`window` counts together with what is due (design#guards-window):
 a script that removes one file after another must not get further than one commit that removes them all.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import Guards
 from reconciler.model.ledger import Loss, Losses
-from reconciler.model.plan import Action, Change
+from reconciler.model.plan import NOT_CONFIRMED, Action, Change, Confirmed
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import instant
 from reconciler.stages.templates import replicas_moved
@@ -47,18 +48,21 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 Copy = tuple[str, Identity]
 """Cluster and identity."""
+ChangeKey = tuple[str, str, Identity]
+"""Action, cluster and identity."""
 
 
 class Guarded(Struct, frozen=True, kw_only=True):
     """The changes, with those held that need confirmation.
 
     `digest` confirms what is held; empty: nothing is. `confirmed`: the copies that would be held, had a person not
-    confirmed it.
+    confirmed it. `left`: what of a confirmation is not made yet, to be remembered.
     """
 
     changes: tuple[Change, ...]
     digest: str = ""
     confirmed: frozenset[Copy] = frozenset()
+    left: Confirmed = NOT_CONFIRMED
 
 
 def limit(guards: Guards, managed: int) -> int:
@@ -73,30 +77,55 @@ def guard(
     now: str,
     losses: Losses = NO_LOSSES,
     unread: Collection[str] = (),
+    is_evaluated: Callable[[str, Identity], bool] = lambda cluster, identity: True,
 ) -> Guarded:
     """Hold what is too much at once.
 
     `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
 
     `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
-    lately; a person's confirmation made it void, so that what was confirmed counts no more.
+    lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
+    this round shows that a change of a copy is due no more.
     """
+    kept = _kept(losses.confirmed, guards, is_evaluated)
     if not any(change.guarded or change.confirm for change in changes):
-        return Guarded(changes=changes)
+        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
     reasons = _reasons(
         changes, guards, managed, _Lately(changes, guards, losses, now), losses.held_since.keys() & set(unread)
     )
     if not reasons:
-        return Guarded(changes=changes)
+        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
     # What takes over is there before the old copy goes: what was let through stays let through.
-    digest = held_digest(changes[index] for index in reasons if changes[index].guarded or changes[index].confirm)
-    if digest == guards.confirm and not _is_over(guards.confirm_until, now):
-        return Guarded(changes=changes, confirmed=frozenset(_copy(changes[index]) for index in reasons))
+    due = frozenset(_key(changes[index]) for index in reasons if changes[index].guarded or changes[index].confirm)
+    digest = held_digest(due)
+    is_confirmed = digest == guards.confirm or (
+        due <= losses.confirmed.changes and losses.confirmed.digest == guards.confirm
+    )
+    if is_confirmed and not _is_over(guards.confirm_until, now):
+        confirmed = frozenset(_copy(changes[index]) for index in reasons)
+        return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
     held = tuple(
         replace(change, held=f"{HELD_BY_GUARD}{reasons[index]}") if index in reasons else change
         for index, change in enumerate(changes)
     )
-    return Guarded(changes=held, digest=digest)
+    return Guarded(
+        changes=held, digest=digest, left=_left(losses.confirmed.digest, kept | (due & losses.confirmed.changes))
+    )
+
+
+def _kept(confirmed: Confirmed, guards: Guards, is_evaluated: Callable[[str, Identity], bool]) -> frozenset[ChangeKey]:
+    """Confirmed changes that may still be due although this round does not show them."""
+    if confirmed.digest != guards.confirm:
+        return frozenset()
+    return frozenset(key for key in confirmed.changes if not is_evaluated(key[1], key[2]))
+
+
+def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:
+    return Confirmed(digest=digest, changes=changes) if changes else NOT_CONFIRMED
+
+
+def _key(change: Change) -> ChangeKey:
+    return str(change.action), change.cluster, change.identity
 
 
 def _copy(change: Change) -> Copy:
@@ -214,9 +243,9 @@ def _duration(seconds: int) -> str:
     return f"{minutes}m" if minutes and not rest else f"{seconds}s"
 
 
-def held_digest(held: Iterable[Change]) -> str:
+def held_digest(held: Iterable[ChangeKey]) -> str:
     """Sixteen hex characters that stand for a set of held changes, whatever their order."""
-    lines = sorted(f"{change.action} {change.cluster} {change.identity.group} {change.identity}" for change in held)
+    lines = sorted(f"{action} {cluster} {identity.group} {identity}" for action, cluster, identity in held)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
@@ -231,19 +260,27 @@ def is_held_by_number(change: Change) -> bool:
     return change.guarded and not change.confirm and not is_special
 
 
-def losses_after(losses: Losses, changes: Iterable[Change], guards: Guards, now: str, read: Iterable[str]) -> Losses:
+def losses_after(
+    losses: Losses,
+    changes: Iterable[Change],
+    guards: Guards,
+    now: str,
+    read: Iterable[str],
+    left: Confirmed = NOT_CONFIRMED,
+) -> Losses:
     """What is to be remembered after a round: since when something is held, and the losses that still count.
 
     `changes`: all that is held after the round. `read`: the clusters that were read; in others nothing has ended.
+    `left`: what of a confirmation is not made yet.
     """
     holding = {change.cluster for change in changes if is_held_by_guard(change) and is_held_by_number(change)}
     holding |= losses.held_since.keys() - set(read)
     if not losses.made and not holding:
-        return NO_LOSSES
+        return Losses(confirmed=left)
     held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
     begins = _begin((*held_since.values(), now), guards)
     made = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
-    return Losses(made=made, held_since=held_since)
+    return Losses(made=made, held_since=held_since, confirmed=left)
 
 
 def losses_of(changes: Iterable[Change], now: str) -> tuple[Loss, ...]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
 
 from reconciler.adapters.journal.file import JournalFile
-from reconciler.adapters.journal.rows import GUARD_HOLD, LOSS
+from reconciler.adapters.journal.rows import GUARD_HOLD, LOSS, META
+from reconciler.containment import contained
 from reconciler.model.ledger import Loss, Losses
+from reconciler.model.plan import NOT_CONFIRMED, Confirmed
 from reconciler.model.refs import Identity
+
+_CONFIRMED: Final = "confirmed"
 
 
 class LossBook:
@@ -27,7 +34,13 @@ class LossBook:
             return Losses()
         order = "ORDER BY cluster, api_group, kind, namespace, name"
         made = (Loss(cluster=row[0], identity=Identity(*row[1:5]), time=row[5]) for row in self._file.rows(LOSS, order))
-        return Losses(made=tuple(made), held_since=dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster")))
+        held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
+        return Losses(made=tuple(made), held_since=held_since, confirmed=self._confirmed())
+
+    def _confirmed(self) -> Confirmed:
+        rows = self._file.rows(META, "WHERE key = ?", (_CONFIRMED,))
+        found = contained(msgspec.json.decode, rows[0][1], type=Confirmed).value if rows else None
+        return found or NOT_CONFIRMED
 
     def record_losses(self, losses: Iterable[Loss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -47,13 +60,15 @@ class LossBook:
         """Keep only these losses, of those recorded, and these times; equal ones are not written."""
         known = self.losses()
         gone = set(known.made) - set(kept.made)
-        if not gone and known.held_since == kept.held_since:
+        if not gone and (known.held_since, known.confirmed) == (kept.held_since, kept.confirmed):
             return
         self._losses = None
         with self._file.transaction():
             where = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
             self._file.execute_many(f"DELETE FROM loss WHERE {where}", _keys(gone))  # noqa: S608 - constants
             self._put_holds(known.held_since, kept.held_since)
+            if known.confirmed != kept.confirmed:
+                self._file.put(META, [(_CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
 
     def _put_holds(self, known: Mapping[str, str], kept: Mapping[str, str]) -> None:
         ended = [(cluster,) for cluster in sorted(known.keys() - kept.keys())]

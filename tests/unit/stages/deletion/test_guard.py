@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Guards
 from reconciler.model.ledger import Loss, Losses
@@ -11,7 +14,6 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.stages.deletion.guard import (
     Guarded,
     guard,
-    held_digest,
     is_held_by_guard,
     limit,
     losses_after,
@@ -72,7 +74,8 @@ def test_the_digest_confirms_exactly_the_held_set() -> None:
     changes = tuple(deletion(name) for name in "abcd")
     digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
     confirmed = guard(changes, Guards(confirm=digest), {"m1": 5}, NOW)
-    assert confirmed == Guarded(changes=changes, confirmed=frozenset(("m1", change.identity) for change in changes))
+    assert (confirmed.changes, confirmed.digest) == (changes, "")
+    assert confirmed.confirmed == {("m1", change.identity) for change in changes}
     more = guard((*changes, deletion("e")), Guards(confirm=digest), {"m1": 5}, NOW)
     assert more.digest != digest
     assert all(is_held_by_guard(change) for change in more.changes)
@@ -181,4 +184,43 @@ def test_losses_in_many_clusters_count_over_the_fleet() -> None:
 
 @given(st.permutations([deletion(name) for name in "abcdef"]))
 def test_digest_does_not_depend_on_order(changes: list[Change]) -> None:
-    assert held_digest(changes) == held_digest(sorted(changes, key=lambda change: change.identity))
+    digests = {guard(tuple(found), GUARDS, {}, NOW).digest for found in (changes, sorted(changes, key=str))}
+    assert len(digests) == 1
+
+
+def volumes(names: Iterable[str], cluster: str = "m1") -> tuple[Change, ...]:
+    """Deletions each of which needs a confirmation by itself."""
+    return tuple(deletion(name, cluster, kind="PersistentVolumeClaim") for name in sorted(names))
+
+
+ALL = frozenset("abcd")
+DUE = st.frozensets(st.sampled_from("abcdxy"))
+
+
+@given(st.lists(st.tuples(DUE, st.booleans()), max_size=8))
+def test_what_is_confirmed_stays_confirmed_while_it_shrinks_and_no_longer(
+    rounds: list[tuple[frozenset[str], bool]],
+) -> None:
+    """`rounds`: what is due in each, and whether that is looked at, or nobody can tell."""
+    guards = Guards(confirm=guard(volumes(ALL), GUARDS, {}, NOW).digest)
+    losses, left = Losses(), frozenset[str]()
+    for due, is_seen in [(ALL, True), *rounds]:
+        shown = due if is_seen else frozenset[str]()
+        guarded = guard(volumes(shown), guards, {}, NOW, losses, is_evaluated=lambda *copy, seen=is_seen: seen)
+        passes = shown == ALL or shown <= left
+        assert {change.held is None for change in guarded.changes} <= {passes}
+        assert (guarded.digest == "") is passes
+        left = left if not is_seen else shown if passes else left & shown
+        losses = losses_after(losses, guarded.changes, guards, NOW, ["m1"], guarded.left)
+        assert {identity.name for _, _, identity in losses.confirmed.changes} == left
+
+
+def test_a_confirmation_that_is_over_or_another_one_lets_nothing_of_the_rest_pass() -> None:
+    digest = guard(volumes(ALL), GUARDS, {}, NOW).digest
+    passed = guard(volumes(ALL), Guards(confirm=digest), {}, NOW)
+    losses = losses_after(Losses(), passed.changes, GUARDS, NOW, ["m1"], passed.left)
+    for guards in (Guards(), Guards(confirm="0" * 16), Guards(confirm=digest, confirm_until="2026-11-21T09:00:00Z")):
+        assert guard(volumes("ab"), guards, {}, NOW, losses).digest
+    moved = replace(volumes("a")[0], action=Action.RELEASE, confirm="something else")
+    assert guard((moved,), Guards(confirm=digest), {}, NOW, losses).digest
+    assert guard(volumes("a", "m2"), Guards(confirm=digest), {}, NOW, losses).digest
