@@ -84,7 +84,7 @@ class ControlLoop:
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._kind_faults = memory.away, memory.kind_faults
         self._restores = memory.restores
-        self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK))
+        self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
         self._ailments = Ailments(memory.healths, parts.interpreters)
         self._garbage = Garbage()
         self._contents = Contents(parts.clock)
@@ -163,6 +163,7 @@ class ControlLoop:
             self._parts.beat(f"ending, waiting for writes to {', '.join(sorted(self._lanes.busy))}")
             await self._lanes.close(_LEAVE_S)
             self._take_in_ended(self._agenda)
+        self._recorder.keep_versions()
 
     # What nudges
 

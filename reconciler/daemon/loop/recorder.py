@@ -141,8 +141,14 @@ class Recorder:
             member = world.members[name]
             assert isinstance(member, Read), "health was read there"
             self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
+        if world.only is None:
+            self.keep_versions()
         heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
         return self._shown(state, picture, results, reading.now, heard, world.only)
+
+    def keep_versions(self) -> None:
+        """Record how far clusters have come, for the next process: one may be restored while none runs."""
+        self._parts.journal.record_versions(self._restores.newest())
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
         """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""

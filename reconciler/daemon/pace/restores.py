@@ -14,6 +14,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from heapq import nlargest
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from reconciler.adapters.clock import Clock, within
@@ -34,6 +36,9 @@ ANSWERS: Final = 3
 SHOWN_S: Final = 86_400.0
 """So long `status` says that a cluster went back; history keeps it."""
 _LOOK_S: Final = 1.0
+
+REMEMBERED_MAX: Final = 3
+"""So many kinds of a cluster are compared after a restart: all are of one etcd as a rule."""
 
 CLUSTER_WENT_BACK: Final = "cluster-went-back"
 
@@ -67,10 +72,18 @@ class Restores:
         """Cluster to when it was noticed (RFC 3339)."""
         self._told = Transitions(log)
 
-    def recall(self, events: Iterable[Event]) -> None:
-        """Go on with what history has, newest first."""
+    def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
+        """Go on with what history has, newest first, and with the versions that the process before has seen."""
         for event in events:
             self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
+        self._seen = {cluster: dict(kinds) for cluster, kinds in versions.items()}
+
+    def newest(self) -> dict[str, dict[GVK, int]]:
+        """By cluster the newest versions that were seen, of a few kinds."""
+        return {
+            cluster: dict(nlargest(REMEMBERED_MAX, kinds.items(), key=itemgetter(1)))
+            for cluster, kinds in self._seen.items()
+        }
 
     def saw(self, cluster: str, gvk: GVK, resource_version: str) -> None:
         """An event, or the answer to a write, has this version. An older one says nothing: it may have come late."""

@@ -1,19 +1,29 @@
-"""State that is both in the marks of the clusters and in this journal: owner epochs and rollouts."""
+"""State of each cluster: owner epochs and rollouts, which are in its marks too, and the newest versions seen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+import msgspec
 
 from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.file import JournalFile
 from reconciler.adapters.journal.mirror import Mirror
-from reconciler.adapters.journal.rows import HOLD, ROLLOUT, rollout_columns, rollout_value
+from reconciler.adapters.journal.rows import HOLD, META, ROLLOUT, rollout_columns, rollout_value
+from reconciler.containment import contained
 from reconciler.model.ledger import HoldRecord
+from reconciler.model.refs import GVK
 from reconciler.model.rollouts.record import Record
+
+_VERSIONS: Final = "versions"
+
+Versions = Mapping[str, Mapping[GVK, int]]
+"""By cluster and kind."""
 
 
 class HoldBook:
-    """The part of a journal that is about the marks."""
+    """The part of a journal about the state of each cluster."""
 
     _file: JournalFile
     _mirror: Mirror
@@ -66,3 +76,24 @@ class HoldBook:
             for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
                 found.setdefault(row[0], {})[row[1]] = rollout_value(row)
         return found
+
+    def versions(self) -> dict[str, dict[GVK, int]]:
+        """The newest versions that were seen, by cluster and kind; nothing where that cannot be read."""
+        rows = self._file.rows(META, "WHERE key = ?", (_VERSIONS,))
+        shape = dict[str, list[tuple[str, str, int]]]
+        found = contained(msgspec.json.decode, rows[0][1], type=shape).value if rows else None
+        return {
+            cluster: {GVK.parse(api_version, kind): number for api_version, kind, number in kinds}
+            for cluster, kinds in (found or {}).items()
+        }
+
+    def record_versions(self, versions: Versions) -> None:
+        """Replace what is recorded; the same is not written again. It does not wait for the disk."""
+        found = {
+            cluster: [(gvk.api_version, gvk.kind, number) for gvk, number in sorted(kinds.items())]
+            for cluster, kinds in sorted(versions.items())
+        }
+        row = (_VERSIONS, msgspec.json.encode(found).decode())
+        if row not in self._file.rows(META, "WHERE key = ?", (_VERSIONS,)):
+            with self._file.transaction():
+                self._file.put(META, [row])

@@ -96,3 +96,27 @@ async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tm
         assert [scene.value("m2", name) for name in ("a", "b")] == ["1", "1"]
         await scene.box.servers["m1"].start()
         await scene.until(lambda: len(document(scene)["held"]) == 4)
+
+
+async def test_a_restore_while_no_process_runs_is_told_at_the_next_start(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        backup = scene.box["m1"].back_up()
+        for number in range(200):
+            scene.by_hand("m1", f"theirs {number}")
+        await scene.until(lambda: scene.value("m1") == "1")
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "2")
+        await scene.quiet()
+        await scene.stop()
+        await restored(scene, backup)
+        scene.source.forget()
+        scene.start(scene.parts)
+        await scene.until(lambda: told(scene) == ["cluster m1"] and scene.value("m1") == "2")
+        await scene.until(lambda: (BACK, "m1") in codes(scene))
+        await scene.quiet()
+        await scene.stop()
+        scene.source.forget()
+        scene.start(scene.parts)
+        await scene.until(lambda: scene.journal.versions()["m1"] != {})
+        await scene.quiet()
+        assert told(scene) == ["cluster m1"], "once, also after one more start"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
+from pathlib import Path
 
 import pytest
 
+from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.pace.healths import Healths
@@ -108,10 +110,28 @@ def test_versions_that_grow_or_are_no_numbers_are_no_reason() -> None:
 def test_it_is_told_for_a_day_and_after_a_restart() -> None:
     restores = Restores()
     subject = "cluster m1"
-    restores.recall([Event(round=1, time=NOW, kind=EventKind.CLUSTER_WENT_BACK, subject=subject, data={})])
+    event = Event(round=1, time=NOW, kind=EventKind.CLUSTER_WENT_BACK, subject=subject, data={})
+    restores.recall([event], {})
     assert [found.cluster for found in restores.problems(NOW)] == ["m1"]
     assert restores.problems("2026-11-23T10:00:00Z") == ()
     assert SHOWN_S == 86_400
+
+
+def test_what_the_process_before_has_seen_counts(tmp_path: Path) -> None:
+    kinds = [GVK("apps", "v1", kind) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")]
+    before, after = Restores(), Restores()
+    for number, gvk in enumerate(kinds):
+        before.listed("m1", gvk, str(100 + number))
+    with Journal.open(tmp_path / "journal.db") as journal:
+        assert journal.versions() == {}
+        journal.record_versions(before.newest())
+        after.recall([], journal.versions())
+    assert after.newest() == {"m1": {kinds[number]: 100 + number for number in (3, 2, 1)}}
+    for gvk, version in ((kinds[0], "1"), (kinds[1], "101"), (kinds[3], "200")):
+        after.listed("m1", gvk, version)
+    assert not after.is_suspicious
+    after.listed("m1", kinds[2], "101")
+    assert after.is_suspicious
 
 
 def test_what_a_list_shows_in_an_earlier_version_and_what_is_forgotten() -> None:
