@@ -189,7 +189,8 @@ def kinds() -> str:
         "While it runs, it is Unhealthy when none of its pods runs (of "
         + _listed(lambda found: found.pods_needed is not PLAIN.pods_needed)
         + ": not all of them) because others have found no node for 15 seconds, or their node is gone or does "
-        "not answer. The same holds for custom kinds under a policy with application failover.",
+        "not answer. The same holds for custom kinds under a policy with application failover.\n\n"
+        "Why pods are refused is read from events of " + _listed(lambda found: found.tells_by_events) + ".",
         "## Moves\n\n"
         "A Healthy copy takes over in a [move](../concepts/moves.md). Of "
         + _listed(lambda found: found.available is not PLAIN.available)
@@ -285,7 +286,7 @@ def _pipeline() -> Iterator[str]:
 TOLD = {
     "kinds", "namespaced", "demand", "with_replicas", "replicas_path", "dependencies", "images", "containers",
     "pod_template", "health", "sanitize", "scale_target", "outcome", "pods_needed", "fails_by_itself",
-    "available", "makes", "why",
+    "available", "makes", "why", "lacking_pods",
 }  # fmt: skip
 
 

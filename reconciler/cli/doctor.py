@@ -35,15 +35,19 @@ if TYPE_CHECKING:
     from reconciler.stages.rights import Level, Right
 
 VERBS = ("list", "patch", "delete")
+_NO_EVENTS = (
+    "not allowed: list events, so why pods of StatefulSets, DaemonSets and Jobs are not made is not told; "
+    "'reconciler doctor --rbac full' prints the role",
+)
 
 
 class Finding(Struct, frozen=True, kw_only=True):
     """Result of the checks of one cluster.
 
     `denied`: rights that the store needs and we do not have. `level`: the highest level for which the rights suffice;
-    empty: none. `risks`: unsafe ways of access. `exec_plugin`: the command that is run for credentials. `pod_account`:
-    the folder with token and authority of the pod's account; empty: not used. `unserved`: a remedy for each kind of the
-    store that the cluster does not serve.
+    empty: none. `risks`: unsafe ways of access, and what a missing right hides. `exec_plugin`: the command that is run
+    for credentials. `pod_account`: the folder with token and authority of the pod's account; empty: not used.
+    `unserved`: a remedy for each kind of the store that the cluster does not serve.
     """
 
     cluster: str
@@ -185,7 +189,7 @@ def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
     from reconciler.daemon.leadership.sight import Leading, who_leads
     from reconciler.daemon.once.access import configs_of, open_members
-    from reconciler.stages.rights import Level, resource_names
+    from reconciler.stages.rights import EXPLAINING, Level, resource_names
 
     decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
 
@@ -195,11 +199,12 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
         wanted = {level: needed(decision, level, recorded, names, member.name)[0] for level in Level}
         asked = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
-        denied = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
+        refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in asked))))
+        denied = tuple(right for right in refused if right != EXPLAINING)
         context = fleet.clusters[member.name].context_name
         return Finding(
             cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied),
-            unserved=_unserved(decision, member.name, discovery),
+            unserved=_unserved(decision, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
         )  # fmt: skip
 
     ha, leading, pulling = fleet.settings.ha, None, _pulling(fleet, access)
@@ -259,7 +264,7 @@ def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now
         return finding
     return replace(
         finding,
-        risks=kubeconfig_risks(config, now),
+        risks=(*finding.risks, *kubeconfig_risks(config, now)),
         exec_plugin=exec_plugin_of(config),
         pod_account=config.source if config.is_in_cluster else "",
     )

@@ -42,6 +42,10 @@ def _one_pod(live: JsonObject) -> int:
     return 1
 
 
+def _no_pod(live: JsonObject) -> int:
+    return 0
+
+
 def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
     return own > 0 and not disrupted
 
@@ -101,6 +105,9 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     """The outcome of a live object that runs to an end."""
     pods_needed: Callable[[JsonObject], int] = _one_pod
     """Number of its pods that must run, or it is interrupted: all of a set in which each waits for the others."""
+    lacking_pods: Callable[[JsonObject], int] = _no_pod
+    """Number of pods that a live object wants beyond those in its status, of kinds whose controllers say by events
+    alone why a pod could not be made."""
     fails_by_itself: Callable[[JsonObject, int, int], bool] = _fails_by_itself
     """True if a failed live object would fail in another cluster, too. Given the number of its remaining pods that
     failed by themselves, and the number that the cluster disrupted: evicted, preempted, or with their node lost."""
@@ -118,6 +125,11 @@ class Interpreter(Struct, frozen=True, kw_only=True):
     def counts_replicas(self) -> bool:
         """Return whether the status of live objects of these kinds reports available replicas."""
         return self.available is not _not_counted
+
+    @property
+    def tells_by_events(self) -> bool:
+        """Return whether only events tell why a pod of these kinds could not be made."""
+        return self.lacking_pods is not _no_pod
 
     @property
     def runs_pods(self) -> bool:

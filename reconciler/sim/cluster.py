@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from heapq import heappop
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from reconciler.sim.api import api
 from reconciler.sim.api.http import Answer, Request, target_of
-from reconciler.sim.controllers import deployments, housekeeping, jobs, sets
+from reconciler.sim.controllers import creations, deployments, housekeeping, jobs, sets
 from reconciler.sim.controllers.kubelets import Kubelets
 from reconciler.sim.controllers.owned import Settings, with_condition
 from reconciler.sim.controllers.scheduler import Scheduler
@@ -24,6 +24,7 @@ from reconciler.sim.state.store import Backup, Event, name_of
 _STEPS_MAX = 5_000_000
 _SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PODS, _NODES = BY_KIND["Pod"].group_plural, BY_KIND["Node"].group_plural
+_QUOTAS = BY_KIND["ResourceQuota"].group_plural
 _DEFINITIONS = BY_KIND["CustomResourceDefinition"].group_plural
 
 
@@ -43,6 +44,18 @@ _PARTS: Final = {
     "batch": {"jobs": Part.CONTROLLERS},
 }
 """The part that handles a resource, by group; the others always run."""
+
+_CONTROLLERS: Final[Mapping[tuple[str, str], Callable[[State, Body], None]]] = {
+    ("", "namespaces"): housekeeping.reconcile_namespace,
+    ("", "persistentvolumeclaims"): housekeeping.reconcile_claim,
+    ("", "resourcequotas"): creations.reconcile_quota,
+    ("apiextensions.k8s.io", "customresourcedefinitions"): housekeeping.reconcile_definition,
+    ("apps", "daemonsets"): sets.reconcile_daemon_set,
+    ("apps", "deployments"): deployments.reconcile_deployment,
+    ("apps", "replicasets"): deployments.reconcile_replica_set,
+    ("apps", "statefulsets"): sets.reconcile_stateful_set,
+    ("batch", "jobs"): jobs.reconcile_job,
+}
 
 
 class AuditEntry(NamedTuple):
@@ -215,6 +228,9 @@ class Cluster:
                 )
         if event.type == "DELETED":
             self._gone.append(event)
+        if event.kept_as == _PODS:
+            for body in self.state.sorted("ResourceQuota", namespace):
+                self._queue[(*_QUOTAS, *name_of(body))] = None
         if event.kept_as == _NODES:
             for body in self.state.sorted("DaemonSet"):
                 self._queue[("apps", "daemonsets", *name_of(body))] = None
@@ -249,29 +265,10 @@ class Cluster:
                 self._kubelets.reconcile_pod(body)
             case "", "nodes":
                 self._kubelets.reconcile_node(body)
-            case "", "namespaces":
-                housekeeping.reconcile_namespace(state, body)
-            case "", "persistentvolumeclaims":
-                housekeeping.reconcile_claim(state, body)
             case "", "services":
                 housekeeping.reconcile_service(state, body, self.settings)
-            case "apps", _:
-                self._reconcile_workload(plural, body)
-            case "batch", "jobs":
-                jobs.reconcile_job(state, body)
-            case "apiextensions.k8s.io", "customresourcedefinitions":
-                housekeeping.reconcile_definition(state, body)
-
-    def _reconcile_workload(self, plural: str, body: Body) -> None:
-        match plural:
-            case "deployments":
-                deployments.reconcile_deployment(self.state, body)
-            case "replicasets":
-                deployments.reconcile_replica_set(self.state, body)
-            case "statefulsets":
-                sets.reconcile_stateful_set(self.state, body)
-            case "daemonsets":
-                sets.reconcile_daemon_set(self.state, body)
+            case kind if kind in _CONTROLLERS:
+                _CONTROLLERS[kind](state, body)
 
     def let_sleep(self, *parts: Part) -> None:
         """Let exactly these parts do nothing from now on; they catch up when they wake."""

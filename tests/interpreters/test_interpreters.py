@@ -93,6 +93,7 @@ OPERATIONS: Mapping[str, Callable[[Interpreter, Case], Any]] = {
         case["object"], case.get("own", 0), case.get("disrupted", 0)
     ),
     "pods_needed": lambda interpreter, case: interpreter.pods_needed(case["object"]),
+    "lacking_pods": lambda interpreter, case: interpreter.lacking_pods(case["object"]),
     "sanitize": lambda interpreter, case: interpreter.sanitize(case["object"]),
     "scale_target": target,
 }  # fmt: skip

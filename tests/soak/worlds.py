@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from reconciler.sim import Cluster, ClusterServer, Fault, FaultKind, Part, Request
+from reconciler.sim.objects.defaults import defaulted
+from reconciler.sim.objects.kinds import BY_KIND
 from reconciler.sim.objects.status import Refused, forbidden
 from reconciler.sim.state.state import as_it_is
 from reconciler.sim.state.store import Backup
@@ -56,15 +58,28 @@ class NodesStarved:
 
 
 class QuotaExceeded:
-    """A quota that lets controllers make few pods, or none."""
+    """A quota in each namespace that lets controllers make few pods, or none."""
+
+    NAME: Final = "few-pods"
 
     def strike(self, server: ClusterServer, rng: random.Random) -> None:
         """Another quota, or none."""
-        server.cluster.state.pods_max = rng.choice((0, 1, 3, None))
+        self.end(server)
+        pods = rng.choice((0, 1, 3, None))
+        for namespace in server.cluster.state.sorted("Namespace") if pods is not None else ():
+            metadata = {"name": self.NAME, "namespace": namespace["metadata"]["name"]}
+            quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata,
+                     "spec": {"hard": {"pods": str(pods)}}}  # fmt: skip
+            server.cluster.state.put(defaulted(quota))
+        server.cluster.run_controllers()
 
     def end(self, server: ClusterServer) -> None:
         """There is no quota."""
-        server.cluster.state.pods_max = None
+        state = server.cluster.state
+        for quota in state.sorted("ResourceQuota"):
+            if quota["metadata"]["name"] == self.NAME:
+                state.remove(BY_KIND["ResourceQuota"].group_plural, quota)
+        server.cluster.run_controllers()
 
 
 class KindsGone:

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.shapes.pods import OwnerReference, Pod
 from reconciler.adapters.observe.pod_signs import FINISHED, OwnerOf, is_waiting
 from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.reading import count
+from reconciler.interpreters.jobs.job import pods_wanted
 from reconciler.model.observation import LiveObject, Outcome, Workload
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import JsonObject, dig
+from reconciler.model.tree import JsonObject
 
 _TEMPLATE_HASH = "pod-template-hash"
 _REPLACED = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
@@ -81,12 +81,4 @@ def workload_of(pod: Pod, owner: OwnerReference | None) -> Identity:
 
 def _wanted(body: JsonObject, interpreter: Interpreter) -> int:
     """Pods that should be there at once: of a Job, no more than the completions that are left."""
-    replicas = interpreter.demand(body).replicas or 0
-    if body.get("kind") != "Job":
-        return replicas
-    if dig(body, "spec", "suspend") is True:
-        return 0
-    completions, succeeded = count(dig(body, "spec", "completions"), -1), count(dig(body, "status", "succeeded"), 0)
-    if completions < 0:
-        return 0 if succeeded else replicas  # Once one has succeeded, no more are made.
-    return min(replicas, completions - succeeded)
+    return pods_wanted(body) if body.get("kind") == "Job" else interpreter.demand(body).replicas or 0

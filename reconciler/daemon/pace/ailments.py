@@ -1,21 +1,24 @@
 """Why what is not healthy is so: its pods are asked, since its own status says only how many serve.
 
 Where all is well nobody is asked. What ails for some seconds has the pods of its namespace listed, ever more rarely
-while nothing new ails there. Without the right to list pods, the status has to do.
+while nothing new ails there; where it lacks pods of which only events tell why they are not made, those events, too.
+Without the right to list them, the status has to do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.adapters.observe.pod_troubles import Trouble, pod_troubles
-from reconciler.containment import awaited, fault_fields
+from reconciler.adapters.kube.shapes.pods import Pod
+from reconciler.adapters.observe.pod_troubles import Trouble, failed_creations, pod_troubles, refusals
+from reconciler.containment import Contained, awaited, contained, fault_fields
 from reconciler.daemon.observing.members import PROMPT_S, Reachable
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import MemberClusterError
@@ -25,6 +28,8 @@ from reconciler.stages.state import Copy
 
 log = logging.getLogger("reconciler")
 
+_T = TypeVar("_T")
+
 AILS_S = 2.0
 """A roll-out that goes well has pods that wait for a moment."""
 _LOOK_S = 1.0
@@ -32,6 +37,8 @@ _PAUSE_MIN_S = 3.0
 _PAUSE_MAX_S = 300.0
 _AT_ONCE = 4
 """So many namespaces of one cluster are asked in one turn."""
+
+NOT_ASKED: Final[Contained[Mapping[str, str]]] = Contained(None)
 
 _Place = tuple[str, str]
 
@@ -98,19 +105,33 @@ class Ailments:
         return due
 
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
-        asked = await awaited(self._troubles(member, namespace))
-        if isinstance(asked.fault, MemberClusterError | TimeoutError):
-            log.debug("pods could not be asked why", extra={"cluster": member.name, "error": str(asked.fault)})
-        elif asked.fault is not None:
-            extra = fault_fields(member.name, f"pods of {namespace}")
-            log.error("pods could not be understood", exc_info=asked.fault, extra=extra)
-        found = asked.value or {}
-        known = {identity for cluster, identity in self._since if cluster == member.name}
-        told: dict[Identity, Trouble | None] = {
-            identity: found.get(identity) for identity in known if identity.namespace == namespace
-        }
-        self._healths.explain(member.name, told)
+        copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
+        lacking = self._healths.lacking_pods(copies)
+        asked = await awaited(_prompt(member.pods(namespace=namespace)))
+        pods = asked.value or ()
+        refused = await awaited(_prompt(_refusals(member, namespace, pods, lacking))) if lacking else NOT_ASKED
+        found = contained(pod_troubles, pods)
+        for fault in filter(None, (asked.fault, refused.fault, found.fault)):
+            _tell(member.name, namespace, fault)
+        troubles, why = found.value or {}, refused.value or {}
+        told: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
+        self._healths.explain(member.name, told, {lacking[uid]: said for uid, said in why.items()})
 
-    async def _troubles(self, member: MemberCluster, namespace: str) -> Mapping[Identity, Trouble]:
-        async with asyncio.timeout(PROMPT_S):
-            return pod_troubles(await member.pods(namespace=namespace))
+
+async def _refusals(
+    member: MemberCluster, namespace: str, pods: Iterable[Pod], lacking: Collection[str]
+) -> Mapping[str, str]:
+    return refusals(await failed_creations(member, namespace), pods, lacking)
+
+
+async def _prompt(asked: Awaitable[_T]) -> _T:
+    async with asyncio.timeout(PROMPT_S):
+        return await asked
+
+
+def _tell(cluster: str, namespace: str, fault: Exception) -> None:
+    if isinstance(fault, MemberClusterError | TimeoutError):
+        log.debug("it could not be asked why pods do not run", extra={"cluster": cluster, "error": str(fault)})
+    else:
+        extra = fault_fields(cluster, f"pods of {namespace}")
+        log.error("pods could not be understood", exc_info=fault, extra=extra)

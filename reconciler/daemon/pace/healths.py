@@ -6,7 +6,8 @@ What is healthy is not kept. The newest version of an object counts, whichever w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from reconciler.daemon.pace.restores import number_of
 from reconciler.model.observation import LiveObject, Read
@@ -16,12 +17,19 @@ from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progre
 _VERSIONS_MAX = 100_000
 """So many versions are kept at most; without the version of an object, what is told later counts."""
 
+NONE_REFUSED: Final[Mapping[Identity, str]] = MappingProxyType({})
+
 
 class _Told(NamedTuple):
-    """How a copy is by its own status, and what its pods say."""
+    """Health of a copy by its own status, with the reasons from its pods and from events of its controller."""
 
     own: Progressing | Degraded
-    trouble: Progressing | Degraded
+    trouble: Progressing | Degraded | None
+    refusal: str
+    """The reason of an event why a pod of it was not made; empty: none."""
+
+    def together(self) -> Progressing | Degraded:
+        return beside_pods(self.own, self.trouble, self.refusal)
 
 
 class Healths:
@@ -55,8 +63,22 @@ class Healths:
                 if isinstance(health, Progressing | Degraded):
                     yield cluster, identity
 
-    def explain(self, cluster: str, found: Mapping[Identity, Degraded | Progressing | None]) -> None:
-        """What the pods of workloads say that their own status does not; None: nothing."""
+    def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
+        """Those of the copies that lack pods and whose status does not say why, by uid."""
+        shown = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
+        return {
+            health.lacks_pods_of: identity
+            for identity, health in shown
+            if isinstance(health, Progressing | Degraded) and health.lacks_pods_of
+        }
+
+    def explain(
+        self,
+        cluster: str,
+        found: Mapping[Identity, Degraded | Progressing | None],
+        refusals: Mapping[Identity, str] = NONE_REFUSED,
+    ) -> None:
+        """Take reasons from the pods of workloads, None: they have none; and the reasons why pods are not made."""
         for identity, trouble in found.items():
             copy = (cluster, identity)
             shown = self._found.get(cluster, {}).get(identity)
@@ -64,11 +86,12 @@ class Healths:
                 continue  # It is well by now.
             told = self._told.pop(copy, None)
             own = told.own if told is not None else shown
-            if trouble is None:
+            refusal = refusals.get(identity, "")
+            if trouble is None and not refusal:
                 self._set(cluster, identity, own)
             else:
-                self._told[copy] = _Told(own, trouble)
-                self._set(cluster, identity, beside_pods(own, trouble))
+                self._told[copy] = _Told(own, trouble, refusal)
+                self._set(cluster, identity, self._told[copy].together())
 
     def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
         """An event, a round, or the answer to a write shows an object of this version."""
@@ -138,7 +161,7 @@ class Healths:
             # Until its pods are asked again, what they said counts.
             self.stirred.add(copy)
             self._told[copy] = told._replace(own=health)
-            health = beside_pods(health, told.trouble)
+            health = self._told[copy].together()
         self._set(cluster, identity, health)
 
     def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:

@@ -16,6 +16,7 @@ from reconciler.model.tree import JsonObject, dig, with_value, without
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")
+_SUSPEND: Final = ("spec", "suspend")
 
 _BACK_OFF: Final = "BackoffLimitExceeded"
 _BACK_OFF_LIMIT: Final = 6
@@ -44,7 +45,7 @@ def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
 
 
 def _health(live: JsonObject) -> Health:
-    """Healthy while all active pods are ready, and once complete; Progressing while one waits; Unhealthy when failed.
+    """Healthy while all pods that it wants now are ready, and once complete; Unhealthy when failed; else Progressing.
 
     Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
     """
@@ -56,7 +57,35 @@ def _health(live: JsonObject) -> Health:
     status = mapping(live.get("status"))
     active = count(status.get("active"), 0)
     # API servers before 1.24 do not count those that are ready.
-    return Health.HEALTHY if 0 < active <= count(status.get("ready"), active) else Health.PROGRESSING
+    is_ready = 0 < active <= count(status.get("ready"), active)
+    return Health.HEALTHY if is_ready and not _lacking_pods(live) else Health.PROGRESSING
+
+
+def pods_wanted(body: JsonObject) -> int:
+    """Pods that should run at once: no more than the completions that are left.
+
+    Source: Kubernetes, parallel execution for Jobs: of a work queue no more are made once one has succeeded.
+    """
+    if dig(body, *_SUSPEND) is True:
+        return 0
+    replicas = _demand(body).replicas or 0
+    completions, succeeded = count(dig(body, *COMPLETIONS), -1), count(dig(body, "status", "succeeded"), 0)
+    if completions < 0:
+        return 0 if succeeded else replicas
+    return max(0, min(replicas, completions - succeeded))
+
+
+def _lacking_pods(live: JsonObject) -> int:
+    """Pods that it wants, less those that are active or on their way out, and the indexes that failed for good."""
+    status = mapping(live.get("status"))
+    if _outcome(live) is not Outcome.RUNS or "startTime" not in status or status.get("failedIndexes"):
+        return 0
+    return max(0, pods_wanted(live) - count(status.get("active"), 0) - count(status.get("terminating"), 0))
+
+
+def _why(live: JsonObject) -> str:
+    lacking = _lacking_pods(live)
+    return f"{lacking} of its {pods_wanted(live)} pods are not there yet" if lacking else ""
 
 
 def _outcome(live: JsonObject) -> Outcome:
@@ -112,6 +141,8 @@ INTERPRETER = Interpreter(
     containers=SPEC_TEMPLATE.containers,
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
+    why=_why,
+    lacking_pods=_lacking_pods,
     outcome=_outcome,
     fails_by_itself=_fails_by_itself,
     sanitize=_sanitize,

@@ -31,6 +31,12 @@ def _available(live: JsonObject) -> int | None:
     return status_count(live, "numberAvailable")
 
 
+def _lacking_pods(live: JsonObject) -> int:
+    """Source: Kubernetes, DaemonSetStatus: nodes that should have a pod and have none."""
+    status = mapping(live.get("status"))
+    return count(status.get("desiredNumberScheduled"), 0) - count(status.get("currentNumberScheduled"), 0)
+
+
 def _sanitize(body: JsonObject) -> JsonObject:
     return SPEC_TEMPLATE.prune(prune_server_fields(body))
 
@@ -43,5 +49,6 @@ INTERPRETER = Interpreter(
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
     available=_available,
+    lacking_pods=_lacking_pods,
     sanitize=_sanitize,
 )

@@ -7,7 +7,15 @@ from typing import Any
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.pods.template import SPEC_TEMPLATE
-from reconciler.interpreters.reading import count, is_observed, mapping, mappings, status_count, text
+from reconciler.interpreters.reading import (
+    count,
+    has_report,
+    is_observed,
+    mapping,
+    mappings,
+    status_count,
+    text,
+)
 from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
 from reconciler.interpreters.server_fields import prune_server_fields
 from reconciler.model.demand import Demand, DependencyRef
@@ -51,6 +59,11 @@ def _available(live: JsonObject) -> int | None:
     return status_count(live, "availableReplicas", "readyReplicas")
 
 
+def _lacking_pods(live: JsonObject) -> int:
+    """Source: Kubernetes, StatefulSetStatus: `replicas` is the number of pods that were made."""
+    return replicas_of(live) - count(mapping(live.get("status")).get("replicas"), 0) if has_report(live) else 0
+
+
 def _left_alone(live: JsonObject, replicas: int) -> int:
     """Return the number of replicas that the update strategy keeps at the old revision."""
     strategy = mapping(dig(live, "spec", "updateStrategy"))
@@ -83,5 +96,6 @@ INTERPRETER = Interpreter(
     pod_template=SPEC_TEMPLATE.of,
     health=_health,
     available=_available,
+    lacking_pods=_lacking_pods,
     sanitize=_sanitize,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from calendar import timegm
 from time import strptime
 
+from reconciler.sim.controllers.creations import make_pod
 from reconciler.sim.controllers.owned import (
     condition,
     delete,
@@ -21,9 +22,6 @@ from reconciler.sim.state.state import State
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
-_TRIES_AGAIN_S = 1.0
-_OVER_QUOTA: Body = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
-                     "message": "pods is forbidden: exceeded quota: pods, requested: pods=1"}  # fmt: skip
 
 
 def reconcile_replica_set(state: State, replica_set: Body) -> None:
@@ -32,15 +30,15 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
     spec = replica_set["spec"]
     active = [pod for pod in pods if is_active(pod)]
     missing = spec["replicas"] - len(active)
-    is_refused = False
+    refusal = ""
     if "deletionTimestamp" not in replica_set["metadata"]:
         for _ in range(missing):
-            is_refused = not state.has_room_for_pod(replica_set["metadata"]["namespace"])
-            if is_refused:
-                state.wake(state.now_s + _TRIES_AGAIN_S, replica_set)
-                break
             name = f"{replica_set['metadata']['name']}-{state.suffix()}"
-            active.append(state.put(new_pod(replica_set, spec["template"], name)))
+            made = make_pod(state, replica_set, new_pod(replica_set, spec["template"], name))
+            if isinstance(made, str):
+                refusal = made
+                break
+            active.append(made)
         for pod in sorted(active, key=_dispensable)[: max(-missing, 0)]:
             delete(state, pod)
             active.remove(pod)
@@ -49,12 +47,18 @@ def reconcile_replica_set(state: State, replica_set: Body) -> None:
               "availableReplicas": sum(is_available(state, pod, replica_set) for pod in active),
               "observedGeneration": replica_set["metadata"]["generation"]}  # fmt: skip
     status = {name: value for name, value in status.items() if value or name == "replicas"}
-    if is_refused:
-        before = (replica_set.get("status") or {}).get("conditions") or ()
-        status["conditions"] = with_condition(before, _OVER_QUOTA, state.time)
+    if refusal:
+        status["conditions"] = [_unmade(state, replica_set, refusal)]
     status["terminatingReplicas"] = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
     if status != replica_set.get("status"):
         state.put({**replica_set, "status": status})
+
+
+def _unmade(state: State, replica_set: Body, refusal: str) -> Body:
+    """Source: Kubernetes, replica_set_utils.go, SetCondition: a condition that is so already stays as it is."""
+    made = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refusal,
+            "lastTransitionTime": state.time}  # fmt: skip
+    return condition(replica_set, "ReplicaFailure") or made
 
 
 def _dispensable(pod: Body) -> tuple[bool, bool, str, str]:

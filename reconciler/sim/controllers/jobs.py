@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.sim.controllers.creations import make_pod
 from reconciler.sim.controllers.deployments import has_passed
 from reconciler.sim.controllers.owned import (
     condition,
@@ -42,7 +43,11 @@ def reconcile_job(state: State, job: Body) -> None:
         room = spec["parallelism"] if wanted is None else min(spec["parallelism"], wanted - succeeded)
         fresh = room - len(active) if wanted is not None or not succeeded else 0
         for _ in range(fresh):
-            active.append(state.put(new_pod(job, spec["template"], f"{job['metadata']['name']}-{state.suffix()}")))
+            name = f"{job['metadata']['name']}-{state.suffix()}"
+            made = make_pod(state, job, new_pod(job, spec["template"], name))
+            if isinstance(made, str):
+                break
+            active.append(made)
     _report(state, job, active, succeeded, failed, is_over)
 
 

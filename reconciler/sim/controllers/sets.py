@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.sim.controllers.creations import make_pod
 from reconciler.sim.controllers.deployments import is_available, limit
 from reconciler.sim.controllers.owned import delete, digest, is_active, is_ready, new_pod, write_status
 from reconciler.sim.controllers.scheduler import unsuitable
@@ -29,7 +30,11 @@ def reconcile_stateful_set(state: State, body: Body) -> None:
     for ordinal in range(spec["replicas"]):
         if ordinal not in pods:
             revision = update if ordinal >= partition or current == update else current
-            pods[ordinal] = _stateful_pod(state, body, ordinal, revision)
+            made = _stateful_pod(state, body, ordinal, revision)
+            if isinstance(made, str):
+                settled = False
+                break
+            pods[ordinal] = made
         if not is_ready(pods[ordinal]):
             settled = False
             if not parallel:
@@ -43,7 +48,7 @@ def reconcile_stateful_set(state: State, body: Body) -> None:
     _report_stateful(state, body, update, current)
 
 
-def _stateful_pod(state: State, body: Body, ordinal: int, revision: str) -> Body:
+def _stateful_pod(state: State, body: Body, ordinal: int, revision: str) -> Body | str:
     name = f"{body['metadata']['name']}-{ordinal}"
     labels = {
         _REVISION: revision,
@@ -62,7 +67,7 @@ def _stateful_pod(state: State, body: Body, ordinal: int, revision: str) -> Body
                        "status": {"phase": "Pending"}})  # fmt: skip
     if volumes:
         spec["volumes"] = volumes
-    return state.put(new_pod(body, body["spec"]["template"], name, labels=labels, spec=spec))
+    return make_pod(state, body, new_pod(body, body["spec"]["template"], name, labels=labels, spec=spec))
 
 
 def _roll(state: State, pods: dict[int, Body], update: str, partition: int) -> None:
@@ -122,7 +127,10 @@ def reconcile_daemon_set(state: State, body: Body) -> None:
         if node not in by_node:
             name = f"{body['metadata']['name']}-{state.suffix()}"
             pod = new_pod(body, template, name, labels={_REVISION: update}, spec=_daemon_spec(template, node))
-            by_node[node] = state.put(pod)
+            made = make_pod(state, body, pod)
+            if isinstance(made, str):
+                break
+            by_node[node] = made
     if body["spec"]["updateStrategy"]["type"] == "RollingUpdate":
         _update_daemons(state, body, by_node, update)
     _report_daemons(state, body, wanted, update)

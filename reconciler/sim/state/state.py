@@ -41,8 +41,6 @@ class State:
         """A heap of (due, object): what a controller wants to look at again at that time."""
         self.admit: Callable[[Body], Body] = as_it_is
         """What admission makes of an object before it is stored for a client; it may raise Refused."""
-        self.pods_max: int | None = None
-        """A quota: so many pods at most in a namespace are made by controllers. None: any number."""
         self._dependents: dict[str, set[Key]] = {}
         self.store.listeners.append(self._index)
 
@@ -61,10 +59,6 @@ class State:
         self._dependents.clear()
         for kept_as, body in self.store.everything():
             self._index(Event(self.store.version, "ADDED", kept_as, body, None))
-
-    def has_room_for_pod(self, namespace: str) -> bool:
-        """Return whether the quota allows one more pod."""
-        return self.pods_max is None or len(self.sorted("Pod", namespace)) < self.pods_max
 
     def wake(self, due_s: float, body: Body) -> None:
         """Have an object of a built-in kind looked at again."""

@@ -32,6 +32,8 @@ _CAPACITY: Final = (("", "nodes"), ("", "pods"), ("", "resourcequotas"), ("apps"
 """Resources to read if a policy divides by free capacity, or fails over."""
 _SCALERS: Final = (("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects"))
 """Resources to read if others may scale anything of the store."""
+EXPLAINING: Final = Right("", "events", (), ("list",))
+"""The right to tell why pods are not made, where only events say it. Everything else works without it."""
 _NAMESPACE: Final = ("", "Namespace")
 
 GroupKind = tuple[str, str]
@@ -117,6 +119,8 @@ def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, Gro
         yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
     if any(_may_be_scaled(kind, interpreters) for kind in set(written.values())):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _SCALERS)
+    if any(interpreters.of(*kind).tells_by_events for kind in set(written.values())):
+        yield EXPLAINING
 
 
 def _may_be_scaled(kind: GroupKind, interpreters: Registry) -> bool:

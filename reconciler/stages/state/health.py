@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from reconciler.containment import contained
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import condition, count, has_report, is_observed, mapping, mappings, text
@@ -72,19 +74,36 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     # Past its deadline it is stuck, though older pods still serve.
     is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
-    return kind(_why(live, interpreter), _unmade(live))
+    return kind(_why(live, interpreter), _unmade(live), _lacks_pods_of(live, interpreter))
 
 
-def beside_pods(own: HealthState, trouble: Degraded | Progressing) -> Degraded | Progressing:
-    """What pods say, and that more of them cannot be made, which they cannot say. Degraded when either says so."""
-    unmade = own.unmade if isinstance(own, Progressing | Degraded) else ""
+def beside_pods(
+    own: Degraded | Progressing, trouble: Degraded | Progressing | None, refusal: str = ""
+) -> Degraded | Progressing:
+    """Join the reason from pods and the reason why more of them cannot be made. Degraded if either is.
+
+    `trouble` None: pods say nothing. `refusal`: why one was not made, as an event says; it counts while pods lack.
+    """
+    told = _cut(refusal) if own.lacks_pods_of else ""
+    unmade = own.unmade or told
+    if trouble is None:
+        return replace(own, why=told, unmade=told) if told else own
     kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
-    return kind(f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why, unmade)
+    why = f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why
+    return kind(why, unmade, own.lacks_pods_of)
 
 
 def _unmade(live: JsonObject) -> str:
     found = condition(live, _UNMADE)
     return _cut(_of(found, _UNMADE)) if found.get("status") == "True" and is_observed(live) else ""
+
+
+def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
+    if not interpreter.lacking_pods(live) > 0 or dig(live, "metadata", "deletionTimestamp"):
+        return ""
+    # What a status says of an older spec is no lack of the newest one. That of a Job names no generation.
+    is_current = is_observed(live) or not has_report(live)
+    return text(dig(live, "metadata", "uid")) if is_current else ""
 
 
 def says_more(before: str, why: str) -> bool:

@@ -199,18 +199,21 @@ class Progressing(Struct, frozen=True):
     """It is on its way, or waits for something that comes by itself.
 
     `unmade`: why more pods of it cannot be made, as its controller says; empty: that is not so. No pod tells it.
+    `lacks_pods_of`: the uid of an object that lacks pods and of which only events may say why; empty: it does not.
     """
 
     why: str
     unmade: str = ""
+    lacks_pods_of: str = ""
     word: ClassVar[HealthWord] = HealthWord.PROGRESSING
 
 
 class Degraded(Struct, frozen=True):
-    """It does not do what it is for. `unmade`: as of Progressing."""
+    """It does not do what it is for. `unmade` and `lacks_pods_of`: as of Progressing."""
 
     why: str
     unmade: str = ""
+    lacks_pods_of: str = ""
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
 

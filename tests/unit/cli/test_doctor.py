@@ -109,6 +109,32 @@ def test_what_is_missing_is_told_right_by_right_with_the_next_step(desk: Desk) -
     assert desk.json()["m1"]["denied"] == ["delete configmaps", "watch namespaces"]
 
 
+STATEFUL_SET = """apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: demo}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: main, image: "db:1"}]}
+"""
+
+
+def test_without_the_right_to_list_events_something_is_not_told_and_nothing_else_is_lacking(desk: Desk) -> None:
+    desk.permit(lambda verb, group, resource, namespace: resource != "events")
+    assert (desk.run().code, desk.run().err) == (0, ""), "nothing in the store needs it"
+    (desk.store / "db.yaml").write_text(STATEFUL_SET)
+    done = desk.run()
+    assert (done.code, "m1: not allowed: list events, so why pods of" in done.err, "m2: " in done.err) == (
+        0,
+        True,
+        False,
+    )
+    found = desk.json()
+    assert (found["m1"]["denied"], found["m1"]["level"], len(found["m1"]["risks"])) == ([], "full", 1)
+    assert desk.role("--rbac", "read")["events",] == ["list"]
+
+
 def test_a_kind_that_a_cluster_does_not_serve_is_named_with_what_helps_and_is_no_failure(desk: Desk) -> None:
     rule = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
             "metadata": {"name": "w", "namespace": "demo"},

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from reconciler.sim import Cluster, Part
+import pytest
+
+from reconciler.sim import Cluster, NodeSpec, Part
+from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.objects.status import forbidden
 from tests.fakes.definitions import definition
-from tests.unit.sim.worlds import APPS, CORE, a_cluster, apply, run, send, workload
+from tests.unit.sim.worlds import APPS, CORE, a_cluster, apply, pod_template, run, send, workload
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
@@ -83,16 +87,84 @@ def test_admission_refuses() -> None:
     assert cluster.state.get("ConfigMap", "default", "a") is None
 
 
-def test_controllers_make_no_pod_beyond_the_quota_say_so_and_go_on_without_it() -> None:
+KINDS: dict[str, dict[str, Any]] = {
+    "Deployment": {"replicas": 3},
+    "StatefulSet": {"replicas": 3, "podManagementPolicy": "Parallel"},
+    "DaemonSet": {},
+    "Job": {"parallelism": 3, "completions": 3},
+}
+
+
+def limit_pods(cluster: Cluster, number: int, *, cpu: str = "100") -> None:
+    hard = {"pods": str(number), "requests.cpu": cpu}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": hard}}
+    apply(cluster, f"{CORE}/resourcequotas/q", body)
+
+
+def nodes(number: int) -> list[NodeSpec]:
+    return [NodeSpec(name=f"n{index}", cpu="16", memory="64Gi") for index in range(number)]
+
+
+def start(cluster: Cluster, kind: str, *, cpu: str = "") -> None:
+    if kind != "Job":
+        apply(cluster, f"{APPS}/{kind.lower()}s/web", workload(kind, template=pod_template(cpu=cpu), **KINDS[kind]))
+        return
+    spec = {"template": pod_template(cpu=cpu, restartPolicy="Never"), **KINDS[kind]}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "web"}, "spec": spec}
+    apply(cluster, "/apis/batch/v1/namespaces/default/jobs/web", body)
+
+
+def failed_creations(cluster: Cluster) -> list[dict[str, Any]]:
+    return [event for event in cluster.state.sorted("Event", "default") if event["reason"] == "FailedCreate"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_controllers_make_no_pod_beyond_the_quota_say_so_and_go_on_without_it(kind: str) -> None:
+    cluster = a_cluster(*nodes(3), settings=Settings(job_s=1000))
+    limit_pods(cluster, 1)
+    start(cluster, kind)
+    cluster.run_for(60)
+    assert len(cluster.state.sorted("Pod", "default")) == 1
+    assert cluster.get("ResourceQuota", "default", "q")["status"]["used"]["pods"] == "1"
+    (event,) = failed_creations(cluster)
+    owner = "ReplicaSet" if kind == "Deployment" else kind
+    assert event["involvedObject"]["kind"] == owner
+    assert event["count"] > 1
+    prefix = r"create Pod web-1 in StatefulSet web failed error: " if kind == "StatefulSet" else "Error creating: "
+    told = r'pods "web-\S+" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
+    assert re.fullmatch(prefix + told, event["message"])
+    if kind == "Deployment":
+        conditions = cluster.get("Deployment", "default", "web")["status"]["conditions"]
+        (found,) = (found for found in conditions if found["type"] == "ReplicaFailure")
+        assert (found["reason"], re.fullmatch(told, found["message"]) is not None) == ("FailedCreate", True)
+    limit_pods(cluster, 10)
+    cluster.run_for(60)
+    assert len(cluster.state.sorted("Pod", "default")) == 3
+    conditions = cluster.get(kind, "default", "web")["status"].get("conditions", ())
+    assert "ReplicaFailure" not in [found["type"] for found in conditions]
+
+
+def test_a_quota_counts_what_pods_ask_for() -> None:
     cluster = a_cluster()
-    cluster.state.pods_max = 1
-    apply(cluster, f"{APPS}/deployments/web", workload("Deployment", replicas=3))
+    limit_pods(cluster, 10, cpu="1")
+    start(cluster, "Deployment", cpu="400m")
     cluster.run_for(60)
-    status = cluster.get("Deployment", "default", "web")["status"]
-    assert status["availableReplicas"] == 1
-    assert [found["reason"] for found in status["conditions"] if found["type"] == "ReplicaFailure"] == ["FailedCreate"]
-    cluster.state.pods_max = None
-    cluster.run_for(60)
-    status = cluster.get("Deployment", "default", "web")["status"]
-    assert status["availableReplicas"] == 3
-    assert "ReplicaFailure" not in [found["type"] for found in status["conditions"]]
+    assert cluster.get("ResourceQuota", "default", "q")["status"]["used"] == {"pods": "2", "requests.cpu": "800m"}
+    (event,) = failed_creations(cluster)
+    assert event["message"].endswith("requested: requests.cpu=400m, used: requests.cpu=800m, limited: requests.cpu=1")
+
+
+def test_admission_refuses_pods_of_controllers_too() -> None:
+    cluster = a_cluster()
+
+    def refuse(body: dict[str, Any]) -> dict[str, Any]:
+        if body["kind"] == "Pod":
+            raise forbidden("pods", "", body["metadata"]["name"], 'violates PodSecurity "restricted:latest"')
+        return body
+
+    cluster.state.admit = refuse
+    start(cluster, "StatefulSet")
+    cluster.run_for(10)
+    (event,) = failed_creations(cluster)
+    assert "violates PodSecurity" in event["message"]
+    assert not cluster.state.sorted("Pod", "default")

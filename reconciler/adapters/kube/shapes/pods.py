@@ -30,6 +30,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     labels: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
+    creation_timestamp: str = ""
     deletion_timestamp: str = ""
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from reconciler.adapters.kube.answers import Listing
 from reconciler.adapters.kube.shapes.pods import Pod
-from reconciler.adapters.observe.pod_troubles import pod_troubles
+from reconciler.adapters.observe.pod_troubles import pod_troubles, refusals
 from reconciler.daemon.pace.ailments import AILS_S, Ailments
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import Forbidden
@@ -20,6 +22,7 @@ from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing, hea
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 APP = Identity("", "ConfigMap", "demo", "app")
+DB = Identity("apps", "StatefulSet", "demo", "db")
 SLOW = Progressing("0 of 2 replicas are available")
 PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "no.such/image:1"'}
 NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
@@ -100,6 +103,16 @@ class Asked:
 
     def __init__(self, *pods: Pod, is_allowed: bool = True) -> None:
         self.name, self.pods_, self.is_allowed, self.asked = "m1", pods, is_allowed, list[str]()
+        self.events: list[LiveObject] | None = []
+        """None: nobody may list them."""
+        self.asked_for_events = 0
+
+    async def list_objects(self, gvk: GVK, *, namespace: str, field_selector: str) -> Listing:
+        assert (gvk.kind, namespace, field_selector) == ("Event", "demo", "reason=FailedCreate")
+        self.asked_for_events += 1
+        if self.events is None:
+            raise Forbidden("m1", "events is forbidden", status=403)
+        return Listing(objects=tuple(self.events), resource_version="1")
 
     async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
         self.asked.append(namespace)
@@ -176,6 +189,102 @@ async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     member.pods_ = ()
     assert await ailments.look(members, 100) == 1  # type: ignore[arg-type]
     assert told() == [QUOTA]
+
+
+def stateful(made: int, *, wanted: int = 3, uid: str = "s") -> Progressing | Degraded:
+    """A StatefulSet, as its own status tells it."""
+    status = {"observedGeneration": 1, "replicas": made, "updatedReplicas": made, "availableReplicas": made}
+    body = {"kind": "StatefulSet", "metadata": {"name": "db", "generation": 1, "uid": uid},
+            "spec": {"replicas": wanted}, "status": status}  # fmt: skip
+    live = LiveObject(gvk=GVK("apps", "v1", "StatefulSet"), identity=DB, uid=uid, resource_version="1", body=body)
+    found = health_of(live, BUILT_IN_KINDS.of("apps", "StatefulSet"))
+    assert isinstance(found, Progressing | Degraded)
+    return found
+
+
+def refused(message: str = f"create Pod db-1 in StatefulSet db failed error: {QUOTA}", *, uid: str = "s",
+            at: str = "2026-01-01T10:00:00Z") -> LiveObject:  # fmt: skip
+    body = {"involvedObject": {"uid": uid}, "message": message, "lastTimestamp": at}
+    return LiveObject(gvk=GVK("", "v1", "Event"), identity=Identity("", "Event", "demo", "e"), uid="e",
+                      resource_version="1", body=body)  # fmt: skip
+
+
+async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_it() -> None:
+    healths, member = Healths(), Asked()
+    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    why = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"
+    now_s = 0.0
+
+    async def told() -> str:
+        nonlocal now_s
+        now_s += 1000
+        await ailments.look(members, now_s)  # type: ignore[arg-type] # stands for a member
+        await ailments.look(members, now_s + AILS_S)  # type: ignore[arg-type]
+        (found,) = healths.shown()["m1"].values()
+        return found.why
+
+    healths.note("m1", DB, "1", stateful(1))
+    assert await told() == "1 of 3 replicas are available"
+    member.events = [refused(at="2026-01-01T09:00:00Z", message="Error creating: another"), refused(), refused(uid="x")]
+    assert await told() == why
+    member.pods_ = (db_pod(conditions=[NO_ROOM]),)
+    assert await told() == f"no node has room for it ({NO_ROOM['message']}); more of its pods cannot be made ({why})"
+    member.pods_, member.is_allowed = (), False
+    assert await told() == why, "events are asked though pods may not be"
+    # The last of its pods is there: whatever events say, they are of the past.
+    healths.note("m1", DB, "2", replace(stateful(3, wanted=4), lacks_pods_of=""))
+    assert healths.shown()["m1"][DB].why == "3 of 4 replicas are available"
+    asked = member.asked_for_events
+    assert await told() == "3 of 4 replicas are available"
+    assert member.asked_for_events == asked, "nothing lacks pods"
+    healths.note("m1", DB, "3", stateful(1))
+    member.events = None
+    assert await told() == "1 of 3 replicas are available", "without the right the status has to do"
+
+
+def db_pod(made: str = "2026-01-01T09:00:00Z", **status: Any) -> Pod:
+    """A pod of the StatefulSet db."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
+    body = {"metadata": {"name": "db-0", "namespace": "demo", "uid": "db-0", "ownerReferences": [owner],
+                         "creationTimestamp": made},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending", **status}}  # fmt: skip
+    return msgspec.convert(body, Pod)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (f"Error creating: {QUOTA}", QUOTA.split("forbidden: ")[1]),
+        (f"(combined from similar events): Error creating: {QUOTA}", QUOTA.split("forbidden: ")[1]),
+        (
+            'Error creating: admission webhook "w" denied the request: no',
+            'admission webhook "w" denied the request: no',
+        ),
+        ("create Claim c Pod db-0 in StatefulSet db failed error: no class", "no class"),
+        ("anything else", "anything else"),
+    ],
+)
+def test_a_refusal_is_told_without_the_names_of_pods_that_were_never_made(message: str, why: str) -> None:
+    assert refusals([refused(message)], (), {"s"}) == {"s": why}
+
+
+@pytest.mark.parametrize(
+    ("times", "is_told"),
+    [
+        ({"lastTimestamp": "2026-01-01T10:00:00Z"}, True),
+        ({"lastTimestamp": "2026-01-01T09:59:59Z"}, False),
+        ({"lastTimestamp": None, "eventTime": "2026-01-01T09:00:00.5Z",
+          "series": {"lastObservedTime": "2026-01-01T10:00:00.123456Z"}}, True),
+        ({"lastTimestamp": None, "eventTime": "2026-01-01T09:59:59.999999Z"}, False),
+        ({"lastTimestamp": None}, False),
+    ],
+)  # fmt: skip
+def test_a_pod_that_was_made_later_ends_a_refusal(times: dict[str, Any], *, is_told: bool) -> None:
+    event = refused()
+    event = replace(event, body={**event.body, **times})
+    assert (refusals([event], [db_pod("2026-01-01T10:00:00Z")], {"s"}) != {}) is is_told
+    assert refusals([event], (), {"another"}) == {}
+    assert refusals([event], (), {"s"}) != {}
 
 
 async def test_without_the_right_the_status_has_to_do() -> None:

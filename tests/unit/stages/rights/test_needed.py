@@ -44,6 +44,7 @@ DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "secret": _object("v1", "Secret", "s", "demo"),
     "service": _object("v1", "Service", "web", "demo", spec={"ports": [{"port": 80}]}),
     "deployment": deployment(),
+    "stateful-set": _object("apps/v1", "StatefulSet", "db", "demo", spec=deployment()["spec"]),
     "deployment-with-secret": _with_secret(),
     "namespace": _object("v1", "Namespace", "demo"),
     "priority-class": _object("scheduling.k8s.io/v1", "PriorityClass", "high", value=10),
