@@ -35,6 +35,8 @@ class GitServer:
         self.is_silent = False
         self.stops_after: int | None = None
         """How many bytes of a pack are sent before nothing more comes."""
+        self.breaks_off = False
+        """Whether the connection ends then."""
         self.asked: list[tuple[str, str]] = []
         """Paths with what was sent to sign in."""
         self._git = needed("git")
@@ -70,7 +72,8 @@ class GitServer:
         if self.is_silent:
             await asyncio.Event().wait()
         if self.status:
-            return web.Response(status=self.status, headers={"Location": self.location} if self.location else {})
+            headers = {"Location": self.location} if self.location else {}
+            return web.Response(status=self.status, headers=headers, text="<html>\na page\n</html>\n")
         password = base64.b64decode(sent.removeprefix("Basic ")).decode().partition(":")[2] if sent else ""
         if self._token and password != self._token:
             return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="x"'})
@@ -79,12 +82,14 @@ class GitServer:
             await self._send_some(request, answer, self.stops_after)
         return answer
 
-    @staticmethod
-    async def _send_some(request: web.Request, answer: web.Response, count: int) -> None:
+    async def _send_some(self, request: web.Request, answer: web.Response, count: int) -> None:
         assert isinstance(answer.body, bytes)
         begun = web.StreamResponse(headers={"Content-Type": answer.headers["Content-Type"]})
         await begun.prepare(request)
         await begun.write(answer.body[:count])
+        if self.breaks_off:
+            assert request.transport is not None
+            request.transport.close()
         await asyncio.Event().wait()
 
     async def _backend(self, request: web.Request) -> web.Response:

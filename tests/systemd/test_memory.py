@@ -1,7 +1,6 @@
 """`MemoryDenyWriteExecute=yes`: everything works without memory that is writable and executable.
 
-The kernel's own switch for it (PR_SET_MDWE, Linux 6.3) is set in a process, and holds for those that it starts. libgit2
-calls back into Python for credentials and certificates, which on other builds of cffi would need such memory.
+The kernel's own switch for it (PR_SET_MDWE, Linux 6.3) is set in a process, and holds for those that it starts.
 """
 
 from __future__ import annotations

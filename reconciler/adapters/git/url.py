@@ -43,10 +43,14 @@ class GitUrl:
         """The URL to connect to, without user and password except the account of ssh."""
         if self.scheme == "file":
             return f"file://{self.path}"
+        return f"{self.origin}{quote(self.path, safe='/~+@!$&,;=:()*')}"
+
+    @property
+    def origin(self) -> str:
+        """The address without its path: whoever credentials are for."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         account = f"{self.user or _DEFAULT_USER}@" if self.scheme == "ssh" else ""
-        port = f":{self.port}" if self.port is not None else ""
-        return f"{self.scheme}://{account}{host}{port}{quote(self.path, safe='/~+@!$&,;=:()*')}"
+        return f"{self.scheme}://{account}{host}" + (f":{self.port}" if self.port is not None else "")
 
     @property
     def digest(self) -> str:

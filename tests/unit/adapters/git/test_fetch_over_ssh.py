@@ -1,11 +1,10 @@
-"""Fetches from a Git server over SSH: with git and OpenSSH, and, where they are not installed, without."""
+"""Fetches from a Git server over SSH."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import os
-import pwd
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +12,6 @@ from typing import Any, NamedTuple
 import pygit2
 import pytest
 
-from reconciler.adapters.git.child import over_openssh
-from reconciler.adapters.git.child.refusals import Refused
 from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
 from reconciler.adapters.git.url import parse_git_url
 from reconciler.errors import RevisionNotFound, StoreError
@@ -24,7 +21,6 @@ from tests.fakes.store_trees import commit_all, write_files
 
 PASSPHRASE = "s3cret 'passphrase' $of \"the\" test"
 INTO = "refs/fleet/fetched/x"
-WAYS = ["openssh", "libssh2"]
 
 
 class Keys(NamedTuple):
@@ -84,12 +80,11 @@ def served(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coro
 class Client:
     """What a client is told, in a folder of its own; `environ` is what it has in its environment."""
 
-    def __init__(self, folder: Path, server: SshServer, key: Path | None, way: str = "openssh") -> None:
+    def __init__(self, folder: Path, server: SshServer, key: Path | None) -> None:
         self.clone = folder / "clone"
         self.known_hosts = folder / "known_hosts"
         self.known_hosts.write_text(server.known_hosts)
-        self.environ = {"RECONCILER_GIT_KNOWN_HOSTS": str(self.known_hosts)}
-        self.environ["PATH"] = os.environ["PATH"] if way == "openssh" else "/nonexistent"
+        self.environ = {"RECONCILER_GIT_KNOWN_HOSTS": str(self.known_hosts), "PATH": os.environ["PATH"]}
         if key is not None:
             self.environ["RECONCILER_GIT_SSH_KEY"] = str(key)
         self.url = f"{server.url}/src/.git"
@@ -117,15 +112,14 @@ def _head(work: Path) -> str:
     return str(pygit2.Repository(str(work)).head.target)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @served
 async def test_fetches_what_is_asked_for_and_then_what_is_new(
-    work: Path, tmp_path: Path, server: SshServer, keys: Keys, way: str
+    work: Path, tmp_path: Path, server: SshServer, keys: Keys
 ) -> None:
     repository = pygit2.Repository(str(work))
     head, first = _head(work), str(repository.revparse_single("HEAD~1").id)
     repository.references.create("refs/tags/v1", repository.revparse_single("HEAD~1").id)
-    client = Client(tmp_path, server, keys.plain, way)
+    client = Client(tmp_path, server, keys.plain)
     for rev, expected in (
         (None, Fetched(head, "refs/heads/main")),
         ("v1", Fetched(first, "refs/tags/v1")),
@@ -155,12 +149,9 @@ async def test_keys_of_all_kinds_sign_in(work: Path, tmp_path: Path, server: Ssh
     assert (await Client(tmp_path, server, getattr(keys, kind)).fetch()).commit == _head(work)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @served
-async def test_a_key_with_a_passphrase_signs_in(
-    work: Path, tmp_path: Path, server: SshServer, keys: Keys, way: str
-) -> None:
-    client = Client(tmp_path, server, keys.sealed, way)
+async def test_a_key_with_a_passphrase_signs_in(work: Path, tmp_path: Path, server: SshServer, keys: Keys) -> None:
+    client = Client(tmp_path, server, keys.sealed)
     assert "has a passphrase, and none was given (git-ssh-key-passphrase)" in await client.refusal()
     assert "the passphrase does not open the SSH key" in await client.passphrase("wrong").refusal()
     assert (await client.passphrase(PASSPHRASE).fetch()).commit == _head(work)
@@ -168,56 +159,21 @@ async def test_a_key_with_a_passphrase_signs_in(
     assert [file.name for file in held] == ["passphrase"]
 
 
-def test_the_passphrase_is_given_by_a_program_where_programs_may_be_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home, beside = tmp_path / "home", tmp_path / "state"
-    forbidden = {home}
-
-    class Mounted(NamedTuple):
-        f_flag: int
-
-    def mounted(folder: Path) -> Mounted:
-        return Mounted(os.ST_NOEXEC if folder in forbidden else 0)
-
-    monkeypatch.setattr(os, "statvfs", mounted)
-    request = {"url": "ssh://git@h/x", "key": "/k", "passphrase": PASSPHRASE, "known_hosts": "", "home": str(home)}
-    request |= {"folder": str(beside / "clone"), "git": "/usr/bin/git", "ssh": "/usr/bin/ssh"}
-    home.mkdir()
-    beside.mkdir()
-    for _ in range(2):
-        over_openssh.OverOpenSsh(request, lambda received_bytes, worked: None)
-        (home / "passphrase").unlink()
-    program = beside / "askpass"
-    assert program.stat().st_mode & 0o777 == 0o700
-    assert [file.name for file in beside.iterdir()] == ["askpass"]
-    assert PASSPHRASE not in program.read_text()
-    forbidden.add(beside)
-    with pytest.raises(Refused, match="no program may be run"):
-        over_openssh.OverOpenSsh(request, lambda received_bytes, worked: None)
-
-
-def test_a_pipe_that_goes_away_leaves_no_file_with_the_passphrase(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = iter([True, False])
-    monkeypatch.setattr(Path, "exists", lambda path: next(found, False))
-    over_openssh._hand_out(tmp_path / "passphrase", PASSPHRASE.encode())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_was_closed_ends_the_handing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(path: Path) -> bool:
-        raise PermissionError(path)
-
-    monkeypatch.setattr(Path, "exists", closed)
-    over_openssh._hand_out(tmp_path / "passphrase", PASSPHRASE.encode())
-
-
-@pytest.mark.parametrize("way", WAYS)
 @served
-async def test_only_a_key_that_is_vouched_for_is_taken(tmp_path: Path, server: SshServer, keys: Keys, way: str) -> None:
-    client, sound = Client(tmp_path, server, keys.plain, way), server.known_hosts
+async def test_where_no_program_may_be_run_a_key_with_a_passphrase_is_refused(
+    tmp_path: Path, server: SshServer, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mounted(NamedTuple):
+        f_flag: int = os.ST_NOEXEC
+
+    monkeypatch.setattr(os, "statvfs", lambda folder: Mounted())
+    refusal = await Client(tmp_path, server, keys.sealed).passphrase(PASSPHRASE).refusal()
+    assert "no program may be run in" in refusal
+
+
+@served
+async def test_only_a_key_that_is_vouched_for_is_taken(tmp_path: Path, server: SshServer, keys: Keys) -> None:
+    client, sound = Client(tmp_path, server, keys.plain), server.known_hosts
     other = f"{sound.split()[0]} {Path(f'{keys.other_host}.pub').read_text()}"
     for text, says in (
         ("", "its key is unknown: git-known-hosts has none of it"),
@@ -244,18 +200,17 @@ async def test_an_authority_of_host_keys_vouches(work: Path, tmp_path: Path, key
         assert (await client.fetch()).commit == _head(work)
 
 
-@pytest.mark.parametrize("way", WAYS)
 @served
-async def test_says_why_nobody_is_let_in(tmp_path: Path, server: SshServer, keys: Keys, way: str) -> None:
-    assert "none was given (git-ssh-key)" in await Client(tmp_path, server, None, way).refusal()
+async def test_says_why_nobody_is_let_in(tmp_path: Path, server: SshServer, keys: Keys) -> None:
+    assert "none was given (git-ssh-key)" in await Client(tmp_path, server, None).refusal()
     assert (
         "does not accept the SSH key; is it a deploy key there?"
-        in await Client(tmp_path, server, keys.strange, way).refusal()
+        in await Client(tmp_path, server, keys.strange).refusal()
     )
     nothing = tmp_path / "nothing"
     nothing.write_text("hello")
     nothing.chmod(0o600)
-    assert "is no private key" in await Client(tmp_path, server, nothing, way).refusal()
+    assert "is no private key" in await Client(tmp_path, server, nothing).refusal()
 
 
 @served
@@ -266,12 +221,9 @@ async def test_a_key_that_others_may_read_is_told(tmp_path: Path, server: SshSer
     assert "chmod 600" in await Client(tmp_path, server, shared).refusal()
 
 
-@pytest.mark.parametrize("way", WAYS)
 @served
-async def test_says_when_nobody_answers_or_nothing_is_there(
-    tmp_path: Path, server: SshServer, keys: Keys, way: str
-) -> None:
-    client = Client(tmp_path, server, keys.plain, way)
+async def test_says_when_nobody_answers_or_nothing_is_there(tmp_path: Path, server: SshServer, keys: Keys) -> None:
+    client = Client(tmp_path, server, keys.plain)
     client.url = f"{server.url}/nobody"
     assert "no repository there" in await client.refusal()
     client.url = "ssh://git@127.0.0.1:1/x"
@@ -280,8 +232,7 @@ async def test_says_when_nobody_answers_or_nothing_is_there(
     assert "nobody.invalid" in await client.refusal()
     client.url = f"{server.url}/src/.git"
     server.complaint = "this repository is archived\nCHANGED\x1b[2J\n"
-    if way == "openssh":
-        assert "this repository is archived; CHANGED" in await client.refusal()
+    assert "this repository is archived; CHANGED" in await client.refusal()
 
 
 @served
@@ -393,26 +344,12 @@ async def test_a_head_that_would_be_more_than_a_name_is_passed_over(
 
 
 @served
-async def test_without_a_name_of_the_user_or_with_another_ssh_the_other_way_is_taken(
-    work: Path, tmp_path: Path, server: SshServer, keys: Keys, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client, mark = Client(tmp_path, server, keys.plain), tmp_path / "mark"
-    other = tmp_path / "bin/ssh"
-    write_files(other.parent, {"ssh": f'#!/bin/sh\n[ "$1" = -V ] || touch {mark}\necho Dropbear v2022.83 >&2\n'})
-    other.chmod(0o700)
-    client.environ["PATH"] = f"{other.parent}:{os.environ['PATH']}"
-    assert (await client.fetch()).commit == _head(work)
-    assert not mark.exists()
-
-    def nobody(uid: int) -> pwd.struct_passwd:
-        raise KeyError(uid)
-
-    monkeypatch.setattr(pwd, "getpwuid", nobody)
+async def test_an_ssh_that_is_not_openssh_is_told(tmp_path: Path, server: SshServer, keys: Keys) -> None:
     client = Client(tmp_path, server, keys.plain)
-    client.environ["PATH"] = f"{other.parent}:{os.environ['PATH']}"
-    other.write_text(f"#!/bin/sh\ntouch {mark}\n")
-    assert (await client.fetch()).commit == _head(work)
-    assert not mark.exists()
+    other = write_files(tmp_path / "bin", {"ssh": "#!/bin/sh\necho WARNING: Ignoring unknown option >&2\nexit 1\n"})
+    (other / "ssh").chmod(0o700)
+    client.environ["PATH"] = f"{other}:{os.environ['PATH']}"
+    assert "git and the server say: WARNING: Ignoring unknown option" in await client.refusal()
 
 
 @served
@@ -433,24 +370,6 @@ async def test_a_fetch_that_is_given_up_leaves_no_process_and_no_part_of_a_pack(
     asked = len(server.asked)
     await _end_when(lambda: len(server.asked) > asked, client)
     await asyncio.wait_for(server.left(), 60)
-
-
-GREEDY = """#!/bin/sh
-truncate -s 9G {packs}/tmp_pack_x
-exec sleep 1000
-"""
-
-
-def test_a_pack_that_no_store_can_have_is_given_up_while_it_comes(tmp_path: Path) -> None:
-    packs, git, home = tmp_path / "clone/objects/pack", tmp_path / "git", tmp_path / "home"
-    packs.mkdir(parents=True)
-    home.mkdir()
-    git.write_text(GREEDY.format(packs=packs))
-    git.chmod(0o700)
-    request = {"url": "ssh://git@h/x", "key": "/k", "passphrase": "", "known_hosts": "", "home": str(home)}
-    request |= {"folder": str(tmp_path / "clone"), "git": str(git), "ssh": "/usr/bin/ssh"}
-    with pytest.raises(Refused, match="bigger than 8,589,934,592 bytes"):
-        over_openssh.OverOpenSsh(request, lambda received_bytes, worked: None).bring(["+refs/heads/main:refs/x"])
 
 
 async def _end_when(is_time: Callable[[], bool], client: Client) -> None:

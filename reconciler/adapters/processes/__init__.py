@@ -1,0 +1,1 @@
+"""Programs of others, run in bounds: the only package that starts a process."""
