@@ -53,9 +53,9 @@ def command(
 
     What is fresh is left alone, and no program is started for it. Commit what it writes.
     """
-    from reconciler.adapters.hydration.contained import hides_files
     from reconciler.adapters.hydration.files import RenderFiles, check_ordinary, tree_of
     from reconciler.adapters.hydration.tools import Tools, Wanted
+    from reconciler.adapters.processes.run import hides_files
     from reconciler.adapters.sources.location import locate_store
 
     location = locate_store(store, as_directory=as_directory)

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.adapters.hydration import contained
+from reconciler.adapters.processes import run as processes
 from reconciler.cli.main import cli
 from tests.hydration import copied_store
 from tests.hydration.test_hydrate import hydrate, one_render, run
@@ -146,7 +147,7 @@ def test_a_hostile_chart(store: Path, spoil: Callable[[Path], None], code: str, 
 
 
 def test_a_chart_that_writes_without_end_is_ended(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = contained.Limits(cpu_s=5, memory_bytes=3 * 2**30)
+    limits = contained.USUAL._replace(cpu_s=5, memory_bytes=3 * 2**30)
     monkeypatch.setattr(
         contained.render_twice, "__kwdefaults__", {"allow_network": False, "limits": limits, "readable": ()}
     )
@@ -218,7 +219,7 @@ print("started", started)
 def test_a_kernel_that_hides_no_files_is_told_of_where_something_was_run(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contained, "hides_files", lambda: False)
+    monkeypatch.setattr(processes, "hides_files", lambda: False)
     one_render(store, "web")
     assert "cannot hide files" in hydrate(store).output
     assert "cannot hide files" not in hydrate(store).output, "nothing was run"

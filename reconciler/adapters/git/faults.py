@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from reconciler.adapters.git.credentials import GitAccess
 from reconciler.adapters.git.url import GitUrl
 
-
 DENIED: Final = "Permission denied"
 """Of ssh, when the server lets nobody in."""
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from reconciler.adapters.git.clone import has_many_packs, locked, prepare, private_folder
 from reconciler.adapters.git.credentials import access_from
 from reconciler.adapters.git.heads import choose
-from reconciler.adapters.git.remote import Patience, Remote, Session, programs_on
+from reconciler.adapters.git.remote import FetchSession, Patience, Remote, programs_on
 from reconciler.adapters.git.repository import opened
 from reconciler.adapters.git.url import GitUrl
 from reconciler.errors import RevisionNotFound, StoreError
@@ -90,7 +90,7 @@ def _fetch(
             locked(wanted.folder, lambda pid: tell(_waiting(pid)), stop) as lock,
             private_folder(wanted.folder) as home,
         ):
-            session = Session(home, lock, patience, stop)
+            session = FetchSession(home, lock, patience, stop)
             remote = Remote(wanted.url, wanted.folder, access, programs, session, tell)
             return _bring(wanted, remote)
     except (RevisionNotFound, StoreError) as error:

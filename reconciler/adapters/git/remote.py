@@ -21,7 +21,7 @@ from reconciler.adapters.git.credentials import GitAccess
 from reconciler.adapters.git.faults import DENIED, Failure, fault_of
 from reconciler.adapters.git.heads import Head, parse_heads
 from reconciler.adapters.git.url import GitUrl
-from reconciler.adapters.processes.run import Command, Ended, Exited, Limits, Reason, run
+from reconciler.adapters.processes.run import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.errors import StoreError
 
 _CONNECT_S: Final = 20
@@ -101,7 +101,7 @@ def programs_on(environ: Mapping[str, str], url: GitUrl) -> Programs:
     return Programs(str(Path(git).absolute()), str(Path(ssh).absolute()) if ssh and url.scheme == "ssh" else "")
 
 
-class Progress:
+class FetchProgress:
     """Tells what has come, not more often than each second."""
 
     _COUNTED: Final = re.compile(rb"(Receiving|Resolving|Counting|Compressing|Enumerating)[^\r\n]*?(\d+)(?:/\d+\))?")
@@ -129,7 +129,7 @@ class Progress:
         return True
 
 
-class Session(NamedTuple):
+class FetchSession(NamedTuple):
     """One fetch. `home`: an empty folder of ours. `lock`: held until the last process has ended.
 
     `stop`: set from another thread, it ends the fetch.
@@ -150,7 +150,7 @@ class Remote:
         clone: Path,
         access: GitAccess,
         programs: Programs,
-        session: Session,
+        session: FetchSession,
         tell: Callable[[str], None],
     ) -> None:
         """Write what git and ssh read into the empty home. `tell`: called with what has come.
@@ -230,22 +230,22 @@ class Remote:
             return ran
         raise StoreError(self._why(ran))
 
-    def _why(self, ended: Ended) -> str:
+    def _why(self, ended: Terminated) -> str:
         patience = self._session.patience
         match ended.reason:
-            case Reason.LATE:
+            case Termination.LATE:
                 return f"the fetch did not end within {patience.total_s:.0f} s and was given up"
-            case Reason.SILENT:
+            case Termination.SILENT:
                 silence = f"nothing more came for {patience.silence_s:.0f} s and the fetch was given up"
                 return f"{silence}; is the server or the link stuck?"
-            case Reason.FLOODING:
+            case Termination.FLOODING:
                 return "the repository has more branches and tags than can be looked through"
-            case Reason.STOPPED:
+            case Termination.STOPPED:
                 return "the fetch was stopped"
             case _:
                 return f"git cannot be run ({ended.reason}: {ended.detail})"
 
-    def _ran(self, arguments: Iterable[str], output_bytes: int) -> Exited | Ended:
+    def _ran(self, arguments: Iterable[str], output_bytes: int) -> Exited | Terminated:
         settings = [part for setting in self._settings for part in ("-c", setting)]
         command = Command(
             argv=[self._programs.git, *settings, f"--git-dir={self._clone.absolute()}", *arguments],
@@ -263,7 +263,7 @@ class Remote:
         return run(
             command,
             limits,
-            hear=Progress(self._tell).has_moved,
+            hear=FetchProgress(self._tell).has_moved,
             stop=self._session.stop,
             held=[self._session.lock],
         )
@@ -284,7 +284,7 @@ class Remote:
         keygen = str(Path(self._programs.ssh).with_name("ssh-keygen"))
         command = Command([keygen, "-y", "-f", self._access.key], self._environ, str(self._home))
         ran = run(command, Limits(wall_s=_CONNECT_S, cpu_s=_CONNECT_S), stop=self._session.stop)
-        if isinstance(ran, Ended) or ran.code == 0:
+        if isinstance(ran, Terminated) or ran.code == 0:
             return ""
         return ran.error.decode(errors="replace") or "no"
 

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import json
-import os
 import signal
 import struct
-import subprocess
-import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from reconciler.adapters.processes.run import Command, Exited, Files, Limits, Terminated, Termination, run
 from reconciler.errors import ReconcilerError
 
-_CHILD: Final = Path(__file__).with_name("contained_child.py")
-_CLOCKS: Final = (("east", 13 * 3600 + 41 * 60 + 17), ("west", -(11 * 3600 + 27 * 60 + 13)))
-"""Local time of the first and the second run: no hour, minute and second of both are the same, nor often the day."""
-_LANDLOCK: Final = 444
-"""landlock_create_ruleset, the same on all machines."""
-_HOSTS: Final = ("render-a", "render-b")
+_MARGIN_S: Final = 0.01
+_PROCESSES_OF_USER: Final = 8192
+"""In place of `Limits.processes` where all processes of the user count."""
+_SAID_BYTES: Final = 4000
+
+USUAL: Final = Limits(
+    cpu_s=120, wall_s=180.0, file_bytes=16 * 2**20, output_bytes=16 * 2**20, error_bytes=16 * 2**20, processes=512
+)
 
 
-class Limits(NamedTuple):
-    """What one run of a tool may use. `processes`: threads count among them."""
+class _Side(NamedTuple):
+    """What differs from the first run to the second."""
 
-    cpu_s: int = 120
-    wall_s: float = 180.0
-    memory_bytes: int = 4 * 2**30
-    """Of address space, of which a Go program reserves more than it uses: kubectl starts with 2 GiB, not with 1."""
-    file_bytes: int = 16 * 2**20
-    processes: int = 512
-    processes_of_user: int = 8192
-    """In place of `processes` where all processes of the user count."""
+    name: str
+    offset_s: int
+    host: str
+
+
+_SIDES: Final = (
+    _Side("east", 13 * 3600 + 41 * 60 + 17, "render-a"),
+    _Side("west", -(11 * 3600 + 27 * 60 + 13), "render-b"),
+)
+"""No hour, minute and second of both local times are the same, nor often the day."""
 
 
 class RenderFailed(ReconcilerError):
@@ -50,29 +50,33 @@ def render_twice(
     folder: Path,
     *,
     allow_network: bool = False,
-    limits: Limits = Limits(),  # noqa: B008 - a value
+    limits: Limits = USUAL,
     readable: Sequence[Path] = (),
 ) -> list[tuple[bytes, bytes]]:
     """What each command wrote, twice: with another home, local time and host name, and in another second.
 
-    One process is started, which runs the commands one after another, and no more of them after one that fails.
-    `folder`: a folder of our own with the inputs, where homes and outputs go. Of other files a tool sees those of the
-    system that programs need to run, and `readable`; where the kernel cannot hide files it sees all (`hides_files`).
+    They run one after another, and none after one that fails.
+    `folder`: a folder of our own with the inputs, where homes go. Of other files a tool sees those of the system that
+    programs need to run, and `readable`; where the kernel cannot hide files it sees all (`hides_files`).
 
     Raises:
         NotContained: there is a network, and `allow_network` is not given.
         RenderFailed: a command failed; the message has the end of what it said.
     """
-    runs = [_run(command, folder, number, side) for side in (0, 1) for number, command in enumerate(commands)]
-    # Whoever writes the second into an output writes another one the second time.
-    runs[len(commands)]["in_next_second"] = True
-    found = _outputs(runs, folder, allow_network=allow_network, limits=limits, readable=readable)
-    return list(zip(found[: len(commands)], found[len(commands) :], strict=True))
-
-
-def hides_files() -> bool:
-    """Whether this kernel can hide files from a tool. Source: landlock(7)."""
-    return bool(ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) > 0)
+    shown = Files(writable=[str(folder)], readable=[str(path) for path in readable])
+    if allow_network:
+        limits = limits._replace(processes=_PROCESSES_OF_USER)
+    outputs: list[list[bytes]] = []
+    for side in _SIDES:
+        found = [_command(argv, folder / f"home-{number}", side) for number, argv in enumerate(commands)]
+        if outputs:
+            # Whoever writes the second into an output writes another one the second time.
+            time.sleep(1.0 - time.time() % 1.0 + _MARGIN_S)
+        # With a network the name would be that of the whole machine.
+        host = "" if allow_network else side.host
+        ready = [command._replace(has_network=allow_network, host=host, files=shown) for command in found]
+        outputs.append([_output(command, limits) for command in ready])
+    return list(zip(*outputs, strict=True))
 
 
 def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str], allow_network: bool) -> bytes:
@@ -81,38 +85,19 @@ def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str]
     Raises:
         NotContained, RenderFailed: as of `render_twice`.
     """
-    run = _run(command, folder, 0, 0)
-    run["env"] |= environ
-    return _outputs([run], folder, allow_network=allow_network, limits=Limits(file_bytes=64 * 2**20), readable=None)[0]
+    usual = _command(command, folder / "home", _SIDES[0])
+    found = usual._replace(environ={**usual.environ, **environ}, has_network=allow_network)
+    processes = _PROCESSES_OF_USER if allow_network else USUAL.processes
+    return _output(found, USUAL._replace(file_bytes=64 * 2**20, output_bytes=64 * 2**20, processes=processes))
 
 
-def _outputs(
-    runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits, readable: Sequence[Path] | None
-) -> list[bytes]:
-    """`readable`: None: no files are hidden."""
-    hidden = {
-        "writable": None if readable is None else [str(folder)],
-        "readable": [str(path) for path in readable or ()],
-    }
-    answer = _ask(runs, folder, allow_network=allow_network, limits=limits, hidden=hidden)
-    if "refused" in answer:
-        raise NotContained(
-            f"no process without network can be started here ({answer['refused']}); allow user namespaces, or give "
-            "--allow-network if you trust every chart and base of this store"
-        )
-    for run, code in zip(runs, answer["codes"], strict=False):
-        if code != 0:
-            raise RenderFailed(_complaint(run, code, limits))
-    return [Path(run["out"]).read_bytes() for run in runs]
-
-
-def _run(command: Sequence[str], folder: Path, number: int, side: int) -> dict[str, Any]:
-    home = folder / f"home-{number}-{side}"
+def _command(argv: Sequence[str], folder: Path, side: _Side) -> Command:
+    home = folder.with_name(f"{folder.name}-{side.name}")
     for name in ("", "cache", "config", "data", "plugins", "tmp"):
         (home / name).mkdir(mode=0o700)
-    zone = home / _CLOCKS[side][0]
-    zone.write_bytes(_zone(_CLOCKS[side][1]))
-    env = {
+    zone = home / side.name
+    zone.write_bytes(_zone(side.offset_s))
+    environ = {
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
         "TZ": str(zone),
@@ -125,11 +110,7 @@ def _run(command: Sequence[str], folder: Path, number: int, side: int) -> dict[s
         "HELM_CONFIG_HOME": str(home / "config"),
         "HELM_DATA_HOME": str(home / "data"),
     }
-    out, err = folder / f"out-{number}-{side}", folder / f"err-{number}-{side}"
-    return {
-        "argv": list(command), "env": env, "cwd": str(home / "tmp"), "out": str(out), "err": str(err),
-        "host": _HOSTS[side], "in_next_second": False,
-    }  # fmt: skip
+    return Command(argv, environ, str(home / "tmp"))
 
 
 def _zone(offset_s: int) -> bytes:
@@ -138,59 +119,30 @@ def _zone(offset_s: int) -> bytes:
     return header + struct.pack(">lBB", offset_s, 0, 0) + b"XXX\0"
 
 
-def _ask(
-    runs: list[dict[str, Any]], folder: Path, *, allow_network: bool, limits: Limits, hidden: dict[str, Any]
-) -> dict[str, Any]:
-    if allow_network:
-        runs = [{**run, "host": ""} for run in runs]  # The name would be that of the whole machine.
-    request = {
-        **hidden,
-        "runs": runs,
-        "network": allow_network,
-        "cpu_s": limits.cpu_s,
-        "wall_s": limits.wall_s,
-        "memory_bytes": limits.memory_bytes,
-        "file_bytes": limits.file_bytes,
-        "processes": limits.processes_of_user if allow_network else limits.processes,
-    }
-    with subprocess.Popen(  # noqa: S603 - this interpreter, and a script of ours
-        [sys.executable, "-I", "-S", str(_CHILD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={"LC_ALL": "C.UTF-8"},
-        cwd=folder,
-        start_new_session=True,
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        assert child.stderr is not None
-        try:
-            # It stays open: its end tells the process that this one is gone.
-            child.stdin.write(f"{json.dumps(request)}\n".encode())
-            child.stdin.flush()
-            line = child.stdout.readline()
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-        if not line:
-            raise RenderFailed(f"the process that holds the tool ended: {child.stderr.read(2000).decode()}")
-    answer: dict[str, Any] = json.loads(line)
-    return answer
+def _output(command: Command, limits: Limits) -> bytes:
+    ran = run(command, limits)
+    if isinstance(ran, Exited) and ran.code == 0:
+        return ran.output
+    if isinstance(ran, Terminated) and ran.reason is Termination.NO_SANDBOX:
+        raise NotContained(
+            f"no process without network can be started here ({ran.detail}); allow user namespaces, or give "
+            "--allow-network if you trust every chart and base of this store"
+        )
+    raise RenderFailed(_complaint(ran, limits))
 
 
-_SAID_BYTES: Final = 4000
-
-
-def _complaint(run: dict[str, Any], code: int | None, limits: Limits) -> str:
+def _complaint(ran: Exited | Terminated, limits: Limits) -> str:
     """Why a run failed, without the folders that nobody knows."""
-    if code is None:
-        return f"it did not end within {limits.wall_s:.0f} s"
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+    too_much = f"it wrote more than {limits.output_bytes:,} bytes"
+    if isinstance(ran, Terminated):
+        return {
+            Termination.LATE: f"it did not end within {limits.wall_s:.0f} s",
+            Termination.FLOODING: too_much,
+            Termination.LOST: f"the process that holds the tool ended: {ran.detail}",
+        }.get(ran.reason, f"it cannot be started: {ran.detail}")
+    if ran.code in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"it was ended: it took more than {limits.cpu_s} s of processor time, or more memory than there is"
-    if code == -signal.SIGXFSZ:
-        return f"it wrote more than {limits.file_bytes:,} bytes"
-    said = Path(run["err"]).read_bytes()[-_SAID_BYTES:].decode(errors="replace")
-    if Path(run["out"]).stat().st_size >= limits.file_bytes:
-        return f"it wrote more than {limits.file_bytes:,} bytes"
-    return " ".join(said.split()) or f"it ended with {code}"
+    if ran.code == -signal.SIGXFSZ:
+        return too_much
+    said = ran.error[-_SAID_BYTES:].decode(errors="replace")
+    return " ".join(said.split()) or f"it ended with {ran.code}"

@@ -21,13 +21,17 @@ import socket
 import struct
 import sys
 import threading
+import time
 from typing import Any
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 36, 38
 _NEWUSER, _NEWNET, _NEWUTS, _NEWIPC = 0x10000000, 0x40000000, 0x04000000, 0x08000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_ENDING = threading.Lock()
+"""Whoever ends the children: the one who waits for the program, or the one who hears that the parent is gone."""
 _MOST_ENDED = 100_000
-"""So many processes are ended before it is given up: whoever forks faster than that is held by its limits alone."""
+"""So often is looked before it is given up: whoever forks faster than that is held by its limits alone."""
+_LOOK_S = 0.001
 
 _CREATE_RULESET = 444
 _ADD_RULE, _RESTRICT_SELF = 445, 446
@@ -148,8 +152,7 @@ def _become(request: dict[str, Any], stdin: int, tell: int) -> None:
     """Become the program; write the reason to `tell` where that is not possible."""
     try:
         os.dup2(stdin, 0)
-        # Python ignores SIGPIPE and SIGXFSZ, and what it ignores stays ignored. The second does: of a write that fails a
-        # program tells, of its death it does not.
+        # What Python ignores stays ignored. SIGXFSZ does: a program tells of a write that failed, not of its death.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.chdir(request["folder"])
         limit(request)
@@ -171,14 +174,16 @@ def give(stdin: int, data: bytes) -> None:
 def end_all() -> None:
     """End every child, and the children that each leaves to us, until there is none."""
     for _ in range(_MOST_ENDED):
-        alive = children()
-        if not alive:
-            return
-        for pid in alive:
+        for pid in children():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+        try:
+            # The list may leave out a child while another one ends, so that only this tells that there is none.
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(_LOOK_S)
 
 
 def children() -> list[int]:
@@ -193,8 +198,9 @@ def children() -> list[int]:
 def end_with_parent() -> None:
     """End all at once when the parent is gone."""
     sys.stdin.buffer.read()
-    end_all()
-    os.killpg(0, signal.SIGKILL)
+    with _ENDING:
+        end_all()
+        os.killpg(0, signal.SIGKILL)
 
 
 def answer_to(request: dict[str, Any], data: bytes) -> dict[str, Any]:
@@ -212,8 +218,12 @@ def answer_to(request: dict[str, Any], data: bytes) -> dict[str, Any]:
     # Threads begin here: namespaces of a user are entered by a process with one, and a fork copies none.
     threading.Thread(target=end_with_parent, daemon=True).start()
     threading.Thread(target=give, args=(stdin, data), daemon=True).start()
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    end_all()
+    # Left to be taken below: whoever hears that the parent is gone may end it meanwhile, and all else with it.
+    with contextlib.suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    with _ENDING:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        end_all()
     return {"code": code}
 
 

@@ -73,7 +73,7 @@ class Exited(NamedTuple):
     error: bytes
 
 
-class Reason(StrEnum):
+class Termination(StrEnum):
     """Why a program did not end by itself."""
 
     LATE = "late"
@@ -88,10 +88,10 @@ class Reason(StrEnum):
     """Something else has ended what holds it."""
 
 
-class Ended(NamedTuple):
+class Terminated(NamedTuple):
     """It was ended, or not started. `detail`: what the system says of it."""
 
-    reason: Reason
+    reason: Termination
     detail: str = ""
 
 
@@ -111,7 +111,7 @@ def run(
     hear: Callable[[bytes], bool] = _hear_all,
     stop: threading.Event | None = None,
     held: Sequence[int] = (),
-) -> Exited | Ended:
+) -> Exited | Terminated:
     """Run it to its end; nothing that it started is left then, nor when this process ends before, however that ends.
 
     Args:
@@ -135,7 +135,7 @@ def run(
         )
     except OSError as error:
         os.close(read)
-        return Ended(Reason.NOT_STARTED, error.strerror or "")
+        return Terminated(Termination.NOT_STARTED, error.strerror or "")
     finally:
         os.close(write)
     with holder, os.fdopen(read, "rb", buffering=0) as answer:
@@ -152,7 +152,7 @@ def run(
         finally:
             _end(holder)
     if reason is not None:
-        return Ended(reason)
+        return Terminated(reason)
     told, output, said = map(bytes, streams.values())
     return _result(json.loads(told) if told else {}, output, said)
 
@@ -181,7 +181,7 @@ def _follow(
     limits: Limits,
     hear: Callable[[bytes], bool],
     stop: threading.Event | None,
-) -> Reason | None:
+) -> Termination | None:
     """Read the streams (answer, stdout, stderr) to their ends; the reason where that was given up."""
     now_s = time.monotonic()
     until_s, silent_s = now_s + limits.wall_s, now_s + limits.silence_s
@@ -192,16 +192,16 @@ def _follow(
         while selector.get_map():
             left_s = min(until_s, silent_s) - time.monotonic()
             if left_s <= 0:
-                return Reason.LATE if until_s <= silent_s else Reason.SILENT
+                return Termination.LATE if until_s <= silent_s else Termination.SILENT
             if stop is not None and stop.is_set():
-                return Reason.STOPPED
+                return Termination.STOPPED
             for key, _ in selector.select(left_s if stop is None else min(left_s, _LOOK_S)):
                 stream: Any = key.fileobj
                 part = os.read(stream.fileno(), _CHUNK_BYTES)
                 if not part:
                     selector.unregister(stream)
                 elif len(streams[stream]) + len(part) > key.data:
-                    return Reason.FLOODING
+                    return Termination.FLOODING
                 streams[stream].extend(part)
                 if part and (stream is not error or hear(part)):
                     silent_s = time.monotonic() + limits.silence_s
@@ -220,11 +220,11 @@ def _end(holder: subprocess.Popen[bytes]) -> None:
             os.killpg(holder.pid, signal.SIGKILL)
 
 
-def _result(answer: Mapping[str, Any], output: bytes, error: bytes) -> Exited | Ended:
+def _result(answer: Mapping[str, Any], output: bytes, error: bytes) -> Exited | Terminated:
     if "code" in answer:
         return Exited(answer["code"], output, error)
     if "refused" in answer:
-        return Ended(Reason.NO_SANDBOX, answer["refused"])
+        return Terminated(Termination.NO_SANDBOX, answer["refused"])
     if "failed" in answer:
-        return Ended(Reason.NOT_STARTED, answer["failed"])
-    return Ended(Reason.LOST, " ".join(error.decode(errors="replace").split())[-200:])
+        return Terminated(Termination.NOT_STARTED, answer["failed"])
+    return Terminated(Termination.LOST, " ".join(error.decode(errors="replace").split())[-200:])

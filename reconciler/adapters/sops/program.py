@@ -5,22 +5,17 @@ Nothing is written to a disk: the file goes in by stdin, what was decrypted come
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 import re
-import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from reconciler.adapters.processes.run import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.errors import ConfigurationError
 
-_CHILD: Final = Path(__file__).with_name("program_child.py")
 _OPTION: Final = "--sops-binary"
 _VERSION: Final = re.compile(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)
 _MINOR_LEAST: Final = 10
@@ -38,15 +33,7 @@ _SECRET_LEAST: Final = 4
 _SAID_CHARACTERS: Final = 400
 
 
-class Limits(NamedTuple):
-    """What one run may use. `memory_bytes`: of address space, of which a Go program reserves more than it uses."""
-
-    wall_s: float = 30.0
-    cpu_s: int = 30
-    memory_bytes: int = 4 * 2**30
-    written_bytes: int = 2**20
-    output_bytes: int = 16 * 2**20
-    error_bytes: int = 256 * 1024
+LIMITS: Final = Limits(wall_s=30.0, cpu_s=30, file_bytes=2**20, output_bytes=16 * 2**20, error_bytes=256 * 1024)
 
 
 class Ran(NamedTuple):
@@ -69,7 +56,7 @@ class Program(NamedTuple):
     path: Path
     environ: Mapping[str, str]
     sha256: str = ""
-    limits: Limits = Limits()
+    limits: Limits = LIMITS
 
     def decrypt(self, data: bytes, *, is_json: bool) -> Ran:
         """A run over a file, whose output has the form of the file."""
@@ -123,21 +110,18 @@ class Program(NamedTuple):
             self.check()
         except ConfigurationError as error:
             return Ran(None, why=str(error))
-        request = {
-            "argv": [str(self.path), *arguments],
-            "env": dict(self.environ),
-            "input_bytes": len(data),
-            **self.limits._asdict(),
-        }
-        answer, rest = _asked(json.dumps(request).encode() + b"\n" + data)
-        if not answer:
-            return Ran(None, why="what holds it was ended")
-        output, complaint = rest[: answer["output"]], rest[answer["output"] :]
-        why = {
-            "late": f"it did not end within {self.limits.wall_s:g} s",
-            "large": f"it wrote more than {self.limits.output_bytes:,} bytes",
-        }.get(answer["why"], "" if answer["code"] is not None else "it cannot be started")
-        return Ran(answer["code"], output, self._unmarked(complaint), why, answer["why"] == "large")
+        command = Command([str(self.path), *arguments], self.environ, "/", data)
+        match run(command, self.limits):
+            case Exited(code, output, said):
+                return Ran(code, output, self._unmarked(said))
+            case Terminated(Termination.LATE):
+                return Ran(None, why=f"it did not end within {self.limits.wall_s:g} s")
+            case Terminated(Termination.FLOODING):
+                return Ran(None, why=f"it wrote more than {self.limits.output_bytes:,} bytes", is_large=True)
+            case Terminated(Termination.LOST):
+                return Ran(None, why="what holds it was ended")
+            case _:
+                return Ran(None, why="it cannot be started")
 
     def _unmarked(self, complaint: bytes) -> str:
         said = " ".join(complaint.decode(errors="replace").split())
@@ -171,31 +155,3 @@ def program_of(
     program = Program(named, told, sha256)
     program.check()
     return program
-
-
-def _asked(request: bytes) -> tuple[dict[str, Any], bytes]:
-    """The answer of the process that holds a program, and what follows it; empty: it ended without one."""
-    with subprocess.Popen(  # noqa: S603 - this interpreter, and a script of ours
-        [sys.executable, "-I", "-S", str(_CHILD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"LC_ALL": "C.UTF-8"},
-        cwd="/",
-        start_new_session=True,
-    ) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            # It stays open: its end tells the process that this one is gone.
-            child.stdin.write(request)
-            child.stdin.flush()
-            line = child.stdout.readline()
-            answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
-            rest = child.stdout.read(answer["output"] + answer["error"]) if answer else b""
-        except OSError:
-            return {}, b""
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-    return answer, rest

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.adapters.git import remote
 from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
-from reconciler.adapters.git.remote import Patience, Progress
+from reconciler.adapters.git.remote import FetchProgress, Patience
 from reconciler.adapters.git.url import parse_git_url
 from reconciler.adapters.processes import run as processes
 from reconciler.errors import RevisionNotFound, StoreError
@@ -205,7 +205,7 @@ async def test_a_pack_that_no_store_can_have_is_given_up_while_it_comes(
 
 def test_progress_is_what_comes_and_not_that_something_is_said() -> None:
     told: list[str] = []
-    progress = Progress(told.append).has_moved
+    progress = FetchProgress(told.append).has_moved
     assert progress(b"remote: Counting objects: 5, done.\n")
     assert progress(b"Receiving objects:  10% (1/10), 1.00 MiB | 1.00 MiB/s\r")
     assert not progress(b"Receiving objects:  10% (1/10), 1.00 MiB | 3.00 KiB/s\r")

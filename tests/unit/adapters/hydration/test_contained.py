@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.hydration import contained
-from reconciler.adapters.hydration.contained import Limits, NotContained, RenderFailed
+from reconciler.adapters.hydration.contained import USUAL, NotContained, RenderFailed
 from reconciler.adapters.hydration.contained import render_twice as render_contained
+from reconciler.adapters.processes import run as processes
+from reconciler.adapters.processes.run import Limits
 
-USUAL = Limits()
-SMALL = Limits(cpu_s=1, wall_s=20.0, memory_bytes=512 * 2**20, file_bytes=2**20)
+SMALL = Limits(cpu_s=1, wall_s=20.0, memory_bytes=512 * 2**20, output_bytes=2**20)
 
 
 def render_twice(
@@ -97,10 +97,10 @@ def test_where_no_namespace_is_allowed_nothing_is_run(
 ) -> None:
     """As on a machine whose kernel refuses namespaces to users."""
     refusing = tmp_path / "child.py"
-    text = contained._CHILD.read_text()
+    text = processes._HOLDER.read_text()
     assert "_LIBC.unshare(flags)" in text
     refusing.write_text(text.replace("_LIBC.unshare(flags)", "_LIBC.unshare(-1)"))
-    monkeypatch.setattr(contained, "_CHILD", refusing)
+    monkeypatch.setattr(processes, "_HOLDER", refusing)
     ran = tmp_path / "ran"
     with pytest.raises(NotContained, match="give --allow-network if you trust"):
         render_twice([script(tmp_path, f"open({str(ran)!r}, 'w')")], folder)
@@ -145,8 +145,9 @@ os.read(told, 1)
     ended = threading.Event()
 
     def follow() -> None:
-        with fifo.open("rb") as reader:
-            reader.read()
+        for _ in range(2):
+            with fifo.open("rb") as reader:
+                reader.read()
         ended.set()
 
     threading.Thread(target=follow, daemon=True).start()

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.hydration import contained
-from reconciler.adapters.hydration.contained import RenderFailed, hides_files, render_twice
+from reconciler.adapters.hydration.contained import RenderFailed, render_twice
+from reconciler.adapters.processes import run as processes
+from reconciler.adapters.processes.run import hides_files
 from tests.hydration import path_with_helm
 
 NEEDED = (Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable))
@@ -123,10 +124,10 @@ def test_where_the_kernel_hides_nothing_the_run_goes_on(
 ) -> None:
     """As before Linux 5.13, or where it was left out."""
     without = tmp_path / "child.py"
-    text = contained._CHILD.read_text()
+    text = processes._HOLDER.read_text()
     assert "_CREATE_RULESET = 444" in text
     without.write_text(text.replace("_CREATE_RULESET = 444", "_CREATE_RULESET = 4444"))
-    monkeypatch.setattr(contained, "_CHILD", without)
+    monkeypatch.setattr(processes, "_HOLDER", without)
     assert said(tmp_path, folder, f"print(open({str(secret)!r}).read())") == [CANARY]
 
 

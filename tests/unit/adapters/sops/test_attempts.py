@@ -14,7 +14,7 @@ from reconciler.adapters.sops.attempts import Attempts, Pauses
 from reconciler.adapters.sops.keyring import Keyring
 from reconciler.adapters.sops.named_keys import unfit
 from reconciler.adapters.sops.opening import Refused
-from reconciler.adapters.sops.program import Limits, Program
+from reconciler.adapters.sops.program import LIMITS, Program
 from reconciler.model.content import Opened, Sealed
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
@@ -65,7 +65,7 @@ class Heard:
 
 def attempts_of(fake: Fake, first_s: float = 0.01, environ: Mapping[str, str] | None = None) -> tuple[Attempts, Heard]:
     found, heard = (
-        Attempts(Program(fake.path, environ or {}, limits=Limits(wall_s=LONG_S)), Pauses(first_s, LONG_S)),
+        Attempts(Program(fake.path, environ or {}, limits=LIMITS._replace(wall_s=LONG_S)), Pauses(first_s, LONG_S)),
         Heard(),
     )
     found.listen(heard)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.sops.answer import values_of
-from reconciler.adapters.sops.program import Limits, Program, program_of
+from reconciler.adapters.sops.program import LIMITS, Program, program_of
 from reconciler.errors import ConfigurationError
 from reconciler.model.content import Opened
 from tests.fakes.sops import Sops
@@ -19,7 +19,7 @@ from tests.fakes.sops_programs import Fake
 from tests.fakes.vault import transit_engine
 from tests.unit.adapters.sops.test_opening import WIDGET, bodies, opened_with, sealed_of
 
-SHORT = Limits(wall_s=0.5)
+SHORT = LIMITS._replace(wall_s=0.5)
 
 
 def is_alive(pid: int) -> bool:
@@ -122,7 +122,9 @@ def test_what_a_program_leaves_behind_is_ended_though_it_answered(tmp_path: Path
 @pytest.mark.parametrize("stream", [1, 2])
 def test_a_program_that_writes_without_end_is_ended(tmp_path: Path, stream: int) -> None:
     fake = Fake(tmp_path, f"while True: os.write({stream}, b'x' * 65536)")
-    ran = Program(fake.path, {}, limits=Limits(output_bytes=10**6, error_bytes=10**6)).decrypt(b"x", is_json=False)
+    ran = Program(fake.path, {}, limits=LIMITS._replace(output_bytes=10**6, error_bytes=10**6)).decrypt(
+        b"x", is_json=False
+    )
     assert ran.code is None
     assert ran.is_large
     assert len(ran.output) + len(ran.said) <= 2 * 10**6
@@ -130,7 +132,7 @@ def test_a_program_that_writes_without_end_is_ended(tmp_path: Path, stream: int)
 
 def test_memory_and_files_are_limited(tmp_path: Path) -> None:
     fake = Fake(tmp_path, "x = b'x' * 2**31")
-    assert Program(fake.path, {}, limits=Limits(memory_bytes=2**30)).decrypt(b"x", is_json=False).code == 1
+    assert Program(fake.path, {}, limits=LIMITS._replace(memory_bytes=2**30)).decrypt(b"x", is_json=False).code == 1
     large = tmp_path / "large"
     fake.behave(f"f = open({str(large)!r}, 'wb')\nwhile True: f.write(b'x' * 65536)")
     assert Program(fake.path, {}).decrypt(b"x", is_json=False).code != 0
