@@ -6,7 +6,7 @@ import gc
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,11 +22,9 @@ from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, World, decide, plan_round, render_decision
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import StoreFile
 from reconciler.model.observation import Observations, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
-from reconciler.stages.fleet import Earlier
 from reconciler.stages.rendering import changed_identities
 from reconciler.stages.revisions import previous_of
 
@@ -38,32 +36,12 @@ IN_STEP = 40
 """Clusters whose objects are compared; bodies of all hundred would not fit beside the tests of others."""
 
 
-class NoPast:
-    """A store of which nothing but the last commit is known."""
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """Earlier contents are gone."""
-        return None
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """Nothing stands anywhere."""
-        return {}
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """Nothing is known."""
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """None are known."""
-        return {}
-
-
 class Loop(Struct):
     """What the control loop does between a commit and its plan, and the CPU seconds of each step."""
 
     store: GitStore
     reader: SnapshotReader = field(default_factory=SnapshotReader)
-    in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, NoPast()))
+    in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, corpus.NoPast()))
     memo: DecisionTables = field(default_factory=DecisionTables)
     world: World | None = None
     decision: Decision | None = None

@@ -38,7 +38,6 @@ from reconciler.model.observation import LiveObject, Observations
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.fleet import Earlier
 from reconciler.stages.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
@@ -139,6 +138,7 @@ class CommitSource:
 
     name = description = "memory"
     note = ""
+    past = corpus.NoPast()
 
     def __init__(self, files: Iterable[StoreFile]) -> None:
         self.files = {file.path: file for file in files}
@@ -189,22 +189,6 @@ class CommitSource:
     def keep(self, revisions: Collection[str]) -> None:
         """Nothing is kept."""
 
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """Earlier contents are gone."""
-        return None
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """Nothing stands anywhere."""
-        return {}
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """Nothing is known."""
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """None are known."""
-        return {}
-
     async def close(self) -> None:
         """Nothing is open."""
         return None
@@ -217,7 +201,7 @@ def files_of(workloads: int) -> list[StoreFile]:
 
 def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
-    fleet = StoreInForce({}, source).parse(source.snapshot())
+    fleet = StoreInForce({}, source.past).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
     decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
@@ -250,7 +234,7 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
         members = filled(source, journal)
         parts = Parts(
             source=source,
-            store=StoreInForce({}, source),
+            store=StoreInForce({}, source.past),
             journal=journal,
             holder=Holder(journal, clock),
             opened=cast("Members", members),

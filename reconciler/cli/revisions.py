@@ -40,7 +40,7 @@ class _Repository:
     """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
 
     def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
-        from reconciler.adapters.git.older_revisions import OlderRevisions
+        from reconciler.adapters.git.history import OlderRevisions
 
         self._folder = folder
         self._subdir = subdir
@@ -63,7 +63,7 @@ class _Repository:
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name."""
-        from reconciler.adapters.git.older_revisions import resolve_revisions
+        from reconciler.adapters.git.history import resolve_revisions
 
         return resolve_revisions(self._folder, texts)
 

@@ -15,6 +15,30 @@ Content = str | Problem
 """A text, or why a path cannot be read."""
 
 
+class MemoryPast:
+    """What a store in memory held before, by revision."""
+
+    def __init__(self, older: Mapping[str, Mapping[str, Content]]) -> None:
+        self._older = older
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        contents = (files[path] for files in self._older.values() if path in files)
+        found = (_file(path, content) for content in contents)
+        return next((file for file in found if file.blob == blob), None)
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        there = self._older.get(revision, {})
+        return {
+            path: f"{path} is a folder now" for path in paths if any(other.startswith(f"{path}/") for other in there)
+        }
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        return Earlier()
+
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        return {}
+
+
 class MemorySource:
     """A store in memory with revisions `r1`, `r2` and so on, each of which follows from the one before."""
 
@@ -28,6 +52,7 @@ class MemorySource:
         self._read: str | None = None
         self._number = 0
         self._older: dict[str, Mapping[str, Content]] = {}
+        self.past = MemoryPast(self._older)
         self.kept: frozenset[str] = frozenset()
         """What was asked to be kept last."""
 
@@ -41,7 +66,8 @@ class MemorySource:
         other = MemorySource()
         other.put(self._files)
         other._number = self._number
-        other._older = dict(self._older)
+        other._older.clear()
+        other._older.update(self._older)
         return other
 
     def put(self, files: Mapping[str, Content]) -> None:
@@ -91,23 +117,6 @@ class MemorySource:
 
     def keep(self, revisions: Collection[str]) -> None:
         self.kept = frozenset(revisions)
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        contents = (files[path] for files in self._older.values() if path in files)
-        found = (_file(path, content) for content in contents)
-        return next((file for file in found if file.blob == blob), None)
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        there = self._older.get(revision, {})
-        return {
-            path: f"{path} is a folder now" for path in paths if any(other.startswith(f"{path}/") for other in there)
-        }
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        return {}
 
     async def close(self) -> None:
         return None

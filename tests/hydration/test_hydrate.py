@@ -90,7 +90,7 @@ def test_what_is_written_is_fresh_and_the_same_again(store: Path, monkeypatch: p
     values = store / "values/operator-prod.yaml"
     values.write_text("level: 3\n")
     assert hydrate(store).exit_code == 0
-    assert len(started) == 1, "one process for the one render that changed"
+    assert len(started) == 4, "of the one render that changed, the base and its variant, twice each"
     values.write_text("level: 2\n")
     assert hydrate(store).exit_code == 0
     assert contents(store / "rendered") == written

@@ -89,7 +89,7 @@ class CopiedJournalTrial(Trial):
     async def _take_over(self) -> None:
         snapshot = await self.source.twin().read()
         assert snapshot is not None
-        fleet = StoreInForce({}, self.source).parse(snapshot)
+        fleet = StoreInForce({}, self.source.past).parse(snapshot)
         access = Access(
             interpreters=BUILT_IN_KINDS,
             kubeconfig=self.box.kubeconfig,

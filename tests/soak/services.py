@@ -64,7 +64,7 @@ async def service_on(box: FleetInABox, path: Path, source: MemorySource, vitals:
         async with Members.open({}, agent=agent, clock=clock) as members:
             parts = Parts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source),
+                store=StoreInForce(journal.good_blobs(), source.past),
                 journal=journal,
                 holder=Holder(journal, clock),
                 opened=members,

@@ -14,10 +14,9 @@ from msgspec import Struct
 
 from reconciler.adapters.git.clone import has_many_packs, locked, prepare, private_folder
 from reconciler.adapters.git.credentials import access_from
-from reconciler.adapters.git.heads import choose
 from reconciler.adapters.git.remote import FetchSession, Patience, Remote, programs_on
 from reconciler.adapters.git.repository import opened
-from reconciler.adapters.git.url import GitUrl
+from reconciler.adapters.git.url import GitUrl, choose
 from reconciler.errors import RevisionNotFound, StoreError
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)

@@ -1,17 +1,189 @@
-"""Which commit of a clone is in force, and how a new one stands to it."""
+"""Revisions of a repository: the one in force, how others stand to it and to the head, and how they are kept.
+
+Names of revisions come from the store, and from marks in clusters: they are ids or names of tags here, and never
+expressions of Git.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Collection, Iterable
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import pygit2
+from pygit2.enums import SortMode
 
 from reconciler.adapters.git.repository import opened
+from reconciler.adapters.git.trees import refuse_bomb
 from reconciler.errors import StoreError
+from reconciler.model.rollouts.lineage import Lineage
 
-_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
+_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError, StoreError)
+_FULL_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_PREFIX: Final = re.compile(r"[0-9a-f]{7,63}", re.ASCII)
+_TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,254}", re.ASCII)
+_FORBIDDEN_IN_TAG: Final = ("..", "//", "/.", ".lock")
+_WALKED_MAX: Final = 50_000
+"""Commits that are looked through: half a second. What is older than all of these is older than any that matters."""
+_KEPT: Final = "refs/fleet/rollouts"
+
+
+def kept_below(rev: str | None, subdir: str) -> str:
+    """The prefix of the references that keep what one store of a clone needs; two stores may share the clone."""
+    key = hashlib.sha256(f"{rev or 'HEAD'} {subdir}".encode()).hexdigest()[:16]
+    return f"{_KEPT}/{key}/"
+
+
+class OlderRevisions:
+    """Answers for one repository. What was found last is not looked for again."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._asked: tuple[Path, frozenset[str], str] | None = None
+        self._order: tuple[str, ...] = ()
+
+    def lineage(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
+        """How the revisions stand to the head. Raises nothing: what cannot be read is missing.
+
+        What is missing is looked at each time: a garbage collection may have come in between.
+        """
+        wanted = frozenset({*revisions, head})
+        try:
+            with opened(folder) as repository:
+                found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
+                if head not in found:
+                    return Lineage(missing=wanted - found)
+                asked = (folder, found, head)
+                if self._asked != asked:
+                    self._order = _order(repository, found, head)
+                    self._asked = asked
+                return Lineage(order=self._order, missing=wanted - found)
+        except _FAULTS:
+            return Lineage(missing=wanted)
+
+
+def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
+    """Text to full commit id, of those that name exactly one commit that is there. Raises nothing.
+
+    A text is an id, seven or more letters of one, or the name of a tag.
+    """
+    try:
+        with opened(folder) as repository:
+            named = {text: _named(repository, text) for text in sorted(set(texts))}
+    except _FAULTS:
+        return {}
+    return {text: commit for text, commit in named.items() if commit is not None}
+
+
+def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None:
+    """Make references `below` hold these commits, as far as they are there; those of other commits are removed.
+
+    Raises:
+        StoreError: the clone cannot be written.
+    """
+    try:
+        with opened(folder) as repository:
+            wanted = {below + revision for revision in revisions if _FULL_ID.fullmatch(revision)}
+            there = {name for name in repository.references if name.startswith(below)}
+            # New ones first, so that a crash in between keeps too much rather than too little.
+            for name in sorted(wanted - there):
+                commit = _commit(repository, name.removeprefix(below))
+                if commit is not None:
+                    repository.references.create(name, commit.id, force=True)
+            for name in sorted(there - wanted):
+                repository.references.delete(name)
+    except _FAULTS as error:
+        raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
+
+
+def _commit(repository: Any, revision: str) -> Any:
+    """The commit of a full id whose tree is there too; None where there is none."""
+    if not _FULL_ID.fullmatch(revision):
+        return None
+    try:
+        oid = pygit2.Oid(hex=revision)
+        if oid not in repository.odb:
+            return None
+        refuse_bomb(repository.odb, oid)
+        found = repository[oid]
+        if not isinstance(found, pygit2.Commit) or found.tree_id not in repository.odb:
+            return None
+    except _FAULTS:
+        return None
+    return found
+
+
+def _named(repository: Any, text: str) -> str | None:
+    """The one commit that a text names. A text that is a tag and letters of another commit names none."""
+    if _FULL_ID.fullmatch(text):
+        return text if _commit(repository, text) is not None else None
+    found = {commit for commit in (_tagged(repository, text), _abbreviated(repository, text)) if commit is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _tagged(repository: Any, text: str) -> str | None:
+    if not _TAG.fullmatch(text) or any(part in text for part in _FORBIDDEN_IN_TAG) or text.endswith(("/", ".")):
+        return None
+    try:
+        reference = repository.references.get(f"refs/tags/{text}")
+        if reference is None:
+            return None
+        target = reference.resolve().target
+        refuse_bomb(repository.odb, target)
+        commit = str(repository[target].peel(pygit2.Commit).id)
+    except _FAULTS:
+        return None
+    return commit if _commit(repository, commit) is not None else None
+
+
+def _abbreviated(repository: Any, text: str) -> str | None:
+    if not _PREFIX.fullmatch(text):
+        return None
+    try:
+        commit = str(repository.expand_id(text))
+    except _FAULTS:  # unknown, or ambiguous
+        return None
+    return commit if _commit(repository, commit) is not None else None
+
+
+def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
+    """The head and those of its ancestors that are wanted, the oldest first."""
+    newest_first = _ancestors(repository, wanted, head)
+    if len(newest_first) < 3:
+        return tuple(reversed(newest_first))
+    base = repository.merge_base_octopus([pygit2.Oid(hex=commit) for commit in newest_first])
+    walk = repository.walk(pygit2.Oid(hex=head), SortMode.TOPOLOGICAL)
+    if base is not None:
+        walk.hide(base)
+    # Times of commits are what their authors' clocks said; descent is what counts.
+    sought = set(newest_first) - ({str(base)} if base is not None else set())
+    sorted_first = _first_of(walk, sought)
+    last = [str(base)] if base is not None and str(base) in newest_first else []
+    exact = [*sorted_first, *last]
+    return tuple(reversed(exact if len(exact) == len(newest_first) else newest_first))
+
+
+def _ancestors(repository: Any, wanted: frozenset[str], head: str) -> list[str]:
+    """Those that are wanted as they come when the history is gone through by time."""
+    return _first_of(repository.walk(pygit2.Oid(hex=head), SortMode.NONE), set(wanted))
+
+
+def _first_of(walk: Iterable[Any], sought: set[str]) -> list[str]:
+    """Those that are sought in the order of a walk, which ends when all were found, at a bound, or where it breaks."""
+    found: list[str] = []
+    try:
+        for commit in islice(walk, _WALKED_MAX):
+            if str(commit.id) in sought:
+                found.append(str(commit.id))
+                if len(found) == len(sought):
+                    break
+    except _FAULTS:
+        pass  # A shallow clone ends here.
+    return found
 
 
 class Relation(StrEnum):

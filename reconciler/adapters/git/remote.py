@@ -19,8 +19,7 @@ from typing import Final, NamedTuple
 
 from reconciler.adapters.git.credentials import GitAccess
 from reconciler.adapters.git.faults import DENIED, Failure, fault_of
-from reconciler.adapters.git.heads import Head, parse_heads
-from reconciler.adapters.git.url import GitUrl
+from reconciler.adapters.git.url import GitUrl, Head, parse_heads
 from reconciler.adapters.processes.run import Command, Exited, Limits, Terminated, Termination, run
 from reconciler.errors import StoreError
 

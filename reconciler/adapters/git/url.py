@@ -1,4 +1,4 @@
-"""Git URLs as STORE names them: what they may be, and how they are shown without what is secret in them.
+"""Git URLs as STORE names them, shown without secrets, and the revision of a server that is meant.
 
 Source: design#hostile-input; `docs/how-to/systemd.md`: URLs are https, ssh or file; a host, user, path or
 revision that begins with `-` could be read as an option somewhere (CVE-2017-1000117) and is refused everywhere.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
-from reconciler.errors import ConfigurationError, RevisionNotFound
+from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.regex import regex
 
 _SCHEME: Final = regex(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
@@ -21,6 +22,10 @@ _HOST: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45}", r
 _USER: Final = regex(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,100}", re.ASCII)
 _REVISION: Final = regex(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
 _FORBIDDEN_IN_REVISION: Final = ("..", "//", "/.", "@{", ".lock")
+_HEADS_MAX: Final = 1_000_000
+_NAME: Final = r"(HEAD|refs/[^\x00-\x20\x7f:?*\[\\^~]{1,1000})"
+_HEAD: Final = re.compile(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
+_TARGET: Final = re.compile(rf"(?m)^ref: {_NAME}\t(HEAD)$")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _DEFAULT_USER: Final = "git"
 """What forges call the account behind every deploy key; with a token they take any name."""
@@ -125,3 +130,45 @@ def check_revision(rev: str) -> str:
     if not is_name or rev.endswith(("/", ".")):
         raise RevisionNotFound(f"{rev[:80]!r} is no branch, tag or full commit id, which is what a Git URL takes")
     return rev
+
+
+class Head(NamedTuple):
+    """Where a reference of the server leads. `target`: the reference that HEAD stands for, else empty."""
+
+    oid: str
+    target: str = ""
+
+
+def parse_heads(listed: str) -> dict[str, Head]:
+    """The references in the output of `git ls-remote --symref`; names that could be read as more are left out."""
+    targets = {name: target for target, name in _TARGET.findall(listed)}
+    return {name: Head(oid, targets.get(name, "")) for oid, name in _HEAD.findall(listed)}
+
+
+def choose(heads: Mapping[str, Head], rev: str | None) -> str:
+    """The full name of the reference that is meant; empty for a commit id.
+
+    Raises:
+        RevisionNotFound: the server has none of that name, or two.
+        StoreError: it has too many.
+    """
+    if not heads:
+        raise RevisionNotFound("the repository has no commit yet; push the store first")
+    if len(heads) > _HEADS_MAX:
+        raise StoreError("the repository has more branches and tags than can be looked through")
+    if rev is None or rev == "HEAD":
+        if "HEAD" not in heads:
+            raise RevisionNotFound("the server's default branch does not exist; name one with --rev")
+        target = heads["HEAD"].target
+        return target if target in heads else "HEAD"
+    names = (rev,) if rev.startswith("refs/") else (f"refs/heads/{rev}", f"refs/tags/{rev}")
+    found = [name for name in names if name in heads]
+    if len({heads[name].oid for name in found}) > 1:
+        raise RevisionNotFound(f"{rev} is a branch and a tag; write refs/heads/{rev} or refs/tags/{rev}")
+    if found:
+        return found[0]
+    if re.fullmatch(r"[0-9a-f]{40}", rev):
+        return ""
+    branches = sorted(name.removeprefix("refs/heads/") for name in heads if name.startswith("refs/heads/"))
+    shown = ", ".join(branches[:5]) + (", …" if len(branches) > 5 else "")
+    raise RevisionNotFound(f"there is no branch or tag {rev} any more, or there never was (branches: {shown})")

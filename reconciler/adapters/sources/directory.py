@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,9 +14,8 @@ from reconciler.adapters.sources.watch import Watch, wait_for
 from reconciler.adapters.store.copy import StoreCopy
 from reconciler.adapters.store.directory import read_directory
 from reconciler.adapters.store.scan import RACY_NS, Stamp, scan
-from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.fleet import Earlier
 
 _SCAN_S: Final = 30.0
 _SCAN_WITHOUT_EVENTS_S: Final = 5.0
@@ -39,7 +38,7 @@ class DirectorySource(LocalSource):
         super().__init__(clock)
         self._root = root
         self._copy = StoreCopy(state_folder, root)
-        self._past = DirectoryPast(root, self._copy)
+        self.past = DirectoryPast(root, self._copy)
         self._identity = _identity(root)
         self._watch = Watch([root], self.hint, clock)
 
@@ -93,22 +92,6 @@ class DirectorySource(LocalSource):
     def recall(self, revision: str) -> Snapshot | None:
         """The copy, when it is of that revision."""
         return self._copy.snapshot(revision)
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """A file of the copy."""
-        return self._past.read_blob(path, blob)
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What lies there now."""
-        return self._past.in_the_way(revision, paths)
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What the copy has."""
-        return self._past.earlier(revision, paths, broken)
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """What the copy has."""
-        return self._past.good_blobs(revision, ignore_files)
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """No order, and all are missing: a directory has no revisions."""

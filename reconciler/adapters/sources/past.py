@@ -38,19 +38,19 @@ class StorePast(Protocol):
 
 
 class GitPast:
-    """The past of a store in a repository: its history."""
+    """The past of a store in a repository: its history. Who follows the repository says when it is another one."""
 
     def __init__(self, repository: Path, subdir: str) -> None:
         """Nothing is read yet."""
-        self._repository = repository
-        self._subdir = subdir
+        self.repository = repository
+        self.subdir = subdir
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """The blob, as long as the repository has it."""
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
         try:
-            with GitStore(self._repository) as store:
+            with GitStore(self.repository) as store:
                 data = store.read_blob(blob)
         except StoreError:
             return None
@@ -61,8 +61,8 @@ class GitPast:
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
         try:
-            with GitStore(self._repository) as store:
-                return in_the_way(store.tree(revision, self._subdir), paths)
+            with GitStore(self.repository) as store:
+                return in_the_way(store.tree(revision, self.subdir), paths)
         except StoreError:
             return {}
 
@@ -72,11 +72,11 @@ class GitPast:
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
         try:
-            with GitStore(self._repository) as store:
+            with GitStore(self.repository) as store:
                 if not broken:
-                    return displaced(store, revision, self._subdir, paths)
-                found = earlier_of(store, store.first_parents(revision), self._subdir, paths, broken)
-                there = displaced(store, revision, self._subdir, paths)
+                    return displaced(store, revision, self.subdir, paths)
+                found = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
+                there = displaced(store, revision, self.subdir, paths)
                 return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
         except StoreError:
             return Earlier()
@@ -89,8 +89,8 @@ class GitPast:
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
         try:
-            with GitStore(self._repository) as store:
-                return blobs_before(store, store.first_parents(revision), self._subdir, ignore_files)
+            with GitStore(self.repository) as store:
+                return blobs_before(store, store.first_parents(revision), self.subdir, ignore_files)
         except StoreError:
             return {}
 

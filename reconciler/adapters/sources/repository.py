@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.adapters.clock import Clock
+from reconciler.adapters.git.history import OlderRevisions, resolve_revisions
 from reconciler.adapters.git.incremental import SnapshotReader
-from reconciler.adapters.git.older_revisions import OlderRevisions, resolve_revisions
-from reconciler.adapters.git.reference_folders import reference_folders
+from reconciler.adapters.git.repository import reference_folders
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.sources.local import LocalSource
 from reconciler.adapters.sources.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
 from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import Watch, wait_for
 from reconciler.errors import StoreError
-from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.fleet import Earlier
 
 _LOOK_S: Final = 1.0
 
@@ -44,12 +43,11 @@ class RepositorySource(LocalSource):
         super().__init__(clock)
         assert location.repository is not None
         self._location = self._found = location
-        self._repository = location.repository
         self._rev = rev
-        self._subdir = location.subdir
+        self.past = GitPast(location.repository, location.subdir)
         self._reader = SnapshotReader(location.subdir)
         self._older = OlderRevisions()
-        self._watched = self._repository
+        self._watched = location.repository
         self._watches = self._watch()
 
     def _watch(self) -> list[Watch]:
@@ -89,9 +87,9 @@ class RepositorySource(LocalSource):
 
     def load(self, seen: _Seen) -> Snapshot:
         """The files of the commit."""
-        self._repository = seen.repository
-        if seen.subdir != self._subdir:
-            self._subdir, self._reader = seen.subdir, SnapshotReader(seen.subdir)
+        if seen.subdir != self.past.subdir:
+            self._reader = SnapshotReader(seen.subdir)
+        self.past.repository, self.past.subdir = seen.repository, seen.subdir
         with GitStore(seen.repository) as store:
             return self._reader.read(store, seen.commit)
 
@@ -101,9 +99,9 @@ class RepositorySource(LocalSource):
 
     async def pause(self) -> None:
         """Until a reference was written, or a second."""
-        if self._watched != self._repository:
+        if self._watched != self.past.repository:
             await self.close()
-            self._watched = self._repository
+            self._watched = self.past.repository
             self._watches = self._watch()
         await wait_for(self.hint, _LOOK_S, self.clock)
 
@@ -113,38 +111,18 @@ class RepositorySource(LocalSource):
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit, as long as the repository has it."""
         try:
-            with GitStore(self._repository) as store:
+            with GitStore(self.past.repository) as store:
                 return self._reader.read_beside(store, revision)
         except StoreError:
             return None
 
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """The blob, as long as the repository has it."""
-        return self._past.read_blob(path, blob)
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What the commit has there."""
-        return self._past.in_the_way(revision, paths)
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What the commits before it had."""
-        return self._past.earlier(revision, paths, broken)
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """Those of a commit before it, where what it leaves out cannot be read."""
-        return self._past.good_blobs(revision, ignore_files)
-
-    @property
-    def _past(self) -> GitPast:
-        return GitPast(self._repository, self._subdir)
-
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """How revisions stand to a head, as far as the repository has them."""
-        return self._older.lineage(self._repository, revisions, head)
+        return self._older.lineage(self.past.repository, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name."""
-        return resolve_revisions(self._repository, texts)
+        return resolve_revisions(self.past.repository, texts)
 
     def keep(self, revisions: Collection[str]) -> None:
         """Nothing: the repository is a person's, and no reference of ours shows up in it, or keeps what they delete.

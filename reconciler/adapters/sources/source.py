@@ -20,7 +20,7 @@ from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
 
 
-class StoreSource(StorePast, Protocol):
+class StoreSource(Protocol):
     """One store. One task may wait in `changed` while another one is in `read`."""
 
     @property
@@ -30,6 +30,10 @@ class StoreSource(StorePast, Protocol):
     @property
     def description(self) -> str:
         """What is followed, without credentials: `https://host/fleet.git branch main`."""
+
+    @property
+    def past(self) -> StorePast:
+        """What the store held before, for as long as it is followed."""
 
     @property
     def note(self) -> str:

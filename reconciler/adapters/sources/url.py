@@ -14,24 +14,31 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.git.fetch import Fetched, FetchRequest, fetch
-from reconciler.adapters.git.history import Relation, in_force, pin, relation
+from reconciler.adapters.git.history import (
+    OlderRevisions,
+    Relation,
+    in_force,
+    keep_revisions,
+    kept_below,
+    pin,
+    relation,
+    resolve_revisions,
+)
 from reconciler.adapters.git.incremental import SnapshotReader
-from reconciler.adapters.git.older_revisions import OlderRevisions, keep_revisions, kept_below, resolve_revisions
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.adapters.git.url import GitUrl
 from reconciler.adapters.sources.faults import store_fault
 from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.errors import StoreError
-from reconciler.model.fleet import Snapshot, StoreFile
+from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.fleet import Earlier
 
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
@@ -69,7 +76,7 @@ class UrlSource:
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
         self._older = OlderRevisions()
-        self._past = GitPast(self._folder, url.subdir)
+        self.past = GitPast(self._folder, url.subdir)
         self._kept = kept_below(rev, url.subdir)
         self._poll_s = poll_s
         self._clock = clock
@@ -238,22 +245,6 @@ class UrlSource:
                 return self._reader.read_beside(store, revision)
         except StoreError:
             return None
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """The blob, as long as the clone has it."""
-        return self._past.read_blob(path, blob)
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What the commit has there."""
-        return self._past.in_the_way(revision, paths)
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What the commits before it had, as far as the clone has them."""
-        return self._past.earlier(revision, paths, broken)
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """Those of a commit before it, where what it leaves out cannot be read."""
-        return self._past.good_blobs(revision, ignore_files)
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """How revisions stand to a head, as far as the clone has them."""

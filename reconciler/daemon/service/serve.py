@@ -123,7 +123,7 @@ def _parts(
     vitals.source = source.description
     return Parts(
         source=source,
-        store=StoreInForce(journal.good_blobs(), source, cache),
+        store=StoreInForce(journal.good_blobs(), source.past, cache),
         journal=journal,
         holder=holder,
         opened=members,

@@ -196,10 +196,10 @@ async def test_older_blobs_can_be_read(work: Path, tmp_path: Path, index: int) -
         blob = first.files[0].blob
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
-        stored = source.read_blob("a.yaml", blob)
+        stored = source.past.read_blob("a.yaml", blob)
         assert stored is not None
         assert (stored.path, stored.data) == ("a.yaml", b"1")
-        assert source.read_blob("a.yaml", "0" * 40) is None
+        assert source.past.read_blob("a.yaml", "0" * 40) is None
 
 
 @pytest.mark.parametrize("index", [1, 2], ids=["repository", "url"])

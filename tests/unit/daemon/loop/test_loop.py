@@ -57,7 +57,7 @@ class Running:
         """What a loop on these clusters works with."""
         return Parts(
             source=self.source,
-            store=StoreInForce({}, self.source),
+            store=StoreInForce({}, self.source.past),
             journal=self.journal,
             holder=Holder(self.journal, clock),
             opened=members,

@@ -86,7 +86,7 @@ class Followed:
             self.vitals = Vitals()
             parts = Parts(
                 source=source,
-                store=StoreInForce(journal.good_blobs(), source),
+                store=StoreInForce(journal.good_blobs(), source.past),
                 journal=journal,
                 holder=Holder(journal, SystemClock()),
                 opened=cast("Members", None),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygit2.enums import ObjectType
 
-from reconciler.adapters.git import older_revisions
-from reconciler.adapters.git.older_revisions import (
+from reconciler.adapters.git import history
+from reconciler.adapters.git.history import (
     OlderRevisions,
     keep_revisions,
     kept_below,
@@ -93,13 +93,13 @@ def test_the_same_question_walks_once_and_still_notices_what_is_gone(
 ) -> None:
     commits = [commit(work, str(number)) for number in range(3)]
     walks: list[str] = []
-    order = older_revisions._order
+    order = history._order
 
     def counted(repository: pygit2.Repository, wanted: frozenset[str], head: str) -> tuple[str, ...]:
         walks.append(head)
         return order(repository, wanted, head)
 
-    monkeypatch.setattr(older_revisions, "_order", counted)
+    monkeypatch.setattr(history, "_order", counted)
     older = OlderRevisions()
     for _ in range(3):
         assert older.lineage(work, [commits[0]], commits[2]).order == (commits[0], commits[2])
@@ -111,7 +111,7 @@ def test_the_same_question_walks_once_and_still_notices_what_is_gone(
 
 def test_a_walk_ends_at_a_bound(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits = [commit(work, str(number)) for number in range(10)]
-    monkeypatch.setattr(older_revisions, "_WALKED_MAX", 4)
+    monkeypatch.setattr(history, "_WALKED_MAX", 4)
     found = OlderRevisions().lineage(work, [commits[0], commits[8]], commits[9])
     assert (found.order, found.missing) == ((commits[8], commits[9]), frozenset())
 
