@@ -20,8 +20,9 @@ from bench.repository import commit_files
 from reconciler.adapters.git.incremental import SnapshotReader
 from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.engine import Decision, World, decide, plan_round, render_decision
+from reconciler.engine import Decision, FleetSnapshot, decide, plan_round, render_decision
 from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import Observations, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables
@@ -43,35 +44,39 @@ class Loop(Struct):
     reader: SnapshotReader = field(default_factory=SnapshotReader)
     in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, corpus.NoPast()))
     memo: DecisionTables = field(default_factory=DecisionTables)
-    world: World | None = None
+    snapshot: FleetSnapshot | None = None
     decision: Decision | None = None
     observations: Observations = field(default_factory=corpus.observations)
     steps: dict[str, list[float]] = field(default_factory=dict)
 
     def follow(self, commit: str) -> int:
         """Plan a commit; the number of changes."""
-        snapshot = self._step("read", lambda: self.reader.read(self.store, commit))
-        fleet = self._step("parse", lambda: self.in_force.parse(snapshot))
+        files = self._step("read", lambda: self.reader.read(self.store, commit))
+        fleet = self._step("parse", lambda: self.in_force.parse(files))
         decision = self._step(
             "decide", lambda: decide(fleet, self.observations, NOW, interpreters=BUILT_IN_KINDS, tables=self.memo)
         )
         changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.changed))
         self.decision = decision
-        if self.world is None:
+        if self.snapshot is None:
             return 0
         # What was asked of the members: what they do not have is proven absent.
         members = {
             name: replace(member, absent=frozenset(changed - member.objects.keys()))
-            for name, member in self.world.members.items()
+            for name, member in self.snapshot.members.items()
             if isinstance(member, Read)
         }
-        decision, restaged = self.restaged(decision, self.world)
-        world = replace(
-            self.world, fleet=fleet, members=members, only=frozenset(changed | restaged), observations=self.observations
+        decision, restaged = self.restaged(decision, self.snapshot)
+        snapshot = replace(
+            self.snapshot,
+            fleet=fleet,
+            members=members,
+            only=frozenset(changed | restaged),
+            observations=self.observations,
         )
-        return len(self._step("settle", lambda: plan_round(world, NOW, decision)).plan.changes)
+        return len(self._step("settle", lambda: plan_round(snapshot, decision)).plan.changes)
 
-    def restaged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+    def restaged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
         """Without a Rollout every cluster gets what HEAD has."""
         return decision, set()
 
@@ -119,12 +124,17 @@ def settle_everything(loop: Loop) -> dict[str, float]:
     members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
     del manifests
     gc.freeze()
-    world = World(
-        fleet=fleet, interpreters=BUILT_IN_KINDS, members=members, ledger=rows, observations=loop.observations
+    snapshot = FleetSnapshot(
+        fleet=fleet,
+        interpreters=BUILT_IN_KINDS,
+        now=NOW,
+        members=members,
+        observations=loop.observations,
+        journal=JournalSnapshot(ledger=rows),
     )
-    seconds, planned = timed(lambda: plan_round(world, NOW, decision))
+    seconds, planned = timed(lambda: plan_round(snapshot, decision))
     assert not planned.plan.changes, [str(change.identity) for change in planned.plan.changes[:3]]
-    loop.world = world
+    loop.snapshot = snapshot
     return {"settle": seconds, "settle_objects": sum(len(member.objects) for member in members.values())}
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from bench import corpus
 from bench.incremental import COMMITS, NOW, Loop, series, settle_everything, workload
 from bench.repository import commit_files
-from reconciler.engine import Decision, World, copies_in
+from reconciler.engine import Decision, FleetSnapshot, copies_in
 from reconciler.model.fleet import Fleet
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.record import Record
@@ -37,17 +37,17 @@ class StagedLoop(Loop):
     before: Decision | None = None
     copies: dict[Identity, set[str]] = field(default_factory=dict)
 
-    def restaged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+    def restaged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
         """The decision as the revisions in force leave it, and what is rendered otherwise by that."""
-        return self._step("stage", lambda: self._staged(decision, world))
+        return self._step("stage", lambda: self._staged(decision, snapshot))
 
-    def _staged(self, decision: Decision, world: World) -> tuple[Decision, set[Identity]]:
+    def _staged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
         fleet = decision.fleet
         named = {record.revision for record in self.records.values()} - {fleet.revision}
         self.older = {revision: self.older[revision] for revision in self.older if revision in named}
         revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
         standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, Seen(), NOW)
-        after = staged(decision, standing, world.ledger, self.copies, self.observations.previous)
+        after = staged(decision, standing, snapshot.journal.ledger, self.copies, self.observations.previous)
         changed = changed_by_staging(self.before, after)
         self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
         self.before = after
@@ -76,11 +76,11 @@ def main(workloads: int) -> dict[str, float]:
         loop = StagedLoop(_store(root))
         loop.follow(first)
         settle_everything(loop)
-        assert loop.world is not None, "everything was settled"
-        loop.copies = copies_in(loop.world.ledger)
-        loop.older = {first: loop.world.fleet}
+        assert loop.snapshot is not None, "everything was settled"
+        loop.copies = copies_in(loop.snapshot.journal.ledger)
+        loop.older = {first: loop.snapshot.fleet}
         loop.records = {
-            name: Record(revision=first, begun_at=NOW, completed_at=NOW) for name in loop.world.fleet.clusters
+            name: Record(revision=first, begun_at=NOW, completed_at=NOW) for name in loop.snapshot.fleet.clusters
         }
         gc.collect()
         gc.freeze()

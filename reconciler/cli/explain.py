@@ -114,7 +114,7 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
     access = access_to(here.kubeconfig, here.journal, fleet=fleet)
     if here.is_live:
         reading = run(decide_once(fleet, access))
-        decision, now, known = reading.decision, reading.now, reading.world.observations
+        decision, now, known = reading.decision, reading.snapshot.now, reading.snapshot.observations
     else:
         now, known = SystemClock().now(), read_observations(here.observations)
         decision = decide(fleet, known, now, interpreters=access.interpreters)

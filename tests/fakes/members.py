@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.reading import Known, Reading, read
+from reconciler.daemon.observing.reading import Reading, read
 from reconciler.daemon.once.access import Access
 from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Change, FieldChange
 from reconciler.sim import ClusterSpec, FleetInABox, Request
@@ -46,11 +47,11 @@ class Open(NamedTuple):
             kubeconfig=self.box.kubeconfig, journal=journal, clock=QuickClock(), interpreters=BUILT_IN_KINDS, who=who
         )
 
-    async def plan(self, fleet: Fleet, known: Known | None = None) -> tuple[Reading, Round]:
+    async def plan(self, fleet: Fleet, known: JournalSnapshot | None = None) -> tuple[Reading, Round]:
         """A look at everything, and the round that follows from it."""
-        known = known or Known(ledger=self.journal.ledger(), has_history=True)
+        known = known or JournalSnapshot(ledger=self.journal.ledger(), has_history=True)
         reading = await read(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
-        return reading, plan_round(reading.world, reading.now, reading.decision)
+        return reading, plan_round(reading.snapshot, reading.decision)
 
     async def act(self, planned: Round) -> tuple[Result, ...]:
         acting = Acting(

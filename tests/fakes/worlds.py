@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from reconciler.engine import Round, World, plan_round
+from reconciler.engine import FleetSnapshot, Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Read
 from reconciler.model.plan import Action, Change
@@ -98,7 +99,7 @@ class TestBed:
         self.interpreters = BUILT_IN_KINDS
         self._version = 0
 
-    def world(self, fleet: Fleet) -> World:
+    def world(self, fleet: Fleet) -> FleetSnapshot:
         members: dict[str, Member] = {}
         for name, objects in self.objects.items():
             kinds = frozenset(gvk.group_kind for gvk in SERVED)
@@ -107,11 +108,17 @@ class TestBed:
                                  kinds=kinds, served=SERVED)  # fmt: skip
         for name in self.down:
             members[name] = NotRead(name=name, why="no answer")
-        return World(fleet=fleet, members=members, observations=self.observations, ledger=self.ledger,
-                     has_history=self.has_history, interpreters=self.interpreters)  # fmt: skip
+        return FleetSnapshot(
+            fleet=fleet,
+            interpreters=self.interpreters,
+            now=NOW,
+            members=members,
+            observations=self.observations,
+            journal=JournalSnapshot(ledger=self.ledger, has_history=self.has_history),
+        )
 
     def plan(self, fleet: Fleet) -> Round:
-        return plan_round(self.world(fleet), NOW)
+        return plan_round(self.world(fleet))
 
     def run(self, fleet: Fleet) -> Round:
         planned = self.plan(fleet)

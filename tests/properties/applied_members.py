@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.engine import Round, World
+from reconciler.engine import FleetSnapshot, Round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import (
     ClusterObservation,
@@ -25,7 +26,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.documents import is_namespaced
 from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
-from tests.fakes.worlds import SERVED, TestBed
+from tests.fakes.worlds import NOW, SERVED, TestBed
 
 EVERY_KIND = SERVED | {
     GVK("bitnami.com", "v1alpha1", "SealedSecret"): True,
@@ -48,7 +49,7 @@ class AppliedMembers(TestBed):
         super().__init__(*names)
         self.observations = seen
 
-    def world(self, fleet: Fleet) -> World:
+    def world(self, fleet: Fleet) -> FleetSnapshot:
         """As a round of the service finds them: the members that the store names, the journal of all."""
         members: dict[str, Member] = {}
         for name in fleet.clusters:
@@ -64,11 +65,12 @@ class AppliedMembers(TestBed):
                 kinds=frozenset(gvk.group_kind for gvk in apis), served=_scopes(apis),
             )  # fmt: skip
         members |= {name: NotRead(name=name, why="no answer") for name in self.down}
-        return World(
+        return FleetSnapshot(
             fleet=fleet,
             members=members,
             observations=self.observations,
-            ledger=self.ledger,
+            journal=JournalSnapshot(ledger=self.ledger),
+            now=NOW,
             schemas=OPEN_KINDS,
             interpreters=BUILT_IN_KINDS,
         )

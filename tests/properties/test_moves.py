@@ -97,7 +97,7 @@ class World:
     def round(self) -> None:
         """Decide, judge what is taken away, write, and record what is at rest."""
         self._record_rest()
-        state = effective(self.target, self.old(), self.serving)
+        state = effective(self.target, self.old(), {name: self.serving(name) for name in {*self.target, *self.old()}})
         for name in self.old().keys() - state.targets.keys() - self.lost:
             self._judge_leaving(name)
         for name in sorted({*self.copies, *state.targets} - self.lost):

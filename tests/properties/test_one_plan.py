@@ -177,7 +177,7 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
         == bed.observations.previous
     )
     offline = compare_revisions(base, head, bed.observations, NOW, interpreters=BUILT_IN_KINDS)
-    live = plan_round(bed.world(head), NOW).plan
+    live = plan_round(bed.world(head)).plan
     # What rests on room that nobody observed is named and not judged, and the plan is not complete then.
     unjudged = {found.identity for found in offline.unjudged}
     said, due = (all_told(plan, is_counted=not unjudged) for plan in (offline, live))

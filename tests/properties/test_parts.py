@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.engine import World, copies_in, decide, plan_round
+from reconciler.engine import FleetSnapshot, copies_in, decide, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import Identity
@@ -32,22 +32,22 @@ STORE: dict[str, bytes] = {**FIXED, "fleet.yaml": json.dumps(GENEROUS).encode()}
 }
 
 
-def plan_of(world: World, own: frozenset[str]) -> tuple[tuple[Change, ...], frozenset[Identity]]:
+def plan_of(world: FleetSnapshot, own: frozenset[str]) -> tuple[tuple[Change, ...], frozenset[Identity]]:
     """The changes of a process that applies to `own`, and what it leaves as it is: it sees no other cluster."""
     seen = {name: found for name, found in world.observations.clusters.items() if name in own}
     observations = replace(world.observations, clusters=seen)
-    ledger = {name: rows for name, rows in world.ledger.items() if name in own}
+    ledger = {name: rows for name, rows in world.journal.ledger.items() if name in own}
     decision = decide(world.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies_in(ledger))
     left = undecided(decision, own, ledger)
     part = replace(
         world,
         members={name: member for name, member in world.members.items() if name in own},
-        ledger=ledger,
+        journal=replace(world.journal, ledger=ledger),
         observations=observations,
         elsewhere=frozenset(world.fleet.clusters.keys() - own),
         undecided=left,
     )
-    return plan_round(part, NOW, decision).plan.changes, frozenset(left)
+    return plan_round(part, decision).plan.changes, frozenset(left)
 
 
 def taken(changes: Collection[Change]) -> set[tuple[str, Identity]]:
@@ -76,7 +76,7 @@ def test_the_parts_are_the_whole_of_what_each_can_decide(made: list[Edit], edite
     bed.settle(fleet_of(files, {}))
     bed.look()
     world = bed.world(fleet_of(applied(files, edited), {}))
-    whole = plan_round(world, NOW).plan.changes
+    whole = plan_round(world).plan.changes
     found = [plan_of(world, own) for own in PARTS]
     parts = [change for changes, _ in found for change in changes]
     for own, (changes, left) in zip(PARTS, found, strict=True):

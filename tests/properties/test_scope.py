@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.daemon.observing.interest import with_unasked
 from reconciler.daemon.observing.scope import Scope, is_asked, scope_of
-from reconciler.engine import World, decide, plan_round
+from reconciler.engine import FleetSnapshot, decide, plan_round
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
 from reconciler.model.plan import Change
@@ -77,7 +77,7 @@ def edits(draw: st.DrawFn, bed: TestBed) -> list[Copy]:
     return chosen
 
 
-def seen_by(scope: Scope, world: World) -> World:
+def seen_by(scope: Scope, world: FleetSnapshot) -> FleetSnapshot:
     """The world as a round with this scope sees it."""
     read = {
         name: replace(member, objects={i: live for i, live in member.objects.items() if i in scope.asked_in(name)})
@@ -139,8 +139,8 @@ def test_what_is_read_in_one_cluster_is_planned_as_if_all_were_read(data: st.Dat
         clusters=data.draw(st.sets(st.sampled_from(CLUSTERS), max_size=1)),
     )  # fmt: skip
 
-    whole = plan_round(world, NOW, decision).plan.changes
-    part = plan_round(seen := seen_by(scope, world), NOW, decision).plan.changes
+    whole = plan_round(world, decision).plan.changes
+    part = plan_round(seen := seen_by(scope, world), decision).plan.changes
     looked_at = [change for change in whole if is_asked(seen.only, seen.members, change.cluster, change.identity)]
     assert sorted(map(key, part), key=repr) == sorted(map(key, looked_at), key=repr)
     # What it did not look at was due before anything happened, and is remembered.

@@ -187,7 +187,7 @@ def told(facts: Facts, state: FleetState) -> tuple[Round, dict[str, Any]]:
 
 def by_hand(facts: Facts, state: FleetState, cluster: str) -> tuple[dict[str, int], dict[str, int]]:
     """Every copy that there may be, asked for one by one."""
-    identities = {*facts.decision.bindings, *facts.ledger.get(cluster, {}), *map(identity_of, NAMES)}
+    identities = {*facts.decision.bindings, *facts.journal.ledger.get(cluster, {}), *map(identity_of, NAMES)}
     found = [one for identity in identities if (one := state.of(cluster, identity)) is not None]
     return dict(Counter(str(one.sync.lag) for one in found)), dict(Counter(str(one.health.word) for one in found))
 

@@ -292,7 +292,7 @@ def test_a_run_stays_where_nothing_can_take_it_over(case: str, tick: Tick) -> No
         assert isinstance(member, Read)
         served = {gvk: namespaced for gvk, namespaced in member.served.items() if gvk.kind != "Job"}
         world = replace(world, members={**world.members, "m2": replace(member, served=served)})
-    planned = plan_round(world, NOW)
+    planned = plan_round(world)
     if not obstacle:
         assert actions(planned.plan.changes, "Job") == []
         assert "suspended by" in str(planned.decision.bindings[RUN].cluster_reasons["m2"])
@@ -313,7 +313,7 @@ def test_live_parts_of_a_divided_job_keep_their_completions(is_partial: bool) ->
     def parts(weights: tuple[int, int]) -> dict[str, int]:
         fleet = fleet_of(divided, weighted(*weights, kind="Job"))
         world = replace(bed.world(fleet), only=frozenset({identity}) if is_partial else None)
-        manifests = plan_round(world, NOW).manifests
+        manifests = plan_round(world).manifests
         return {name: manifests[name][identity].body["spec"]["completions"] for name in ("m1", "m2")}
 
     bed = TestBed("m1", "m2")
@@ -374,7 +374,7 @@ def test_partial_round_settles_only_what_it_is_asked_for() -> None:
     fleet, bed = fleet_of(config_map("a"), config_map("b"), policy("ConfigMap", "m1")), TestBed()
     world = bed.world(fleet)
     only = frozenset({Identity("", "ConfigMap", "demo", "a")})
-    plan = plan_round(replace(world, only=only), NOW).plan
+    plan = plan_round(replace(world, only=only)).plan
     assert [change.identity.name for change in plan.changes] == ["a"]
 
 

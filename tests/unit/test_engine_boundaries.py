@@ -141,8 +141,8 @@ STAGES: Final[dict[str, tuple[str, Callable[..., bool]]]] = {
     "binding": ("reconciler.stages.placement.place._Round._binding", lambda _, identity: identity.name == "bad"),
     "linking": ("reconciler.stages.dependencies.dependencies._links", lambda t, *_: t.identity.name == "bad"),
     "rendering": ("reconciler.stages.rendering.subject._subject", lambda _, identity, *__: identity.name == "bad"),
-    "comparing": ("reconciler.stages.plan.settle.compare", lambda m, *_, **__: m.identity.name == "bad"),
-    "losing": ("reconciler.stages.plan.settle.lost_copies", lambda identity, *_: identity.name == "bad"),
+    "comparing": ("reconciler.stages.comparison.compare.Comparer.compare", lambda _, m, *__: m.identity.name == "bad"),
+    "losing": ("reconciler.stages.plan.diff_object.lost_copies", lambda identity, *_: identity.name == "bad"),
 }  # fmt: skip
 
 

@@ -46,7 +46,8 @@ class Bed(TestBed):
     opened: Mapping[Identity, Opened]
 
     def plan(self, fleet: Fleet) -> Round:
-        return plan_round(replace(self.world(fleet), opened=self.opened, record_key=KEY), NOW)
+        found = self.world(fleet)
+        return plan_round(replace(found, opened=self.opened, journal=replace(found.journal, record_key=KEY)))
 
 
 def told(plan: Plan) -> list[tuple[str, str, list[str]]]:

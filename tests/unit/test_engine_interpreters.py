@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.engine import (
     Decision,
-    World,
+    FleetSnapshot,
     compare_revisions,
     decide,
     plan_round,
@@ -85,9 +85,9 @@ def steady(plan_of: Registry) -> set[tuple[str, ...]]:
 def test_two_plans_in_one_process_know_different_kinds() -> None:
     fleet = store()
     for _ in range(2):
-        world = World(fleet=fleet, interpreters=WITH_PLUGIN)
-        known = plan_round(world, NOW).decision
-        plain = plan_round(World(fleet=fleet, interpreters=BUILT_IN_KINDS), NOW).decision
+        world = FleetSnapshot(fleet=fleet, interpreters=WITH_PLUGIN, now=NOW)
+        known = plan_round(world).decision
+        plain = plan_round(FleetSnapshot(fleet=fleet, interpreters=BUILT_IN_KINDS, now=NOW)).decision
         assert (known.interpreters, plain.interpreters) == (WITH_PLUGIN, BUILT_IN_KINDS)
         assert sent(known) == {"m1": 2, "m2": 1}
         assert CONFIG in known.bindings

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.engine import World
+from reconciler.engine import FleetSnapshot
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Read
 from reconciler.model.refs import GVK, Identity
@@ -142,7 +142,7 @@ def test_a_custom_resource_without_a_status_takes_nothing_over_from_one_that_rep
 class Autoscaled(TestBed):
     """A bed where an autoscaler that the store does not know scales the workload in m1."""
 
-    def world(self, fleet: Fleet) -> World:
+    def world(self, fleet: Fleet) -> FleetSnapshot:
         world = super().world(fleet)
         scaled = world.members["m1"]
         assert isinstance(scaled, Read)

@@ -13,7 +13,7 @@ from reconciler.engine import plan_round
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action
 from reconciler.model.refs import GVK, Identity
-from tests.fakes.worlds import NOW, TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -284,7 +284,7 @@ def test_nothing_is_deleted_of_a_kind_whose_list_was_not_complete() -> None:
         name: replace(found, kinds=found.kinds - {CONFIG_MAP.group_kind}) if isinstance(found, Read) else found
         for name, found in world.members.items()
     }
-    plan = plan_round(replace(world, members=members), NOW).plan
+    plan = plan_round(replace(world, members=members)).plan
     assert [found for found in plan.changes if found.identity == APP] == []
     assert [problem.code for problem in plan.problems if str(APP) in problem.message] == ["not-deleted"]
 

@@ -25,7 +25,7 @@ from reconciler.adapters.journal.books.store_state import StoreBook
 from reconciler.adapters.journal.commits import SharedCommits
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.lock import JournalLock, refuse_network_file_system
-from reconciler.adapters.journal.mirror import Ledger, Mirror, Placements, Releases
+from reconciler.adapters.journal.mirror import Mirror, Placements, Releases
 from reconciler.adapters.journal.rows import (
     BINDING,
     CLUSTER,
@@ -40,6 +40,7 @@ from reconciler.adapters.journal.rows import (
 )
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Loss, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject

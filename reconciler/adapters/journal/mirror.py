@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from reconciler.model.binding import PreviousPlacement
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import JsonObject
 from reconciler.stages.incremental import patched
 
-Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Placements = Mapping[Identity, PreviousPlacement]
 Releases = Mapping[str, Mapping[Identity, str]]
 RolloutRecords = Mapping[str, Mapping[str, Record]]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.state import State
 from reconciler.model.binding import Binding
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity

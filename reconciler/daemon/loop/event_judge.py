@@ -19,13 +19,14 @@ from reconciler.daemon.pace.lanes import Ended
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.pace.restores import Suspicion
 from reconciler.daemon.watches.watches import Listeners
-from reconciler.engine import World, compare_one
 from reconciler.errors import MemberClusterError
 from reconciler.model.ledger import Event, EventKind
-from reconciler.model.observation import LiveObject
+from reconciler.model.observation import LiveObject, Present
 from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.rollouts.progress import Phase
+from reconciler.stages.comparison import Comparer
+from reconciler.stages.ownership import is_terminating
 from reconciler.stages.state import MISSING, Copy, health_of
 
 log = logging.getLogger("reconciler")
@@ -170,16 +171,11 @@ class EventJudge:
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
         waits = not pause_s and self._unfinished.waits(cluster, identity)
-        if manifest is None or now.decision is None or waits:
+        if manifest is None or now.decision is None or waits or is_terminating(live):
             return False
-        decision, known = now.decision, now.known
-        world = World(
-            fleet=decision.fleet,
-            interpreters=decision.interpreters,
-            ledger=known.ledger,
-            record_key=known.record_key,
-        )
-        found = compare_one(world, decision, manifest, live)
+        decision = now.decision
+        snapshot = now.snapshot(decision.fleet, decision.interpreters, self._parts.clock.now())
+        found = Comparer(decision, snapshot).compare(manifest, Present(object=live))
         if pause_s:
             return found.change is not None and self._is_left(found.change, pause_s)
         if not found.in_sync:

@@ -33,7 +33,7 @@ from reconciler.daemon.loop.store_follower import (
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
 from reconciler.daemon.observing.members import PROMPT_S
-from reconciler.daemon.observing.reading import Extent, Reading, read_world, remembered
+from reconciler.daemon.observing.reading import Extent, Reading, remembered, with_objects
 from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.garbage import Garbage
@@ -354,28 +354,28 @@ class ControlLoop:
         extent = replace(extent, at_fault=self._kind_faults.at_fault())
         extent = self._reader.within_reach(extent, state)
         self._judge.round_begins()
-        world = await read_world(fleet, state.reachable, state.known, decision, state.observations, extent)
-        if scope is not None and has_strangers(world.members, scope):
+        snapshot = await with_objects(state.snapshot(fleet, parts.interpreters, now), decision, state.reachable, extent)
+        if scope is not None and has_strangers(snapshot.members, scope):
             # Only a round over everything sees where else they are.
             self._agenda.mark_everything()
-        world = replace(world, members=self._lanes.without(world.members, world.only))
-        state = replace(state, schemas=world.schemas)
+        snapshot = replace(snapshot, members=self._lanes.without(snapshot.members, snapshot.only))
+        state = replace(state, schemas=snapshot.schemas)
         parts.beat("planning", copies)
-        planned, health = await asyncio.to_thread(planned_with_health, world, now, decision)
+        planned, health = await asyncio.to_thread(planned_with_health, snapshot, decision)
         asking = partial(parts.beat, "asking for dry runs")
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
         is_asked_first = partial(self._unfinished.is_asked_first, now_s=parts.clock.monotonic_s())
-        planned = await dry_run(planned, free, world, is_asked_first, progress=asking, within_s=PROMPT_S)
+        planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=PROMPT_S)
         planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
-        planned = with_holders(self._writer.restrained(planned, world, now), state.held_elsewhere)
+        planned = with_holders(self._writer.restrained(planned, snapshot), state.held_elsewhere)
         if self._stop.is_set():
             return
-        self._writer.begin(planned, world, now, met)
+        self._writer.begin(planned, snapshot, met)
         await self._written()
         ended = self._lanes.collect(of_this_round=True)
         results = tuple(chain.from_iterable(each.results for each in ended))
-        reading = Reading(world=world, decision=decision, now=now, uids={})
+        reading = Reading(snapshot=snapshot, decision=decision, uids={})
         self._state = state = self._recorder.record(state, planned, reading, results, self._agenda, health)
         for each in ended:
             self._judge.caught_up(each)

@@ -11,7 +11,6 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import fault_fields
 from reconciler.daemon.loop.agenda import Agenda
@@ -23,7 +22,7 @@ from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
 from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.observation_news import is_news
-from reconciler.daemon.observing.reading import Extent, Known, answering, observe_members, remembered
+from reconciler.daemon.observing.reading import Extent, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.daemon.pace.memory import Memory
@@ -33,6 +32,7 @@ from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import DriftMode, Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot, Ledger
 from reconciler.model.ledger import Intent
 from reconciler.model.observation import Observations, UnlistedCause
 from reconciler.model.problem import Problem
@@ -233,7 +233,9 @@ class Reader:
             state, _, _ = await self._recover(state, fleet)
         return await self._observe(state, fleet, now, names)
 
-    async def _hold(self, members: list[MemberCluster], fleet: Fleet, known: Known, now: str) -> dict[str, str]:
+    async def _hold(
+        self, members: list[MemberCluster], fleet: Fleet, known: JournalSnapshot, now: str
+    ) -> dict[str, str]:
         """Per cluster why it is not written to: a copy of this journal holds the fleet. The others are held.
 
         The first to be started must learn of the second even when nothing is to be written. Where writing is suspended,

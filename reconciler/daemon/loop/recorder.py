@@ -11,7 +11,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.books.events import EventFilter
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
@@ -32,7 +31,8 @@ from reconciler.daemon.round.remember import record_picture, remember, remember_
 from reconciler.daemon.vitals.board import Shown
 from reconciler.daemon.vitals.picture_vitals import show, show_step
 from reconciler.daemon.vitals.transitions import SyncTransitions, tell_events
-from reconciler.engine import Decision, Round, World
+from reconciler.engine import Decision, FleetSnapshot, Round
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem, with_problems, without_problems
@@ -92,26 +92,26 @@ class Recorder:
         health: Looked,
     ) -> State:
         """The state after a round. `agenda`: of the next one. `health`: of what was looked at, as it was read."""
-        parts, world, before = self._parts, reading.world, state.known
+        parts, snapshot, before = self._parts, reading.snapshot, state.known
         parts.beat("recording")
-        placed, told = self._placed(planned.decision, world.only), self._told.fresh(results)
+        placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
         remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
-        agenda.mark_cluster(*self._kind_faults.take_in(world.members))
-        picture = merged(state.picture, planned, results, world.only, world.members, self._kind_faults.problems)
+        agenda.mark_cluster(*self._kind_faults.take_in(snapshot.members))
+        picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
         known_timers = parts.journal.timers()
         # What a broken file freezes waits on, though no plan speaks of it.
-        timers = waiting_times(picture.plan.changes, known_timers, reading.now, world.only)
+        timers = waiting_times(picture.plan.changes, known_timers, reading.snapshot.now, snapshot.only)
         if timers != known_timers:
             parts.journal.record_timers(timers)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         observations = replace(state.observations, previous=known.observations.previous)
         state = replace(state, known=known, observations=observations)
-        self._beliefs.take_in(planned, world)
+        self._beliefs.take_in(planned, snapshot)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
-        state = self._with_absent(state, world, now_s)
+        state = self._with_absent(state, snapshot, now_s)
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             agenda.mark_everything()
@@ -119,12 +119,12 @@ class Recorder:
         awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
         left = unmade(planned, results, awaited)
         pending = awaited | left | _copies(result.change for result in results if result.error)
-        asked = partial(is_asked, world.only, world.members)
-        self._unfinished.follow(self._concerned(planned, world), planned.plan.changes, pending, asked)
+        asked = partial(is_asked, snapshot.only, snapshot.members)
+        self._unfinished.follow(self._concerned(planned, snapshot), planned.plan.changes, pending, asked)
         for copy in awaited:
             self._unfinished.is_tried(*copy)
         for change in filter(is_waiting, planned.plan.changes):
-            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.now)
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.snapshot.now)
             if left_s > 0:
                 self._unfinished.read_at(change.identity, now_s + left_s + 1)
         for result in results:
@@ -132,19 +132,19 @@ class Recorder:
         for copy in left:
             self._leave_alone(*copy, now_s)
         parts.vitals.rounds += 1
-        parts.vitals.last_round_at = reading.now
-        self._members = {name: self._as_shown(member, world.only) for name, member in world.members.items()}
-        picture = with_completeness(self._with_stalled(picture, timers, reading.now), self._members)
-        restored = self._restores.problems(reading.now)
+        parts.vitals.last_round_at = reading.snapshot.now
+        self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
+        picture = with_completeness(self._with_stalled(picture, timers, reading.snapshot.now), self._members)
+        restored = self._restores.problems(reading.snapshot.now)
         picture = replace(picture, plan=replace(picture.plan, problems=with_problems(picture.plan.problems, restored)))
         for name, found in health.items():
-            member = world.members[name]
+            member = snapshot.members[name]
             assert isinstance(member, Read), "health was read there"
-            self._healths.read(member, found, None if world.only is None else world.only - member.unasked)
-        if world.only is None:
+            self._healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
+        if snapshot.only is None:
             self.keep_versions()
-        heard = [name for name, member in world.members.items() if _is_heard(member, world.only)]
-        return self._shown(state, picture, results, reading.now, heard, world.only)
+        heard = [name for name, member in snapshot.members.items() if _is_heard(member, snapshot.only)]
+        return self._shown(state, picture, results, reading.snapshot.now, heard, snapshot.only)
 
     def keep_versions(self) -> None:
         """Record how far clusters have come, for the next process: one may be restored while none runs."""
@@ -247,7 +247,7 @@ class Recorder:
             failures=failures,
             health=self._healths.shown(),
             fights=fights,
-            ledger=state.known.ledger,
+            journal=state.known,
             closed=state.observations.closed,
             last_contact=dict(self._contacts),
             elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
@@ -304,9 +304,9 @@ class Recorder:
             return None
         return only | changed_keys(self._recorded.bindings, decision.bindings)
 
-    def _with_absent(self, state: State, world: World, now_s: float) -> State:
+    def _with_absent(self, state: State, snapshot: FleetSnapshot, now_s: float) -> State:
         missing: dict[str, str] = {}
-        for name, member in world.members.items():
+        for name, member in snapshot.members.items():
             if isinstance(member, Read):
                 self._away.was_read(name)
             elif name in state.members:
@@ -315,9 +315,9 @@ class Recorder:
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
 
-    def _concerned(self, planned: Round, world: World) -> Collection[Identity]:
-        if world.only is not None:
-            return world.only
+    def _concerned(self, planned: Round, snapshot: FleetSnapshot) -> Collection[Identity]:
+        if snapshot.only is not None:
+            return snapshot.only
         return {*planned.decision.bindings, *self._unfinished.all}
 
     def _after(self, result: Result, now_s: float) -> None:

@@ -72,13 +72,11 @@ class StagedRounds:
         self._follow_windows(decided, agenda, now)
         look = Look(
             reachable=state.reachable,
-            ledger=state.known.ledger,
+            journal=state.known,
             copies=reader.copies,
-            previous=state.known.observations.previous,
             away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
             closed={name: found.until for name, found in self._closed.items()},
             shown=state.shown,
-            former=state.known.former,
         )
         decision = await self._stager.stage(decided, look, now)
         self._tell(now)

@@ -15,12 +15,13 @@ from reconciler.containment import INTERNAL_ERROR, contained
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.observation_news import causes
-from reconciler.daemon.observing.reading import Known
 from reconciler.daemon.round.failures import Failures
 from reconciler.daemon.watches.watch_keeper import our_label
-from reconciler.engine import Decision, Round
+from reconciler.engine import Decision, FleetSnapshot, Round
 from reconciler.errors import ConfigurationError
+from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK
 from reconciler.model.rollouts.progress import Progress
@@ -46,7 +47,7 @@ class State(Struct, frozen=True, kw_only=True):
     fleet: Fleet | None = None
     decision: Decision | None = None
     observations: Observations = field(default_factory=Observations)
-    known: Known = field(default_factory=Known)
+    known: JournalSnapshot = field(default_factory=JournalSnapshot)
     reachable: Reachable = field(default_factory=dict)
     held_elsewhere: Mapping[str, str] = field(default_factory=dict)
     """Clusters where a copy of the journal holds the fleet, and what to do about it."""
@@ -57,6 +58,12 @@ class State(Struct, frozen=True, kw_only=True):
     """How everything is, as it was told last."""
     rollouts: tuple[Progress, ...] = ()
     """Where Rollouts stand."""
+
+    def snapshot(self, fleet: Fleet, interpreters: Registry, now: str) -> FleetSnapshot:
+        """Return what a round is computed from, before the objects of the clusters are read."""
+        return FleetSnapshot(
+            fleet=fleet, interpreters=interpreters, now=now, observations=self.observations, journal=self.known
+        )
 
     @property
     def identified(self) -> dict[str, tuple[MemberCluster, str]]:

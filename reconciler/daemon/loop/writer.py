@@ -30,10 +30,11 @@ from reconciler.daemon.round.act import (
 )
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.engine import Round, World, altered_in
+from reconciler.engine import FleetSnapshot, Round
 from reconciler.errors import MemberClusterError
 from reconciler.model.plan import Cause, Change
 from reconciler.model.refs import Identity
+from reconciler.stages.comparison import Comparer
 from reconciler.stages.observations import in_force
 from reconciler.stages.plan import kept_waves
 from reconciler.stages.state import Copy
@@ -80,12 +81,12 @@ class Writer:
         self._failing = Transitions(log)
         self._turns = all_turns()
 
-    def restrained(self, planned: Round, world: World, now: str) -> Round:
+    def restrained(self, planned: Round, snapshot: FleetSnapshot) -> Round:
         """The plan as far as suspensions, `observe`, fights, and the pauses of what failed allow it."""
-        self._unfinished.forgive(self._away.back_among(world.members))
-        suspensions = in_force(self._parts.journal.suspensions(), now)
+        self._unfinished.forgive(self._away.back_among(snapshot.members))
+        suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
-        plan = restrained(planned, suspensions, now).plan
+        plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.clock.monotonic_s()
         left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}
         waves = kept_waves(plan.waves, lambda index: index not in left)
@@ -96,13 +97,13 @@ class Writer:
         is_fought = self._fights.leaves_alone(change.cluster, change.identity, paths, now_s)
         return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change, now_s)
 
-    def begin(self, planned: Round, world: World, now: str, met: Mapping[str, MemberCluster]) -> None:
+    def begin(self, planned: Round, snapshot: FleetSnapshot, met: Mapping[str, MemberCluster]) -> None:
         """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
 
         `met`: the clients that the plan was made of, which have said who they are. What becomes of it, errors too, is
         what the lanes give when they end.
         """
-        plan, fleet = planned.plan, world.fleet
+        plan, fleet = planned.plan, snapshot.fleet
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
@@ -113,7 +114,7 @@ class Writer:
             fleet=name,
             revision=fleet.revision,
             interpreters=parts.interpreters,
-            altered=altered_in(world, planned.decision),
+            altered=Comparer(planned.decision, snapshot).altered,
             tell=partial(self._told, fleet.revision),
             clock=parts.clock,
             lost=lambda member: parts.holder.lost(member, name),
@@ -132,7 +133,7 @@ class Writer:
         told = asyncio.ensure_future(_told_in_time(holds))
         told.add_done_callback(lambda _: told.cancelled() or told.exception())  # it is raised where it is waited for
         for cluster, waves in free.items():
-            task = Task(cluster=cluster, revision=fleet.revision, now=now, identities=_identities(waves))
+            task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
             self._lanes.begin(task, self._write(met[cluster], waves, acting, holds[cluster], told))
 
     async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told) -> None:

@@ -11,7 +11,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
 from reconciler.adapters.kube.kinds.faults import unlisted
@@ -19,6 +18,7 @@ from reconciler.errors import KindFault, KindNotServed
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.interpreters.replicas import REPLICAS
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.observation import Listed, LiveObject, Unlisted
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.ownership import entries_of

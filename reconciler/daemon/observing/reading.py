@@ -1,4 +1,4 @@
-"""One reading of the world: who the members are, what they offer, what of ours they hold. The result is a `World`.
+"""Read the clusters into a `FleetSnapshot`: who they are, what they offer, and which objects of ours they hold.
 
 Source: design#pure-rounds; design#cluster-identity: a name that answers with another kube-system uid is Unknown.
 """
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
@@ -30,58 +29,35 @@ from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
 from reconciler.daemon.observing.scope import Scope
 from reconciler.daemon.observing.silence import unless_silent
 from reconciler.daemon.observing.suspensions import closed_by
-from reconciler.engine import Decision, World, copies_in, decide, schemas_of
+from reconciler.engine import Decision, FleetSnapshot, copies_in, decide
 from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, Losses, SuspensionRecord
+from reconciler.model.journal_snapshot import JournalSnapshot, Ledger
+from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent
 from reconciler.model.observation import ClusterObservation, Member, Observations, Unlisted
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef
-from reconciler.model.rollouts.record import Record
+from reconciler.stages.decision import KindSchemas
 from reconciler.stages.observations import in_force
 from reconciler.stages.schemas import Schema, schema_of_openapi
 from reconciler.stages.ticks import remembered_times, tick
 
 
-class Known(Struct, frozen=True, kw_only=True):
-    """What outlives a round: from the journal, or empty where there is none (a pull-request check)."""
-
-    ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
-    observations: Observations = field(default_factory=Observations)
-    """Previous placements and constraints; its clusters are not used."""
-    released: Mapping[str, Mapping[Identity, str]] = field(default_factory=dict)
-    """By cluster the uids of what was released there."""
-    cluster_uids: Mapping[str, str] = field(default_factory=dict)
-    record_key: bytes = b""
-    has_history: bool = True
-    suspensions: tuple[SuspensionRecord, ...] = ()
-    losses: Losses = field(default_factory=Losses)
-    timers: Mapping[str, str] = field(default_factory=dict)
-    """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
-    rollouts: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
-    """By Rollout and cluster what is in force."""
-    former: str = ""
-    """The revision of the last round."""
-    unanswered: tuple[Intent, ...] = ()
-    """Requests whose answers never came: their objects have to be looked at."""
-
-
 class Reading(Struct, frozen=True, kw_only=True):
-    """A reading: the world, the decision that it rests on, and the kube-system uids that were seen."""
+    """A reading: the snapshot, the decision that it rests on, and the kube-system uids that were seen."""
 
-    world: World
+    snapshot: FleetSnapshot
     decision: Decision
-    now: str
     uids: Mapping[str, str]
 
 
-def remembered(journal: Journal) -> Known:
+def remembered(journal: Journal) -> JournalSnapshot:
     """What the journal knows, read in one consistent view."""
     with journal.transaction():
         unanswered, last = tuple(journal.open_intents().values()), journal.last_round()
-        return Known(
+        return JournalSnapshot(
             ledger=with_unanswered(journal.ledger(), unanswered),
             released=journal.released(),
             observations=Observations(constraints=constraints_in(journal), previous=journal.previous_placements()),
@@ -153,7 +129,7 @@ ReadMembers = Callable[
 
 
 class Extent(Struct, frozen=True, kw_only=True):
-    """How much of the world a reading takes in.
+    """Limits of a reading.
 
     `clusters`: read only these (empty: all); placement still rests on all of them. `scope`: look at this alone; None:
     at everything. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place
@@ -186,7 +162,12 @@ EVERYTHING = Extent()
 
 
 async def read(
-    fleet: Fleet, members: Members, known: Known, clock: Clock, interpreters: Registry, extent: Extent = EVERYTHING
+    fleet: Fleet,
+    members: Members,
+    known: JournalSnapshot,
+    clock: Clock,
+    interpreters: Registry,
+    extent: Extent = EVERYTHING,
 ) -> Reading:
     """Read the members of the fleet as far as one round needs it; a cluster that fails is NotRead."""
     reachable, uids = await answering(fleet, members, known.cluster_uids, fleet.clusters.keys() - extent.elsewhere)
@@ -202,20 +183,23 @@ async def read(
         decision = ticked.decision
         previous = {**observations.previous, **ticked.restored}
         observations = replace(observations, constraints=ticked.constraints, previous=previous)
-    world = await read_world(fleet, reachable, known, decision, observations, extent)
-    return Reading(world=world, decision=decision, now=now, uids=uids)
+    snapshot = FleetSnapshot(
+        fleet=fleet,
+        interpreters=interpreters,
+        now=now,
+        observations=observations,
+        journal=known,
+        fresh=extent.fresh,
+    )
+    return Reading(snapshot=await with_objects(snapshot, decision, reachable, extent), decision=decision, uids=uids)
 
 
-async def read_world(
-    fleet: Fleet,
-    reachable: Reachable,
-    known: Known,
-    decision: Decision,
-    observations: Observations,
-    extent: Extent = EVERYTHING,
-) -> World:
-    """The members' objects, as far as the decision and the extent want them."""
-    names = (fleet.settings.name, *fleet.settings.previous_names)
+async def with_objects(
+    snapshot: FleetSnapshot, decision: Decision, reachable: Reachable, extent: Extent
+) -> FleetSnapshot:
+    """Return the snapshot with the objects of the clusters, as far as the decision and the extent want them."""
+    settings = snapshot.fleet.settings
+    names = (settings.name, *settings.previous_names)
     chosen = {
         name: member
         for name, member in reachable.items()
@@ -224,25 +208,17 @@ async def read_world(
     scope = extent.scope
     interest = {
         name: replace(found, at_fault=extent.at_fault[name]) if name in extent.at_fault else found
-        for name, found in interest_in(decision, known.ledger, scope).items()
+        for name, found in interest_in(decision, snapshot.journal.ledger, scope).items()
     }
     asked = {name: member for name, member in chosen.items() if name in interest}
-    read = await extent.read(asked, interest, names, decision.interpreters, extent.progress)
+    read = await extent.read(asked, interest, names, snapshot.interpreters, extent.progress)
     found = read if scope is None else with_unasked(chosen, read, scope)
     only = scope.only if scope is not None else None
     schemas = await described_kinds(decision, chosen, extent.schemas, only)
-    return World(
-        fleet=fleet,
-        interpreters=decision.interpreters,
+    return replace(
+        snapshot,
         members=found,
-        observations=observations,
-        ledger=known.ledger,
-        released=known.released,
-        record_key=known.record_key,
-        has_history=known.has_history,
-        fresh=extent.fresh,
         only=only,
-        losses=known.losses,
         schemas=schemas,
         opened=await opened_for(decision, only, extent.open),
         elsewhere=extent.elsewhere,
@@ -261,11 +237,11 @@ async def described_kinds(
     `only`: of these templates.
     """
     schemas = dict(known)
-    schema_of = schemas_of(decision)
+    defined = KindSchemas(decision)
     templates = decision.fleet.templates
     chosen = templates if only is None else templates.keys() & only
     kinds = {templates[identity].gvk for identity in chosen} - schemas.keys()
-    for gvk in sorted(gvk for gvk in kinds if schema_of(gvk) is None):
+    for gvk in sorted(gvk for gvk in kinds if defined.of(gvk) is None):
         for member in reachable.values():
             if isinstance(member, str):
                 continue
@@ -335,7 +311,7 @@ def second_names(uids: Mapping[str, str], recorded: Mapping[str, str]) -> dict[s
 async def observe_members(
     fleet: Fleet,
     reachable: Reachable,
-    known: Known,
+    known: JournalSnapshot,
     interpreters: Registry,
     now: str,
     *,

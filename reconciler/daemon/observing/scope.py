@@ -1,4 +1,4 @@
-"""How much of the world a round looks at: what happens in one cluster is read there, and in no other one.
+"""How much of the fleet a round looks at: what happens in one cluster is read there, and in no other one.
 
 Source: ADR 15; design#events-are-nudges.
 """
@@ -10,8 +10,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.engine import Decision
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import RUNS_ONCE

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.members import Members
-from reconciler.daemon.observing.reading import Known, Reading, answering, remembered
+from reconciler.daemon.observing.reading import Reading, answering, remembered
 from reconciler.daemon.once.access import Access, open_members
 from reconciler.daemon.once.fleet_journal import check_fleet
 from reconciler.daemon.once.planning import read_and_plan
@@ -23,12 +23,14 @@ from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.picture import merged, with_faults
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import Round, altered_in
+from reconciler.engine import Round
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import Read
 from reconciler.report.status.state_document import Picture
+from reconciler.stages.comparison import Comparer
 from reconciler.stages.fleet import why_nameless
 from reconciler.stages.plan import kept_waves
 from reconciler.stages.state import StateTables, waits_for_person
@@ -36,7 +38,7 @@ from reconciler.stages.state import StateTables, waits_for_person
 _NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
 
 
-async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Known:
+async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> JournalSnapshot:
     """What the journal knows once the requests that an earlier command left unanswered were looked into."""
     known = remembered(journal)
     if not known.unanswered:
@@ -95,52 +97,52 @@ async def apply_once(
                 fleet=fleet.settings.name,
                 revision=fleet.revision,
                 interpreters=access.interpreters,
-                altered=altered_in(reading.world, planned.decision),
+                altered=Comparer(planned.decision, reading.snapshot).altered,
                 tell=tell,
                 clock=access.clock,
                 lost=lambda member: holder.lost(member, fleet.settings.name),
             )
             if planned.plan.waves:
-                journal.record_events([_apply_event(journal, planned, access.who, reading.now)])
+                journal.record_events([_apply_event(journal, planned, access.who, reading.snapshot.now)])
             results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading, results)
             _record_picture(journal, planned, reading, results, access)
-    return Applied(round=planned, results=results, closed=reading.world.observations.closed)
+    return Applied(round=planned, results=results, closed=reading.snapshot.observations.closed)
 
 
 def _record_picture(
     journal: Journal, planned: Round, reading: Reading, results: tuple[Result, ...], access: Access
 ) -> None:
     """What `status` shows from now on."""
-    picture, world = merged(None, planned, results, None), reading.world
+    picture, snapshot = merged(None, planned, results, None), reading.snapshot
     failures = failures_after({}, picture, results)
     faults = faults_after({}, failures, results)
     log_faults((), faults.values())
     picture = with_faults(picture, {}, faults)
-    read = {name: reading.now for name, member in world.members.items() if isinstance(member, Read)}
-    health = looked_health(planned, world, access.interpreters)
+    read = {name: reading.snapshot.now for name, member in snapshot.members.items() if isinstance(member, Read)}
+    health = looked_health(planned, snapshot)
     for result in results:
         if result.health is not None:
             health[result.change.cluster][result.change.identity] = result.health
     facts = replace(
-        facts_of(picture, world.members),
-        elsewhere=world.elsewhere,
+        facts_of(picture, snapshot.members),
+        elsewhere=snapshot.elsewhere,
         failures=failures,
         health=not_healthy(health),
-        ledger=journal.ledger(),
-        closed=world.observations.closed,
+        journal=replace(snapshot.journal, ledger=journal.ledger()),
+        closed=snapshot.observations.closed,
         last_contact={**last_contacts(journal.state()), **read},
     )
     states = StateTables()
     shown = Picture(
         round=picture,
         state=states.update(facts),
-        time=reading.now,
+        time=reading.snapshot.now,
         source=access.store,
         rollouts=planned.rollouts,
     )
     record_picture(journal, shown)
-    Told(journal).take_in(shown.state, states.turns, reading.now)
+    Told(journal).take_in(shown.state, states.turns, reading.snapshot.now)
 
 
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.cluster_filter import pulling
-from reconciler.daemon.observing.reading import Extent, Known, Reading, answering, read, remembered
+from reconciler.daemon.observing.reading import Extent, Reading, answering, read, remembered
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.once.access import Access, open_members
 from reconciler.daemon.round.contents import Contents
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.recover import answered
-from reconciler.engine import Round, World, plan_round
+from reconciler.engine import FleetSnapshot, Round, plan_round
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.stages.observations import in_force
 from reconciler.stages.revisions import with_standing
@@ -49,7 +50,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
 
 
 async def read_and_plan(
-    fleet: Fleet, members: Members, known: Known, access: Access, *, at: str = "", server_side: bool = False
+    fleet: Fleet, members: Members, known: JournalSnapshot, access: Access, *, at: str = "", server_side: bool = False
 ) -> Planned:
     """What would be made now by what the clusters show. As `plan_once`, with what is known of the journal.
 
@@ -61,12 +62,12 @@ async def read_and_plan(
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
     stages = _stages(known, access) if fleet.rollouts or access.stage else None
     if stages is None:
-        planned = plan_round(reading.world, reading.now, reading.decision)
+        planned = plan_round(reading.snapshot, reading.decision)
     else:
         reading, planned = await stages.plan(reading, members, access.stage)
-    planned = await dry_run(planned, members, reading.world, every=server_side)
+    planned = await dry_run(planned, members, reading.snapshot, every=server_side)
     planned = await Contents(access.clock).add(planned, members, fleet.settings)
-    planned = restrained(planned, in_force(known.suspensions, reading.now), reading.now)
+    planned = restrained(planned, in_force(known.suspensions, reading.snapshot.now), reading.snapshot.now)
     if stages is not None:
         plan = with_standing(planned.plan, planned.decision, stages.progress)
         planned = replace(planned, plan=plan, rollouts=stages.progress)
@@ -81,7 +82,7 @@ async def decide_once(fleet: Fleet, access: Access) -> Reading:
         return await _stages(known, access).as_recorded(reading, members) if fleet.rollouts else reading
 
 
-def _stages(known: Known, access: Access) -> StagedOnce:
+def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
     from reconciler.daemon.once.staged import StagedOnce  # noqa: PLC0415 - most stores have no Rollouts
 
     return StagedOnce(access.revisions, access.clock, known, access.open)
@@ -92,13 +93,13 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters, Extent(deep=True))
-    world = reading.world
-    return replace(world.observations, clusters=dict(_with_what_served(world)))
+    snapshot = reading.snapshot
+    return replace(snapshot.observations, clusters=dict(_with_what_served(snapshot)))
 
 
-def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
-    for name, seen in world.observations.clusters.items():
-        rows = world.ledger.get(name, {})
+def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObservation]]:
+    for name, seen in snapshot.observations.clusters.items():
+        rows = snapshot.journal.ledger.get(name, {})
         workloads = {
             identity: replace(workload, established=rows[identity].established) if identity in rows else workload
             for identity, workload in seen.workloads.items()
@@ -106,9 +107,9 @@ def _with_what_served(world: World) -> Iterator[tuple[str, ClusterObservation]]:
         yield name, replace(seen, workloads=workloads)
 
 
-async def _known(fleet: Fleet, members: Members, path: Path | None) -> Known:
+async def _known(fleet: Fleet, members: Members, path: Path | None) -> JournalSnapshot:
     if path is None or not path.exists():
-        return Known()
+        return JournalSnapshot()
     with Journal.open(path, read_only=True) as journal, journal.transaction():
         known = remembered(journal)
     if not known.unanswered:

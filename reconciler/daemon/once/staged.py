@@ -10,13 +10,14 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
-from reconciler.daemon.observing.reading import Known, Reading
+from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.rollouts.look import Look, Writing, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.stager import Stager
 from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
-from reconciler.engine import Decision, Round, World, copies_in, plan_round
+from reconciler.engine import Decision, FleetSnapshot, Round, copies_in, plan_round
 from reconciler.errors import ConfigurationError
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import Read
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.observations import moment_of
@@ -29,7 +30,7 @@ class StagedOnce:
     """Stages the decision of one reading, by what the reading itself shows of the clusters."""
 
     def __init__(
-        self, revisions: RevisionsInForce | None, clock: Clock, known: Known, opener: Opener = no_keys
+        self, revisions: RevisionsInForce | None, clock: Clock, known: JournalSnapshot, opener: Opener = no_keys
     ) -> None:
         """`revisions`: None where the store has none. `opener`: decrypts what sops encrypted."""
         self._opener = opener
@@ -56,8 +57,8 @@ class StagedOnce:
         Raises:
             ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
         """
-        now = reading.now
-        asked = frozenset(reading.world.members)
+        now = reading.snapshot.now
+        asked = frozenset(reading.snapshot.members)
         only = asked & _clusters_of(reading, stage) if stage else asked
         if self._stager is None:
             raise ConfigurationError(
@@ -66,14 +67,14 @@ class StagedOnce:
             )
         look = self._look(reading, members)
         decision = await self._stager.as_recorded(reading.decision, look, now)
-        reading = replace(reading, world=await self._opened(reading.world, decision))
-        planned = plan_round(reading.world, now, decision)
+        reading = replace(reading, snapshot=await self._opened(reading.snapshot, decision))
+        planned = plan_round(reading.snapshot, decision)
         look = replace(look, shown=_looked_state(replace(reading, decision=decision), planned))
         self._last = (reading.decision, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not decision:
-            reading = replace(reading, world=await self._opened(reading.world, staged))
-            planned = plan_round(reading.world, now, staged)
+            reading = replace(reading, snapshot=await self._opened(reading.snapshot, staged))
+            planned = plan_round(reading.snapshot, staged)
         return replace(reading, decision=staged), planned
 
     async def as_recorded(self, reading: Reading, members: Members) -> Reading:
@@ -81,7 +82,7 @@ class StagedOnce:
         if self._stager is None:
             return reading
         look = self._look(reading, members)
-        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.now))
+        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.snapshot.now))
 
     async def commit(self, writing: Writing) -> frozenset[str]:
         """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
@@ -99,33 +100,31 @@ class StagedOnce:
         planned, done = _in_force(self._staged), _in_force(made)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
-    async def _opened(self, world: World, decision: Decision) -> World:
-        return replace(world, opened=await opened_for(decision, None, self._opener))
+    async def _opened(self, snapshot: FleetSnapshot, decision: Decision) -> FleetSnapshot:
+        return replace(snapshot, opened=await opened_for(decision, None, self._opener))
 
     def _look(self, reading: Reading, members: Members) -> Look:
-        world, fleet, moment = reading.world, reading.world.fleet, moment_of(reading.now)
+        snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
         reachable = _reachable(reading, members)
         return Look(
             reachable=reachable,
-            ledger=world.ledger,
-            copies=copies_in(world.ledger),
-            previous=world.observations.previous,
-            away=away_in(reachable, {}, world.observations.closed),
+            copies=copies_in(snapshot.journal.ledger),
+            journal=replace(snapshot.journal, observations=snapshot.observations),
+            away=away_in(reachable, {}, snapshot.observations.closed),
             closed={name: found.until for name, found in closed.items()},
-            former=self._known.former,
         )
 
 
 def _looked_state(reading: Reading, planned: Round) -> FleetState:
     """How everything is by one look, before anything is made of the plan."""
-    world = reading.world
+    snapshot = reading.snapshot
     facts = replace(
-        facts_of(planned, world.members),
-        elsewhere=world.elsewhere,
-        health=not_healthy(looked_health(planned, world, world.interpreters)),
-        ledger=world.ledger,
-        closed=world.observations.closed,
+        facts_of(planned, snapshot.members),
+        elsewhere=snapshot.elsewhere,
+        health=not_healthy(looked_health(planned, snapshot)),
+        journal=snapshot.journal,
+        closed=snapshot.observations.closed,
     )
     return StateTables().update(facts)
 
@@ -136,16 +135,16 @@ def _in_force(decision: Decision) -> set[tuple[str, str, str]]:
 
 
 def _reachable(reading: Reading, members: Members) -> Reachable:
-    found: Mapping[str, object] = reading.world.members
+    found: Mapping[str, object] = reading.snapshot.members
     return {
         name: members[name] if isinstance(found[name], Read) else getattr(found[name], "why", "it was not read")
         for name in sorted(found)
-    } | {name: "it was not asked" for name in reading.world.fleet.clusters if name not in found}
+    } | {name: "it was not asked" for name in reading.snapshot.fleet.clusters if name not in found}
 
 
 def _clusters_of(reading: Reading, stage: str) -> frozenset[str]:
     """The clusters of the stages of this name."""
-    fleet = reading.world.fleet
+    fleet = reading.snapshot.fleet
     layouts = [lay_out(rollout, fleet.clusters) for rollout in fleet.rollouts]
     found = [each for layout in layouts for each in layout.stages if each.stage.name == stage]
     if not found:

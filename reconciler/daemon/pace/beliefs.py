@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reconciler.daemon.round.act import Result
-from reconciler.engine import Round, World
+from reconciler.engine import FleetSnapshot, Round
 from reconciler.model.observation import LiveObject, NotRead, Read
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
@@ -42,10 +42,10 @@ class Beliefs:
         self._versions.pop(cluster, None)
         self._since_list.pop(cluster, None)
 
-    def take_in(self, planned: Round, world: World) -> None:
+    def take_in(self, planned: Round, snapshot: FleetSnapshot) -> None:
         """What was read and needs no change is as wanted."""
         due = {(change.cluster, change.identity) for change in planned.plan.changes}
-        for name, member in world.members.items():
+        for name, member in snapshot.members.items():
             if isinstance(member, NotRead):
                 self.forget(name)
             elif isinstance(member, Read):

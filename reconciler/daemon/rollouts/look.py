@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct, field
 
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.entering import Enter
-from reconciler.model.binding import PreviousPlacement
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.refs import Identity
 from reconciler.stages.state import FleetState
 
@@ -22,17 +21,15 @@ class Look(Struct, frozen=True, kw_only=True):
     """What is known when a decision is staged.
 
     `shown`: the state of the fleet after the last round. `closed`: clusters that windows of the fleet close, with
-    RFC 3339 of the end. `away`: clusters that cannot be changed now, and why. `former`: the revision of the last round.
+    RFC 3339 of the end. `away`: clusters that cannot be changed now, and why.
     """
 
     reachable: Reachable
-    ledger: Ledger
+    journal: JournalSnapshot
     copies: Mapping[Identity, Collection[str]]
-    previous: Mapping[Identity, PreviousPlacement]
     away: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
     shown: FleetState | None = None
-    former: str = ""
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:

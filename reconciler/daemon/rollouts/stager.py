@@ -158,11 +158,11 @@ class Stager:
     def _staged_by(self, decision: Decision, standing: Standing, look: Look) -> Decision:
         """Return the decision as the revisions in force leave it; the last one again where its inputs are the same."""
         due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
-        same = (decision, look.copies, look.previous)
+        same = (decision, look.copies, look.journal.observations.previous)
         alike = (standing.records, standing.newest, due, standing.fleets)
         known = self._staged
         if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
-            made = staged(decision, standing, look.ledger, look.copies, look.previous)
+            made = staged(decision, standing, look.journal.ledger, look.copies, look.journal.observations.previous)
         else:
             made = known[1]
         self._staged = ((*same, *alike), made)
@@ -186,7 +186,7 @@ class Stager:
     async def _adopt(self, decision: Decision, selection: Selection, seen: Seen, look: Look, now: str) -> None:
         """Begin with what runs, where a Rollout is new."""
         head = decision.fleet.revision
-        found = begun_with(decision, selection, self._records, seen, look.former or head, now)
+        found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
         for name, records in found.items():
             begun = {cluster: {name: record} for cluster, record in records.items()}
             if self._entering is not None and not decision.fleet.settings.observe_only:
@@ -209,7 +209,7 @@ class Stager:
         entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {name: records for name, records in begun.items() if name not in refused}
-            await self._keep(standing.progress.values(), look.former)
+            await self._keep(standing.progress.values(), look.journal.former)
             entered = await self._enter(decision, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
         found: dict[str, Mapping[str, Record]] = {}

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.observing.members import told_fault
-from reconciler.engine import Round, World, altered_in, schemas_of
+from reconciler.engine import FleetSnapshot, Round
 from reconciler.errors import InvalidObject, MemberClusterError, RefusedField
 from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Cause, Change, Engine, FieldChange
 from reconciler.model.problem import Problem, with_problems
 from reconciler.model.refs import GVK
-from reconciler.stages.comparison import as_replacement, overall_cause
+from reconciler.stages.comparison import Comparer, as_replacement, overall_cause
 from reconciler.stages.diff import dry_run_changes, is_write_needed, refused_beside, refused_in_place
 from reconciler.stages.ownership import field_manager, replicas_path
 from reconciler.stages.plan import waves_without
@@ -29,7 +29,7 @@ _IN_FLIGHT = 16
 async def dry_run(
     planned: Round,
     members: Mapping[str, MemberCluster],
-    world: World,
+    snapshot: FleetSnapshot,
     is_asked_first: Callable[[Change], bool] = lambda change: False,
     *,
     every: bool = False,
@@ -61,7 +61,7 @@ async def dry_run(
             progress()
             try:
                 async with asyncio.timeout(within_s):
-                    answer = await _ask(change, members[change.cluster], world, planned)
+                    answer = await _ask(change, members[change.cluster], snapshot, planned)
             except TimeoutError:
                 silent.add((change.cluster, change.gvk))
                 return change, None
@@ -90,15 +90,16 @@ async def dry_run(
 
 
 async def _ask(
-    change: Change, member: MemberCluster, world: World, planned: Round
+    change: Change, member: MemberCluster, snapshot: FleetSnapshot, planned: Round
 ) -> tuple[Change | None, Problem | None]:
-    seen = world.members[change.cluster]
+    seen = snapshot.members[change.cluster]
     live = seen.objects.get(change.identity) if isinstance(seen, Read) else None
     assert change.manifest is not None, "an update has a manifest"
     if live is None:
         return change, None
-    manager = field_manager(world.fleet.settings.name)
-    schema = schemas_of(planned.decision, world)(change.gvk)
+    manager = field_manager(snapshot.fleet.settings.name)
+    comparer = Comparer(planned.decision, snapshot)
+    schema = comparer.schemas.of(change.gvk)
     try:
         result = await member.apply(
             change.gvk,
@@ -113,7 +114,7 @@ async def _ask(
     except InvalidObject as error:
         said = error.causes or (RefusedField("", "", error.message),)
         if (at := refused_in_place(said, schema)) is not None:
-            path = replicas_path(change.identity, world.interpreters)
+            path = replicas_path(change.identity, snapshot.interpreters)
             replacing = as_replacement(change, at, path)
             return replacing, _would_be_refused(change, error) if replacing.held else None
         if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
@@ -124,7 +125,7 @@ async def _ask(
         return change, None
     fields = dry_run_changes(live.body, result.body, manager=manager, schema=schema, desired=change.manifest)
     if not is_write_needed(fields) and not change.removed_paths:
-        return (change if altered_in(world, planned.decision)(change, result) else None), None
+        return (change if comparer.altered(change, result) else None), None
     fields = _with_what_was_told(fields, change)
     return replace(change, fields=fields, cause=overall_cause(fields), engine=Engine.SERVER_SIDE), None
 

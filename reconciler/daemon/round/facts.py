@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from reconciler.engine import Decision, Round, World, plan_round
+from reconciler.engine import Decision, FleetSnapshot, Round, plan_round
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
@@ -38,23 +38,23 @@ def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Cop
     )
 
 
-def planned_with_health(world: World, now: str, decision: Decision) -> tuple[Round, Looked]:
+def planned_with_health(snapshot: FleetSnapshot, decision: Decision) -> tuple[Round, Looked]:
     """The plan, and how everything is that it looked at: both take long where much is looked at."""
-    planned = plan_round(world, now, decision)
-    return planned, looked_health(planned, world, world.interpreters)
+    planned = plan_round(snapshot, decision)
+    return planned, looked_health(planned, snapshot)
 
 
-def looked_health(planned: Round, world: World, interpreters: Registry) -> Looked:
+def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
     """How everything is that a round looked at and that is wanted, or frozen, by cluster."""
     found: Looked = {}
     frozen = planned.decision.frozen | {identity for _, identity in planned.frozen}
     for cluster, manifests in planned.manifests.items():
-        member = world.members.get(cluster)
+        member = snapshot.members.get(cluster)
         if isinstance(member, Read):
             # What is frozen is not compared, but how it fares can be seen.
-            kept = frozen & world.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
+            kept = frozen & snapshot.journal.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
             seen = {identity: health for identity in (*manifests, *kept - manifests.keys())
-                    if (health := _health(member, identity, interpreters)) is not None}  # fmt: skip
+                    if (health := _health(member, identity, snapshot.interpreters)) is not None}  # fmt: skip
             found[cluster] = seen
     return found
 

@@ -16,9 +16,10 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import contained
 from reconciler.daemon.observing.members import PROMPT_S, Reachable, told_fault
-from reconciler.daemon.observing.reading import Known, is_assumed
+from reconciler.daemon.observing.reading import is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
@@ -117,7 +118,7 @@ def _judged(
     return found.value
 
 
-async def answered(known: Known, reachable: Reachable, fleet: Fleet) -> Known:
+async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -> JournalSnapshot:
     """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
     due = [
         _seen(number, member, intent, _log_fault)

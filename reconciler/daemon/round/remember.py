@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.observing.reading import Reading
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.placements import Origins, placed_events
 from reconciler.daemon.round.history.writes import Behind, last_altered, write_events
 from reconciler.daemon.round.picture import is_bound
-from reconciler.engine import Round, World
+from reconciler.engine import FleetSnapshot, Round
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
@@ -50,20 +50,20 @@ def remember(
     `placed`: what may be placed otherwise than the journal says; None: anything. `told`: the results that history does
     not have yet; None: all of them.
     """
-    plan, fleet = planned.plan, reading.world.fleet
+    plan, fleet = planned.plan, reading.snapshot.fleet
     with journal.transaction():
         journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
         for cluster, gone in _gone(planned, reading):
             journal.remove_applied(cluster, gone)
         journal.record_applied(_rested(planned, journal.ledger()))
-        origins = _origins(journal, planned, reading.now)
+        origins = _origins(journal, planned, reading.snapshot.now)
         recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
         number = 0
         if _is_complete(planned, reading) or journal.complete_rounds():
-            number = journal.record_round(fleet.revision, reading.now, summary(plan.changes))
+            number = journal.record_round(fleet.revision, reading.snapshot.now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, reading))
-        journal.record_events(placed_events(number, reading.now, plan, recorded, origins))
-        remember_results(journal, fleet.revision, reading.now, results if told is None else told)
+        journal.record_events(placed_events(number, reading.snapshot.now, plan, recorded, origins))
+        remember_results(journal, fleet.revision, reading.snapshot.now, results if told is None else told)
     return number
 
 
@@ -115,18 +115,18 @@ def _behind(event: Event) -> Behind:
 def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
     """What the guards are to know in the next round. Each round looks at all that they hold, unless it is frozen."""
     is_whole = planned.decision.fleet.is_complete
-    read = (name for name, member in reading.world.members.items() if is_whole and isinstance(member, Read))
-    guards, plan = reading.world.fleet.settings.guards, planned.plan
-    return losses_after(journal.losses(), plan.changes, guards, reading.now, read, plan.left)
+    read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
+    guards, plan = reading.snapshot.fleet.settings.guards, planned.plan
+    return losses_after(journal.losses(), plan.changes, guards, reading.snapshot.now, read, plan.left)
 
 
 def _is_complete(planned: Round, reading: Reading) -> bool:
     """Whether everything was read: the first such round is what deletions wait for."""
-    world = reading.world
+    snapshot = reading.snapshot
     return (
-        world.only is None
+        snapshot.only is None
         and planned.plan.is_complete
-        and world.members.keys() >= world.fleet.clusters.keys() - world.elsewhere
+        and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
     )
 
 
@@ -152,12 +152,12 @@ def _placements(
 
     A fleet that only observes decides nothing that happens: its placements stay as they were, too.
     """
-    before, decision = reading.world.observations.previous, planned.decision
+    before, decision = reading.snapshot.observations.previous, planned.decision
     if decision.fleet.settings.observe_only:
         return {}
     found: dict[Identity, PreviousPlacement | None] = {}
     run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
-    unsettled = run_elsewhere | reading.world.undecided.keys()
+    unsettled = run_elsewhere | reading.snapshot.undecided.keys()
     for identity in {*before, *decision.bindings} if placed is None else placed:
         binding = decision.bindings.get(identity)
         if identity in unsettled:
@@ -175,17 +175,17 @@ def _confirmed(planned: Round, reading: Reading, written: set[tuple[str, Identit
     """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
     due = {(change.cluster, change.identity) for change in planned.plan.changes}
     for cluster, manifests in planned.manifests.items():
-        member = reading.world.members[cluster]
+        member = reading.snapshot.members[cluster]
         if not isinstance(member, Read):
             continue
-        rows = reading.world.ledger.get(cluster, {})
+        rows = reading.snapshot.journal.ledger.get(cluster, {})
         for identity, manifest in manifests.items():
             live = member.objects.get(identity)
             if live is None or (cluster, identity) in due or (cluster, identity) in written:
                 continue
             known = rows.get(identity)
-            row = _row(cluster, manifest, live, reading.world, known)
-            if row is not None and _is_news(row, known) and _is_ours(live, reading.world.fleet):
+            row = _row(cluster, manifest, live, reading.snapshot, known)
+            if row is not None and _is_news(row, known) and _is_ours(live, reading.snapshot.fleet):
                 yield row
 
 
@@ -205,14 +205,14 @@ def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
 
 def _gone(planned: Round, reading: Reading) -> Iterable[tuple[str, list[Identity]]]:
     """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
-    world, decision = reading.world, planned.decision
-    names = (world.fleet.settings.name, *world.fleet.settings.previous_names)
-    for cluster, rows in sorted(world.ledger.items()):
-        member = world.members.get(cluster)
+    snapshot, decision = reading.snapshot, planned.decision
+    names = (snapshot.fleet.settings.name, *snapshot.fleet.settings.previous_names)
+    for cluster, rows in sorted(snapshot.journal.ledger.items()):
+        member = snapshot.members.get(cluster)
         if not isinstance(member, Read):
             continue
         wanted = planned.manifests.get(cluster, {})
-        suspects = rows.keys() - wanted if world.only is None else (rows.keys() & world.only) - wanted.keys()
+        suspects = rows.keys() - wanted if snapshot.only is None else (rows.keys() & snapshot.only) - wanted.keys()
         gone = [
             identity
             for identity in sorted(suspects - decision.frozen)
@@ -231,7 +231,7 @@ def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bo
 
 
 def _row(
-    cluster: str, manifest: Manifest, live: LiveObject, world: World, known: AppliedRow | None
+    cluster: str, manifest: Manifest, live: LiveObject, snapshot: FleetSnapshot, known: AppliedRow | None
 ) -> AppliedRow | None:
     owner = read_owner(live.body)
     if owner is None:
@@ -239,9 +239,9 @@ def _row(
     memory = memory_of(known, live.uid, owner.replicas)
     return replace(
         marked_row(cluster, manifest.gvk, live, owner),
-        manifest_digest=recorded_digest(manifest.digest, manifest.identity, world.record_key),
-        recorded=hashed_leaves(manifest.body, manifest.leaves, world.record_key),
-        revision=world.fleet.revision,
+        manifest_digest=recorded_digest(manifest.digest, manifest.identity, snapshot.journal.record_key),
+        recorded=hashed_leaves(manifest.body, manifest.leaves, snapshot.journal.record_key),
+        revision=snapshot.fleet.revision,
         source=manifest.source,
         established=memory.established,
         base=memory.base,

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.placed_kinds import PlacedKinds
 from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import Decision
 from reconciler.model.fleet import DriftMode, FleetSettings
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.refs import GVK
 from reconciler.stages.ownership import FLEET_LABEL
 

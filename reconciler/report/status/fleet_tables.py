@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import Json, JsonObject
@@ -20,7 +21,6 @@ from reconciler.report.status.problem_rows import ProblemRows
 from reconciler.stages.incremental import changed_keys
 
 Copy = tuple[str, Identity]
-Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
 

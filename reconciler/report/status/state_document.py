@@ -59,7 +59,7 @@ def state_document(
     tables, masker = tables or FleetTables(), Masker()
     facts = picture.state.facts
     policies, unclaimed = tables.of(
-        picture.round.decision, *([facts.ledger, facts.frozen] if facts is not None else ())
+        picture.round.decision, *([facts.journal.ledger, facts.frozen] if facts is not None else ())
     )
     decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
     changes = facts.changes if facts is not None else {}

@@ -49,7 +49,7 @@ def _by_name(identity: Identity) -> tuple[str, str, str, str]:
 def _identities(sight: Sight) -> set[Identity]:
     """Return every object that has a copy or is scheduled."""
     found = set(sight.facts.decision.bindings)
-    for rows in sight.facts.ledger.values():
+    for rows in sight.facts.journal.ledger.values():
         found |= rows.keys()
     for cluster in sight.clusters.values():
         found |= cluster.kept.keys()

@@ -94,7 +94,7 @@ def need_of(sight: Sight, key: NeedKey, copies: Sequence[tuple[str, Identity]]) 
     cluster, identity = copies[0]
     title, todo = _words(sight, key, copies)
     clusters, identities = {name for name, _ in copies}, {each for _, each in copies}
-    row = sight.facts.ledger.get(cluster, {}).get(identity)
+    row = sight.facts.journal.ledger.get(cluster, {}).get(identity)
     revision = sight.facts.decision.fleet.revision
     is_of_commit = key.what in (What.HELD, What.FAILED, What.STUCK)
     return Need(

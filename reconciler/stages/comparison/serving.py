@@ -5,19 +5,21 @@ Source: `stages.moves`. Of a cluster, or an object, that could not be read only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.reading import count as count_of
 from reconciler.interpreters.reading import mapping
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import LiveObject, Member, Read
+from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
+from reconciler.model.policy import Division
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.comparison.compare import Comparison
+from reconciler.stages.decision import Decision
+from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.moves import (
     Availability,
     Available,
@@ -34,44 +36,53 @@ from reconciler.stages.moves import (
 )
 from reconciler.stages.ownership import is_terminating
 
-AsHeld = Callable[[str], Comparison | None]
-"""The comparison of a copy with what was wanted of it until now: with the replicas that it holds."""
-
 
 class Copies(Struct, frozen=True, kw_only=True):
     """The copies of one identity, and what is wanted of them: `target`, in force so far `old`.
 
-    `compared`: each with its manifest, of the target. `as_held` compares one that is to shrink with what it holds.
+    `compared`: each with its manifest, of the target. `held`: those that are to shrink, with the replicas that they
+    hold.
     """
 
     identity: Identity
-    interpreter: Interpreter
-    members: Mapping[str, Member]
-    ledger: Mapping[str, Mapping[Identity, AppliedRow]]
+    decision: Decision
+    snapshot: FleetSnapshot
     target: Mapping[str, Replicas]
     old: Mapping[str, Replicas]
     compared: Mapping[str, Comparison]
     manifests: Mapping[str, Manifest]
-    is_divided: bool
-    """Whether the clusters share the replicas out; else each has all of them."""
-    was_at_rest: bool
-    """Whether nothing was on its way when it was placed last: what lives is what was wanted then, or is wanted now."""
-    as_held: AsHeld
-    elsewhere: Collection[str] = ()
-    """Clusters that another process applies to."""
-    placed_elsewhere: Mapping[str, Replicas] = field(default_factory=dict)
-    """Those where it was placed last; nobody relies on such a copy alone."""
+    held: Mapping[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """Return what is known of the kind."""
+        return self.decision.interpreters.of(*self.identity[:2])
+
+    @property
+    def is_divided(self) -> bool:
+        """Tell whether the clusters share the replicas out; else each has all of them."""
+        policy = self.decision.policies.get(self.identity)
+        return policy is None or policy.placement.scheduling.division is not Division.DUPLICATED
+
+    @property
+    def was_at_rest(self) -> bool:
+        """Tell whether nothing was on its way when it was placed last: what lives was wanted then, or is wanted now."""
+        if self.target == self.old:
+            return True
+        before = self.snapshot.observations.previous.get(self.identity)
+        return self.snapshot.journal.has_history and before is not None and dict(before.targets) == dict(self.old)
 
     def serving(self, cluster: str) -> Serving:
         """What the copy in a cluster serves."""
-        if cluster in self.elsewhere:
-            assigned = self.placed_elsewhere.get(cluster, 0) or 0
+        if cluster in self.snapshot.elsewhere:
+            placed = self.snapshot.placed_elsewhere(self.identity)
+            assigned = placed.get(cluster, 0) or 0
             return Serving(
                 availability=UnknownAvailability(Silence.ELSEWHERE),
-                established=assigned if cluster in self.placed_elsewhere else None,
+                established=assigned if cluster in placed else None,
                 base=assigned,
             )
-        live, row = self._live(cluster), self._row(cluster)
+        live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)
         if live is None:
             why = self._why_unknown(cluster)
             if why is None:
@@ -97,7 +108,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         """
         found: dict[str, Rest] = {}
         for cluster, replicas in self.old.items() if self.was_at_rest else ():
-            live, row = self._live(cluster), self._row(cluster)
+            live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)
             known = memory_of(row, live.uid, replicas) if live is not None else Memory()
             if live is None or known.established == (replicas or 0) or is_terminating(live):
                 continue
@@ -116,21 +127,13 @@ class Copies(Struct, frozen=True, kw_only=True):
             return held
         return max(kept.base or 0, kept.established or 0)
 
-    def _row(self, cluster: str) -> AppliedRow | None:
-        rows = self.ledger.get(cluster)
-        return rows.get(self.identity) if rows else None
-
     def _why_unknown(self, cluster: str) -> Silence | None:
         """Why it is not known whether an object that was not read is there; None: it surely is not."""
-        member = self.members.get(cluster)
+        member = self.snapshot.members.get(cluster)
         if not isinstance(member, Read):
             return Silence.CLUSTER
         is_unread = any(self.identity in unread for unread in (member.unread, member.under_way, member.unasked))
         return Silence.OBJECT if is_unread else None
-
-    def _live(self, cluster: str) -> LiveObject | None:
-        member = self.members.get(cluster)
-        return member.objects.get(self.identity) if isinstance(member, Read) else None
 
     def _is_written(self, cluster: str) -> bool:
         """Whether it is there as it is wanted. A doubt is settled after the plan, so that it would be one for ever."""
@@ -153,7 +156,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:
             return False
-        held = self.as_held(cluster)
+        held = self.held.get(cluster)
         if held is None or not held.shows_no_difference:
             return False
         # An override may make another number of the assigned one.
@@ -165,7 +168,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return found.replicas - _outdated(live.body) >= wanted
 
     def _own_availability(self, cluster: str, live: LiveObject) -> Availability:
-        member = self.members.get(cluster)
+        member = self.snapshot.members.get(cluster)
         told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
         return availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
 
@@ -173,7 +176,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         """Whether a kind that nobody described has no status yet, while a copy that is to go reports one."""
         if self.interpreter.kinds or live.body.get("status"):
             return False
-        left = (self._live(cluster) for cluster in self.old if cluster not in self.target)
+        left = (self.snapshot.live(cluster, self.identity) for cluster in self.old if cluster not in self.target)
         return any(found is not None and found.body.get("status") for found in left)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Member, Read
+from reconciler.model.observation import Read
 from reconciler.model.refs import Identity
-from reconciler.stages.comparison.compare import Stance
+from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.moves import Replicas
 from reconciler.stages.ownership import Ownership, Standing, ownership_of
 
@@ -25,7 +24,7 @@ class Seen(NamedTuple):
 
 
 class Standings:
-    """The standing of what was seen. `only`: of these identities alone.
+    """Owners of the objects that were seen, and the clusters of our copies.
 
     An object is looked at when its identity is asked for, shortly before it is compared: bodies that were just looked
     at are read again far more quickly than those of another pass over the fleet.
@@ -33,21 +32,18 @@ class Standings:
 
     def __init__(
         self,
-        members: Mapping[str, Member],
-        ledger: Mapping[str, Mapping[Identity, AppliedRow]],
-        stance: Stance,
-        only: Collection[Identity] | None = None,
+        snapshot: FleetSnapshot,
     ) -> None:
         """Find out what is where; of members that were not read, what the journal remembers counts."""
-        self._members, self._ledger, self._stance = members, ledger, stance
+        self._snapshot = snapshot
         self._clusters: dict[Identity, list[str]] = {}
-        for name, member in members.items():
-            rows = ledger.get(name, {})
+        for name, member in snapshot.members.items():
+            rows = snapshot.journal.ledger.get(name, {})
             there: Collection[Identity] = member.objects if isinstance(member, Read) else rows
             if isinstance(member, Read) and (member.unread or member.under_way or member.unasked):
                 # What was seen there once and is not read now, or is being written, may be there still.
                 there = {*there, *((member.unread.keys() | member.under_way | member.unasked) & rows.keys())}
-            for identity in there if only is None else filter(there.__contains__, only):
+            for identity in there if snapshot.only is None else filter(there.__contains__, snapshot.only):
                 self._clusters.setdefault(identity, []).append(name)
 
     @property
@@ -59,13 +55,13 @@ class Standings:
         """Whose the objects are, and where ours are."""
         owners: dict[str, Ownership] = {}
         copies: dict[str, Replicas] = {}
-        fleet, previous_names = self._stance.fleet, self._stance.previous_names
+        settings, ledger = self._snapshot.fleet.settings, self._snapshot.journal.ledger
         for name in self._clusters.get(identity, ()):
-            member = self._members[name]
+            member = self._snapshot.members[name]
             if not isinstance(member, Read) or identity not in member.objects:
-                copies[name] = self._ledger[name][identity].replicas
+                copies[name] = ledger[name][identity].replicas
                 continue
-            found = owners[name] = ownership_of(member.objects[identity], fleet, previous_names)
+            found = owners[name] = ownership_of(member.objects[identity], settings.name, settings.previous_names)
             if found.standing is Standing.OURS and found.owner is not None:
                 copies[name] = found.owner.replicas
         return Seen(owners, copies)

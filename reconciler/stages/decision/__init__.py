@@ -3,9 +3,11 @@
 from reconciler.stages.decision.cap_basis import basis_of, is_wished_as_then, without_outdated_caps
 from reconciler.stages.decision.decide import Decision, decide
 from reconciler.stages.decision.job_completions import WORK_QUEUE, completions, fixed_share, lacking
+from reconciler.stages.decision.kind_schemas import KindSchemas
 from reconciler.stages.decision.prerequisites import (
     dependents,
     differing_prerequisites,
+    prerequisites,
     signature_of_prerequisites,
     waits_for_prerequisite,
     withheld,
@@ -20,6 +22,7 @@ __all__ = [
     "WORK_QUEUE",
     "Decision",
     "DecisionTables",
+    "KindSchemas",
     "basis_of",
     "completions",
     "decide",
@@ -28,6 +31,7 @@ __all__ = [
     "fixed_share",
     "is_wished_as_then",
     "lacking",
+    "prerequisites",
     "signature_of_prerequisites",
     "undecided",
     "waits_for_prerequisite",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from reconciler.containment import SubjectFailed
 from reconciler.interpreters.registry import Registry
-from reconciler.model.binding import Binding, Constraint
+from reconciler.model.binding import Binding, Constraint, Tick
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.policy import PropagationPolicy
@@ -82,6 +82,11 @@ class Decision(Struct, frozen=True, kw_only=True):
         """Why nothing may be written for a template in a cluster though it belongs there; None: it may."""
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
+
+    def is_evicted(self, identity: Identity, cluster: str) -> bool:
+        """Tell whether a person took the copy in a cluster away."""
+        order = self.ticked.get((identity, cluster))
+        return order is not None and order.tick is Tick.EVICTION
 
     def lingers(self, identity: Identity) -> bool:
         """Whether HEAD does not have it any more, and stages alone keep its copies."""

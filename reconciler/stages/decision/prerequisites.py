@@ -5,7 +5,7 @@ Where one of these is not there and is itself held back, an API server would ref
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
 from reconciler.model.refs import Identity
 from reconciler.stages.decision.decide import Decision
@@ -33,11 +33,14 @@ def withheld(decision: Decision, identity: Identity, cluster: str) -> str | None
 
 
 def waits_for_prerequisite(
-    decision: Decision, identity: Identity, cluster: str, is_lacking: Callable[[Identity], bool] = lambda needed: True
+    decision: Decision, identity: Identity, cluster: str, there: Collection[Identity] = ()
 ) -> str | None:
-    """What an object has to wait for in a cluster: what it needs is lacking there and not written. None: nothing."""
+    """Return what an object has to wait for in a cluster: what it needs is missing there and not written.
+
+    `there`: what it needs and may be there already. None: it waits for nothing.
+    """
     for needed in prerequisites(decision, identity):
-        if cluster in decision.bindings[needed].clusters and is_lacking(needed):
+        if cluster in decision.bindings[needed].clusters and needed not in there:
             why = withheld(decision, needed, cluster)
             if why is not None:
                 return f"waits for {needed}: {why}"

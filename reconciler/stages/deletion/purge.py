@@ -7,7 +7,7 @@ have found nodes, Never when a person evicts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -28,13 +28,13 @@ def effective_after_failure(
     old: Mapping[str, Replicas],
     failed: Mapping[str, Constraint],
     terms: ApplicationFailover,
-    serving: Callable[[str], Serving],
-    scheduled: Callable[[str], Scheduled],
+    serving: Mapping[str, Serving],
+    with_nodes: Collection[str],
     now: str,
 ) -> Effective:
     """The placement in force while an application leaves the clusters in which it `failed`, by what excluded it there.
 
-    `serving(cluster)`: what the copy there serves. `scheduled(cluster)`: whether its pods have nodes.
+    `serving`: what the copy in a cluster serves. `with_nodes`: clusters where all pods of the copy have nodes.
     Immediately a failed copy goes as soon as others have been written: what cannot be written takes nothing over. What
     else leaves or shrinks meanwhile serves, and waits for those that take over to be available.
     """
@@ -42,19 +42,17 @@ def effective_after_failure(
         state = effective(target, old, serving)
         if not all(is_grace_over(terms, exclusion, now) for exclusion in failed.values()):
             return state
-
-        def taken(cluster: str) -> Serving:
-            copy = serving(cluster)
-            has_nodes = copy.is_written and scheduled(cluster) is Scheduled.YES
-            return replace(copy, availability=Available()) if has_nodes else copy
-
+        taken = {
+            cluster: replace(copy, availability=Available()) if copy.is_written and cluster in with_nodes else copy
+            for cluster, copy in serving.items()
+        }
         return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, serving)
     why = KEPT_BY_POLICY
     if terms.purge_mode is PurgeMode.IMMEDIATELY:
         unwritten = [cluster for cluster in sorted(target) if gains(target, old, cluster)]
-        if not unwritten and any(serving(cluster).is_written for cluster in target):
+        if not unwritten and any(serving[cluster].is_written for cluster in target):
             return state
         why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}

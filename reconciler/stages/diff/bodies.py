@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from reconciler.model.tree import JsonObject, Step
 from reconciler.stages.diff.canonical import sendable
 from reconciler.stages.diff.three_way import Desired, Difference, desired_of
@@ -47,17 +45,21 @@ class Bodies:
         hidden = hashed_leaves(sent, leaves, self._record_key) if leaves else sent
         return recorded_form(hidden, self._record_key)
 
-    def shared_difference(
+    def known_difference(
+        self, wanted: Desired, live: JsonObject, recorded: JsonObject | None, left: tuple[str, ...]
+    ) -> Difference | None:
+        """Return the difference of these objects, if it was kept. `left`: paths that are left to others."""
+        known = self._differences.get((id(wanted.body), id(live), id(recorded), left))
+        return known[1] if known is not None else None
+
+    def keep_difference(
         self,
         wanted: Desired,
         live: JsonObject,
         recorded: JsonObject | None,
         left: tuple[str, ...],
-        find: Callable[[], Difference],
-    ) -> Difference:
-        """Return the result of `find`, computed once for equal inputs. `left`: paths that are left to others."""
-        key = (id(wanted.body), id(live), id(recorded), left)
-        known = self._differences.get(key)
-        if known is None:
-            known = self._differences[key] = ((wanted.body, live, recorded), find())
-        return known[1]
+        found: Difference,
+    ) -> None:
+        """Keep the difference of these objects, for other clusters that hold the same ones."""
+        # They are kept with it, so that their ids stay their own.
+        self._differences[id(wanted.body), id(live), id(recorded), left] = ((wanted.body, live, recorded), found)

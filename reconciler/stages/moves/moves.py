@@ -16,7 +16,7 @@ design#runs-once: Jobs and bare Pods that have started are never moved create-fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 from msgspec import Struct, field
@@ -68,10 +68,8 @@ class Effective(Struct, frozen=True, kw_only=True):
     waits: Mapping[str, str] = field(default_factory=dict)
 
 
-def effective(
-    target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Callable[[str], Serving]
-) -> Effective:
-    """The placement in force for `target`, given what lives where (`old`) and what it serves (`serving(cluster)`).
+def effective(target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Mapping[str, Serving]) -> Effective:
+    """The placement in force for `target`, given what lives where (`old`) and what the copies of both serve.
 
     Where a cluster is left, every target takes over and has to be available; one that is established with what is
     wanted there is not waited for while its cluster does not answer, as long as another target is available. Where
@@ -84,17 +82,17 @@ def effective(
         return Effective(targets=target)
     if not target:
         return Effective(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
-    giving = [c for c in losers if c not in target or _takes_away(target[c], serving(c))]
+    giving = [c for c in losers if c not in target or _takes_away(target[c], serving[c])]
     pending = _pending(target, losers, serving) if giving else {}
     holds = {c: why for c in giving if (why := _waits_for({name: pending[name] for name in pending if name != c}))}
     return Effective(targets={**target, **{c: old[c] for c in holds}}, holds=holds)
 
 
 def _pending(
-    target: Mapping[str, Replicas], losers: list[str], serving: Callable[[str], Serving]
+    target: Mapping[str, Replicas], losers: list[str], serving: Mapping[str, Serving]
 ) -> Mapping[str, Serving]:
     """The targets that have to be available before anything is taken away, and are not."""
-    copies = {cluster: serving(cluster) for cluster in sorted(target)}
+    copies = {cluster: serving[cluster] for cluster in sorted(target)}
     lacking = {cluster: copy for cluster, copy in copies.items() if not copy.is_available}
     left = [cluster for cluster in losers if cluster not in target]
     if not left:
@@ -103,7 +101,7 @@ def _pending(
         lacking = {name: copy for name, copy in lacking.items() if not _is_spared(copy, target[name])}
     # A DaemonSet may be healthy on no node at all.
     is_empty = all(target[name] is None and copy.availability == Available(0) for name, copy in copies.items())
-    if not lacking and is_empty and any(serving(cluster).may_serve_more_than(0) for cluster in left):
+    if not lacking and is_empty and any(serving[cluster].may_serve_more_than(0) for cluster in left):
         return copies
     return lacking
 
@@ -169,29 +167,29 @@ def pinned(
     old: Mapping[str, Replicas],
     runs: Mapping[str, Run],
     ticked: Collection[str],
-    why_not_written: Callable[[str], str | None] = lambda cluster: None,
+    closed: Mapping[str, str] | None = None,
 ) -> Effective:
     """The placement in force of a Job or a bare Pod, which must not run twice: it goes before it comes elsewhere.
 
     `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
     stays under an edit of the store; in a cluster that is `ticked`, a tick or a person takes it away. One that has not
-    begun goes in either case, since it may begin at any moment. `why_not_written`: why the new copy cannot be made in a
-    cluster, None: it can. For one that cannot, nothing is taken away.
+    begun goes in either case, since it may begin at any moment. `closed`: why the new copy cannot be made in
+    a cluster. For such a one nothing is taken away.
     """
     leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
     if not leaving:
-        return effective(target, old, lambda cluster: _ASSUMED if cluster in old else _NOTHING)
+        return effective(target, old, {**dict.fromkeys(target, _NOTHING), **dict.fromkeys(old, _ASSUMED)})
     begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
     word = "finished" if finished else "has started"
     why = f"the run {word} and is not moved"
     if not finished and begun.issubset(ticked):
         arriving = [cluster for cluster in target if cluster not in old]
-        closed = {cluster: found for cluster in sorted(arriving) if (found := why_not_written(cluster)) is not None}
-        if target and not closed:
+        refused = {cluster: closed[cluster] for cluster in sorted(arriving) if closed and cluster in closed}
+        if target and not refused:
             where = ", ".join(sorted(leaving))
             return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
-        reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in closed.items())
+        reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in refused.items())
         why = reasons or NOBODY_TAKES_IT
     kept = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from reconciler.model.plan import Action, Cause, Change, FieldChange
-from reconciler.stages.comparison import Scene, overall_cause
+from reconciler.stages.comparison import overall_cause
+from reconciler.stages.decision import Decision
 from reconciler.stages.moves import Replicas, gains
 from reconciler.stages.templates import replicas_moved, why_share_confirmed
 
@@ -42,12 +43,12 @@ def as_placement(change: Change) -> Change:
 
 
 def confirmed_shares(
-    scene: Scene, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+    decision: Decision, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> Iterator[Change]:
     """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
     moves = any(gains(target, old, cluster) for cluster in target)
     for change in changes:
-        is_evicted = scene.is_evicted(change.identity, change.cluster)
+        is_evicted = decision.is_evicted(change.identity, change.cluster)
         if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
             yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
         else:

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Binding
-from reconciler.model.fleet import Fleet, FleetSettings, Template
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import Member, Read
+from reconciler.model.fleet import Fleet, Template
+from reconciler.model.observation import Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.policy import Companion
 from reconciler.model.problem import NOWHERE
@@ -27,6 +25,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.dependencies import CompanionIndex, Sources, namespace_identity, operator_parts
 from reconciler.stages.documents import BUILT_IN
+from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.ownership import finalizers_of_others, is_marked
 from reconciler.stages.placement import closed_by_order
 from reconciler.stages.plan.order import is_follower
@@ -38,32 +37,10 @@ Needs = Mapping[Identity, Sequence[Identity]]
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-class Surroundings(NamedTuple):
-    """What there is beside the changes: members, what was applied to them, what is bound where, a person's orders."""
-
-    members: Mapping[str, Member]
-    ledger: Mapping[str, Mapping[Identity, AppliedRow]]
-    bindings: Mapping[Identity, Binding]
-    closed: Mapping[str, str]
-    """Why nothing may be written, by the scope of a person's order."""
-    settings: FleetSettings
-    interpreters: Registry
-
-    def is_let_go(self, cluster: str, identity: Identity) -> bool:
-        """Whether an object is there that has no marks of ours any more."""
-        member = self.members.get(cluster)
-        live = member.objects.get(identity) if isinstance(member, Read) else None
-        return live is not None and not is_marked(live, self.settings.name, self.settings.previous_names)
-
-    def finalizers(self, cluster: str, identity: Identity) -> tuple[str, ...]:
-        """The finalizers of an object that the cluster itself does not take off; empty where it was not seen."""
-        member = self.members.get(cluster)
-        live = member.objects.get(identity) if isinstance(member, Read) else None
-        return finalizers_of_others(live) if live is not None else ()
-
-
-def after_owners(changes: tuple[Change, ...], there: Surroundings) -> tuple[Change, ...]:
-    """The changes; what is deleted waits for what needs it, and a dependency is released with one of its owners.
+def after_owners(
+    changes: tuple[Change, ...], bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
+) -> tuple[Change, ...]:
+    """Return the changes; a deletion waits for the objects that need it, a dependency is released with an owner.
 
     Called again with what guards hold, it lets what these need wait, too.
     """
@@ -71,13 +48,13 @@ def after_owners(changes: tuple[Change, ...], there: Surroundings) -> tuple[Chan
     for change in filter(_is_due, changes):
         deleted.setdefault(change.cluster, []).append(change)
     for cluster, due in deleted.items():
-        leaving = list(_leaving(cluster, there))
-        owners = _owners(leaving, due, there.interpreters)
-        finalized = _finalized(cluster, leaving, due, owners, there)
+        leaving = list(_leaving(cluster, bindings, snapshot))
+        owners = _owners(leaving, due, snapshot.interpreters)
+        finalized = _finalized(cluster, leaving, due, owners, bindings, snapshot)
         if not finalized and not any(map(is_follower, due)):
             continue
         # What waits may be what others wait for.
-        while (judged := tuple(_judged(changes, cluster, owners, finalized, there))) != changes:
+        while (judged := tuple(_judged(changes, cluster, owners, finalized, snapshot))) != changes:
             changes = judged
     return changes
 
@@ -103,17 +80,22 @@ def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Re
 
 
 def _finalized(
-    cluster: str, leaving: Sequence[Template], due: Sequence[Change], owners: Needs, there: Surroundings
+    cluster: str,
+    leaving: Sequence[Template],
+    due: Sequence[Change],
+    owners: Needs,
+    bindings: Mapping[Identity, Binding],
+    snapshot: FleetSnapshot,
 ) -> Needs:
     """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
-    custom = [one for one in leaving if _is_finalized(one.identity, there.finalizers(cluster, one.identity))]
+    custom = [one for one in leaving if _is_finalized(one.identity, _finalizers(snapshot, cluster, one.identity))]
     if not custom:
         return {}
-    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, there))
+    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, bindings, snapshot))
     names = {change.identity for change in due}
     found: defaultdict[Identity, set[Identity]] = defaultdict(set)
     for kind in sorted({finalized for one in custom for finalized in _kinds(one)}):
-        parts = operator_parts(kind, bodies, there.interpreters)
+        parts = operator_parts(kind, bodies, snapshot.interpreters)
         parts |= {needed for needed, by in owners.items() if not parts.isdisjoint(by)}
         parts |= {namespace_identity(part.namespace) for part in parts if part.namespace}
         for part in parts & names:
@@ -161,35 +143,36 @@ def _reaches(start: Identity, goal: Identity, steps: Callable[[Identity], Iterab
     return False
 
 
-def _leaving(cluster: str, there: Surroundings) -> Iterator[Template]:
+def _leaving(cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot) -> Iterator[Template]:
     """What we applied to a cluster and is not bound to it any more, as it is there or was sent."""
-    member = there.members.get(cluster)
+    member = snapshot.members.get(cluster)
     absent = member.absent if isinstance(member, Read) else frozenset()
-    for identity in sorted(there.ledger.get(cluster, {})):
-        if identity not in absent and not _is_wanted(cluster, identity, there):
-            body = _body(cluster, identity, there)
+    for identity in sorted(snapshot.journal.ledger.get(cluster, {})):
+        if identity not in absent and not _is_wanted(cluster, identity, bindings):
+            body = _body(cluster, identity, snapshot)
             if body is not None:
-                yield _template(there.ledger[cluster][identity].gvk, identity, body)
+                yield _template(snapshot.journal.ledger[cluster][identity].gvk, identity, body)
 
 
-def _staying(cluster: str, there: Surroundings) -> Iterator[tuple[Identity, JsonObject]]:
+def _staying(
+    cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
+) -> Iterator[tuple[Identity, JsonObject]]:
     """What we applied to a cluster and is bound to it, as it is there or was sent."""
-    for identity in there.ledger.get(cluster, {}):
-        if _is_wanted(cluster, identity, there):
-            body = _body(cluster, identity, there)
+    for identity in snapshot.journal.ledger.get(cluster, {}):
+        if _is_wanted(cluster, identity, bindings):
+            body = _body(cluster, identity, snapshot)
             if body is not None:
                 yield identity, body
 
 
-def _is_wanted(cluster: str, identity: Identity, there: Surroundings) -> bool:
-    binding = there.bindings.get(identity)
+def _is_wanted(cluster: str, identity: Identity, bindings: Mapping[Identity, Binding]) -> bool:
+    binding = bindings.get(identity)
     return binding is not None and cluster in binding.clusters
 
 
-def _body(cluster: str, identity: Identity, there: Surroundings) -> JsonObject | None:
-    member = there.members.get(cluster)
-    live = member.objects.get(identity) if isinstance(member, Read) else None
-    return live.body if live is not None else there.ledger[cluster][identity].recorded
+def _body(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> JsonObject | None:
+    live = snapshot.live(cluster, identity)
+    return live.body if live is not None else snapshot.journal.ledger[cluster][identity].recorded
 
 
 def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:
@@ -197,29 +180,31 @@ def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:
 
 
 def _judged(
-    changes: Sequence[Change], cluster: str, owners: Needs, finalized: Needs, there: Surroundings
+    changes: Sequence[Change], cluster: str, owners: Needs, finalized: Needs, snapshot: FleetSnapshot
 ) -> Iterator[Change]:
-    others = {change.identity: _as_ordered(change, there) for change in changes if change.cluster == cluster}
+    others = {change.identity: _as_ordered(change, snapshot) for change in changes if change.cluster == cluster}
     for change in changes:
         judged = change
         if change.cluster == cluster and _is_due(change):
             if is_follower(change) and change.identity in owners:
-                judged = _after(change, owners[change.identity], others, there)
+                judged = _after(change, owners[change.identity], others, snapshot)
             if _is_due(judged) and change.identity in finalized:
-                judged = _after_finalized(judged, finalized[change.identity], others, there)
+                judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
         yield judged
 
 
-def _as_ordered(change: Change, there: Surroundings) -> Change:
+def _as_ordered(change: Change, snapshot: FleetSnapshot) -> Change:
     """The change as a person's orders leave it."""
-    return replace(change, held=change.held or closed_by_order(there.closed, change.identity, change.cluster))
+    return replace(
+        change, held=change.held or closed_by_order(snapshot.observations.closed, change.identity, change.cluster)
+    )
 
 
 def _after(
-    change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], there: Surroundings
+    change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
 ) -> Change:
     """A dependency: released with an owner that is released, deleted after owners that are deleted."""
-    if any(there.is_let_go(change.cluster, identity) for identity in needed_by):
+    if any(_is_let_go(snapshot, change.cluster, identity) for identity in needed_by):
         return replace(change, action=Action.RELEASE, confirm="")
     going = {identity: changes.get(identity) for identity in needed_by}
     for identity, owner in going.items():
@@ -228,25 +213,37 @@ def _after(
             return replace(change, action=Action.RELEASE, confirm="", held=held)
     for identity, owner in going.items():
         if owner is None or owner.held is not None:
-            return replace(change, held=_until_left(change.cluster, identity, there))
+            return replace(change, held=_until_left(change.cluster, identity, snapshot))
     return replace(change, after=frozenset(going))
 
 
 def _after_finalized(
-    change: Change, finalized: Sequence[Identity], changes: Mapping[Identity, Change], there: Surroundings
+    change: Change, finalized: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
 ) -> Change:
     """A part of an operator: deleted after what it finalizes; what is released or let go needs it no longer."""
     after = set(change.after)
     for identity in finalized:
         other = changes.get(identity)
-        if there.is_let_go(change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
+        if _is_let_go(snapshot, change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
             continue
         if other is None or other.held is not None:
-            return replace(change, held=_until_left(change.cluster, identity, there))
+            return replace(change, held=_until_left(change.cluster, identity, snapshot))
         after.add(identity)
     return replace(change, after=frozenset(after))
 
 
-def _until_left(cluster: str, identity: Identity, there: Surroundings) -> str:
-    keepers = there.finalizers(cluster, identity)
+def _is_let_go(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> bool:
+    """Tell whether an object is there that has no marks of ours any more."""
+    live, settings = snapshot.live(cluster, identity), snapshot.fleet.settings
+    return live is not None and not is_marked(live, settings.name, settings.previous_names)
+
+
+def _finalizers(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> tuple[str, ...]:
+    """Return the finalizers of an object that the cluster itself does not take off; empty where it was not seen."""
+    live = snapshot.live(cluster, identity)
+    return finalizers_of_others(live) if live is not None else ()
+
+
+def _until_left(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> str:
+    keepers = _finalizers(snapshot, cluster, identity)
     return f"waits until {identity} has left" + (f", which {', '.join(keepers)} keeps" if keepers else "")

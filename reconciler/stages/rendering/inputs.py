@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.model.refs import Identity
-from reconciler.stages.decision import Decision
+from reconciler.model.tree import JsonObject
+from reconciler.stages.decision import Decision, fixed_share
+from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.overrides import OverrideIndex
+from reconciler.stages.ownership import read_owner
 from reconciler.stages.rendering.subject import RenderInputs
 
 
@@ -28,3 +32,36 @@ def render_inputs(
         definitions=decision.definitions,
         makers=decision.makers,
     )
+
+
+def fixed_completions(decision: Decision, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:
+    """Return by Job and cluster the completions that our live part was created with, which cannot be changed.
+
+    Source: design#jobs.
+    """
+    bound = decision.bindings.keys()
+    # The members hold far more objects than there are Jobs in the store.
+    jobs = [
+        identity
+        for identity in (bound if snapshot.only is None else bound & snapshot.only)
+        if identity[:2] == ("batch", "Job") and identity in decision.fleet.templates
+    ]
+    fixed: dict[Identity, dict[str, int]] = {}
+    for name in snapshot.members if jobs else ():
+        for identity in jobs:
+            if name not in decision.bindings[identity].clusters:
+                continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
+            part = _part(snapshot, name, identity)
+            single = is_single_run(decision.fleet.templates[identity].body)
+            share = fixed_share(part, is_single_run=single) if part is not None else None
+            if share is not None:
+                fixed.setdefault(identity, {})[name] = share
+    return fixed
+
+
+def _part(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> JsonObject | None:
+    """Return a Job of ours as it is in a cluster, or as it was sent where it has ended and is gone."""
+    live, row = snapshot.live(cluster, identity), snapshot.journal.row(cluster, identity)
+    if live is not None:
+        return live.body if read_owner(live.body) is not None else None
+    return row.recorded if row is not None and row.finished else None

@@ -59,7 +59,7 @@ class Rendering(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def render(
+def render_copy(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it; it never raises."""

@@ -15,7 +15,7 @@ from reconciler.model.rollouts.staging import Stays
 from reconciler.stages.decision import Decision
 from reconciler.stages.overrides import OverrideIndex
 from reconciler.stages.rendering.inputs import render_inputs
-from reconciler.stages.rendering.render import Rendered, render
+from reconciler.stages.rendering.render import Rendered, render_copy
 from reconciler.stages.rendering.subject import RenderCache, RenderInputs
 
 _NOTHING = Rendered(None)
@@ -42,7 +42,7 @@ class Renderer:
         if isinstance(source, Stays):
             return _NOTHING
         inputs, cache = self._head if source is None else self._at(source)
-        return render(inputs, identity, cluster, replicas, cache)
+        return render_copy(inputs, identity, cluster, replicas, cache)
 
     def _at(self, fleet: Fleet) -> tuple[RenderInputs, RenderCache]:
         known = self._older.get(id(fleet))

@@ -11,7 +11,7 @@ from reconciler.model.plan import Manifest, PlacementChange
 from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import dig
 from reconciler.stages.decision import Decision
-from reconciler.stages.rendering import RenderCache, render, render_inputs
+from reconciler.stages.rendering import RenderCache, render_copy, render_inputs
 
 
 def placement_changes(
@@ -59,7 +59,7 @@ def with_overridden(
             return placement
         found = []
         for cluster, replicas in placement.after:
-            manifest = render(inputs, placement.identity, cluster, replicas, cache).manifest
+            manifest = render_copy(inputs, placement.identity, cluster, replicas, cache).manifest
             made = dig(manifest.body, *path) if manifest is not None and not manifest.replicas_yielded else None
             if isinstance(made, int) and made != replicas:
                 found.append(TargetCluster(cluster, made))

@@ -7,14 +7,14 @@ with real ones. Source: design#one-plan.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.containment import contained
 from reconciler.interpreters.registry import Registry
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import ClusterObservation, Health, LiveObject, Member, NotRead, Read, Told
 from reconciler.model.plan import Manifest
@@ -23,6 +23,7 @@ from reconciler.model.refs import GVK, Identity
 from reconciler.model.tree import JsonObject
 from reconciler.stages.decision import (
     Decision,
+    KindSchemas,
     dependents,
     waits_for_prerequisite,
     withheld,
@@ -33,8 +34,6 @@ from reconciler.stages.ownership import field_manager, read_owner, recorded_form
 from reconciler.stages.rendering import RenderCache, RenderInputs, managed_in, render_all, template_of
 from reconciler.stages.schemas import Schema
 
-Ledger = dict[str, dict[Identity, AppliedRow]]
-
 _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
     ("batch", "Job"): {"status": {"active": 1}},
     ("", "Pod"): {"status": {"phase": "Running"}},
@@ -43,13 +42,6 @@ _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
 
 
 _ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
-
-
-class Written(Struct, frozen=True, kw_only=True):
-    """Members by name, with the journal's rows of their objects."""
-
-    members: Mapping[str, Member]
-    ledger: Ledger
 
 
 def is_written(decision: Decision, identity: Identity, cluster: str) -> bool:
@@ -112,9 +104,8 @@ def written_by(
     after: Decision,
     manifests: Collection[Manifest],
     observed: Mapping[str, ClusterObservation],
-    schema_of: Callable[[GVK], Schema | None],
     only: Collection[Identity] | None = None,
-) -> Written:
+) -> tuple[dict[str, Member], JournalSnapshot]:
     """Return the objects of `before`'s manifests in the members of `after`; everything else is absent there.
 
     `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for.
@@ -123,8 +114,11 @@ def written_by(
     answer when it was observed is not read here either.
     """
     makers: dict[int, _Maker] = {}
+    schemas = KindSchemas(before)
     objects: dict[str, dict[Identity, LiveObject]] = {name: {} for name in after.fleet.clusters}
-    ledger: Ledger = {name: {} for name in {*before.fleet.clusters, *after.fleet.clusters}}
+    ledger: dict[str, dict[Identity, AppliedRow]] = {
+        name: {} for name in {*before.fleet.clusters, *after.fleet.clusters}
+    }
     for manifest in manifests:
         identity, cluster = manifest.identity, manifest.cluster
         if not _comes_there(before, manifest, observed):
@@ -132,7 +126,7 @@ def written_by(
         # Clusters with equal content share the result.
         maker = makers.get(id(manifest.content))
         if maker is None:
-            maker = contained(_Maker, manifest, before, schema_of(manifest.gvk)).value
+            maker = contained(_Maker, manifest, before, schemas.of(manifest.gvk)).value
             if maker is None:
                 continue  # As it is not there, the comparison meets the same fault and tells of it.
             makers[id(manifest.content)] = maker
@@ -142,7 +136,7 @@ def written_by(
     wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
     looks = _Looks(before, after, observed, wanted)
     members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
-    return Written(members=members, ledger=ledger)
+    return members, JournalSnapshot(ledger=ledger)
 
 
 class _Maker:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
 from reconciler.model.content import Content
 from reconciler.model.fleet import Fleet, Template
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import with_problems
@@ -25,7 +26,6 @@ from reconciler.stages.staging.needed import Needs, needs_of
 from reconciler.stages.staging.removed import rollouts_of_removed
 from reconciler.stages.staging.standing import Standing
 
-Ledger = Mapping[str, Mapping[Identity, AppliedRow]]
 Value = TypeVar("Value")
 
 

@@ -22,7 +22,7 @@ Keys = Mapping[str, frozenset[Identity]]
 def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | None) -> Keys:
     """By cluster the objects to be judged again. `only`: what was looked at; None: everything."""
     if before is None or only is None:
-        return _everything(now, now.decision.fleet.clusters.keys() | now.ledger.keys())
+        return _everything(now, now.decision.fleet.clusters.keys() | now.journal.ledger.keys())
     found: defaultdict[str, set[Identity]] = defaultdict(set)
     for name, keys in _everything(now, turned(before, now)).items():
         found[name] |= keys
@@ -57,7 +57,7 @@ def _everything(facts: Facts, names: Iterable[str]) -> Keys:
         if cluster in found:
             found[cluster].add(identity)
     for name, keys in found.items():
-        keys.update(facts.ledger.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(facts.journal.ledger.get(name, _NOTHING).keys() - quiet[name])
         keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
         keys.update(_told_of(facts, name))
     return {name: frozenset(keys) for name, keys in found.items()}
@@ -91,14 +91,14 @@ def _told_of(facts: Facts, cluster: str) -> set[Identity]:
 
 def turned(before: Facts, now: Facts) -> set[str]:
     """Clusters that went away, came back, left the store or joined it: what was kept of them is judged again, too."""
-    names = now.decision.fleet.clusters.keys() | now.ledger.keys()
+    names = now.decision.fleet.clusters.keys() | now.journal.ledger.keys()
     return {
         name
         for name in names
         if before.why_away(name) != now.why_away(name)
         or before.is_left(name) != now.is_left(name)
-        or (now.is_left(name) and before.ledger.get(name) is not now.ledger.get(name))
-        or (now.why_away(name) is not None and before.ledger.get(name) is not now.ledger.get(name))
+        or (now.is_left(name) and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
+        or (now.why_away(name) is not None and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
     }
 
 
@@ -120,7 +120,7 @@ def _of(facts: Facts, identities: set[Identity]) -> dict[str, set[Identity]]:
         for problem in facts.problems.get(identity, ()):
             if problem.cluster:
                 found[problem.cluster].add(identity)
-    for rows in (facts.manifests, facts.ledger):
+    for rows in (facts.manifests, facts.journal.ledger):
         for name, known in rows.items():
             found[name] |= identities & known.keys()
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Read, Unlisted
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.problem import Problem
@@ -37,7 +37,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     failures: Mapping[Copy, Failed] = field(default_factory=dict)
     health: Mapping[str, Mapping[Identity, HealthState]] = field(default_factory=dict)
     fights: Mapping[Copy, Fought] = field(default_factory=dict)
-    ledger: Mapping[str, Mapping[Identity, AppliedRow]] = field(default_factory=dict)
+    journal: JournalSnapshot = field(default_factory=JournalSnapshot)
     closed: Mapping[str, str] = field(default_factory=dict)
     last_contact: Mapping[str, str] = field(default_factory=dict)
     frozen: Mapping[Copy, str] = field(default_factory=dict)

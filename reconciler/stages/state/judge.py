@@ -43,15 +43,15 @@ _KEPT: Final = frozenset({"not-deleted"})
 def state_of(facts: Facts, cluster: str, identity: Identity) -> ObjectState | None:
     """The state of a copy; None: there is none, and none is wanted."""
     if facts.is_left(cluster):
-        is_ours = identity in facts.ledger.get(cluster, {})
+        is_ours = identity in facts.journal.ledger.get(cluster, {})
         return _not_looked_at(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
     why = facts.why_away(cluster)
     if why is not None:
-        is_there = identity in facts.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
+        is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
         return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
     seen = _sync(facts, cluster, identity)
     by = facts.why_frozen(cluster, identity)
-    is_there = seen is not None or identity in facts.ledger.get(cluster, {})
+    is_there = seen is not None or identity in facts.journal.ledger.get(cluster, {})
     sync = Frozen(by, seen) if by is not None and is_there else seen
     if sync is None:
         return None
@@ -66,7 +66,7 @@ def state_of(facts: Facts, cluster: str, identity: Identity) -> ObjectState | No
 def _health(facts: Facts, cluster: str, identity: Identity, sync: SyncState) -> HealthState:
     """What was told of it, and nothing by guess: what nobody looked at is of unknown health."""
     member, told = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
-    row = facts.ledger.get(cluster, {}).get(identity)
+    row = facts.journal.ledger.get(cluster, {}).get(identity)
     if isinstance(told, Missing) and row is not None and row.finished:
         return HEALTHY  # A Job that has done what it was for may be gone.
     if told is not None:

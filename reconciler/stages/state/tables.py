@@ -75,7 +75,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
         if self.facts is None:
             return None
         manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
-        row = self.facts.ledger.get(cluster, _NOTHING).get(identity)
+        row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
         due = self.facts.changes.get((cluster, identity), ())
         template = self.facts.decision.fleet.templates.get(identity)
         return next((found.gvk for found in (manifest, row, *due, template) if found is not None), None)
@@ -121,7 +121,7 @@ class StateTables:
     def update(self, facts: Facts, only: Iterable[Identity] | None = None) -> FleetState:
         """The state by these facts. `only`: what was looked at; None: everything. What else differs is found."""
         before, self._facts = self._facts, facts
-        names = sorted({*facts.decision.fleet.clusters, *facts.ledger} - facts.elsewhere)
+        names = sorted({*facts.decision.fleet.clusters, *facts.journal.ledger} - facts.elsewhere)
         dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
         anew = set(names) if before is None or only is None else turned(before, facts)
         turns: list[Turn] = []

@@ -13,9 +13,10 @@ from reconciler.daemon.round.facts import facts_of, last_contacts
 from reconciler.daemon.round.failures import failures_after
 from reconciler.daemon.round.picture import merged
 from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import World, decide, plan_round
+from reconciler.engine import FleetSnapshot, decide, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
 from reconciler.report.status.state_document import Picture
@@ -36,7 +37,7 @@ def shop(**files: str) -> Fleet:
 
 def empty(name: str) -> Read:
     """A cluster that answers and holds nothing of what is wanted."""
-    wanted = plan_round(World(fleet=shop(), members={}, interpreters=BUILT_IN_KINDS), NOW).decision.bindings
+    wanted = plan_round(FleetSnapshot(fleet=shop(), interpreters=BUILT_IN_KINDS, now=NOW)).decision.bindings
     return Read(name=name, served=SERVED, kinds=frozenset(gvk.group_kind for gvk in SERVED), absent=frozenset(wanted))
 
 
@@ -53,8 +54,14 @@ def record_round(
     fleet = fleet or shop()
     journal.record_fleet(fleet.settings.name)
     members = members if members is not None else {name: empty(name) for name in fleet.clusters}
-    world = World(fleet=fleet, members=members, has_history=journal.complete_rounds() > 0, interpreters=BUILT_IN_KINDS)
-    planned = plan_round(world, now)
+    snapshot = FleetSnapshot(
+        fleet=fleet,
+        interpreters=BUILT_IN_KINDS,
+        now=now,
+        members=members,
+        journal=JournalSnapshot(has_history=journal.complete_rounds() > 0),
+    )
+    planned = plan_round(snapshot)
     failures = errors or {}
     results = [
         Result(change=change, error=failures.get(change.identity.kind, ""))
@@ -62,7 +69,7 @@ def record_round(
         for change in (planned.plan.changes[index] for index in wave)
     ]
     reading = Reading(
-        world=world, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), now=now, uids={}
+        snapshot=snapshot, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), uids={}
     )
     number = remember(journal, planned, reading, results)
     picture = merged(None, planned, results, None)
@@ -70,7 +77,7 @@ def record_round(
     facts = msgspec.structs.replace(
         facts_of(picture, members),
         failures=failures_after({}, picture, results),
-        ledger=journal.ledger(),
+        journal=JournalSnapshot(ledger=journal.ledger()),
         last_contact={**last_contacts(journal.state()), **contacts},
     )
     record_picture(journal, Picture(round=picture, state=StateTables().update(facts), time=now, source=source))

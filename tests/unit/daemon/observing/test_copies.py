@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.engine import copies_in
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.refs import GVK, Identity
 

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.observing import reading
-from reconciler.daemon.observing.reading import Known, answering, observe_members, second_names
+from reconciler.daemon.observing.reading import answering, observe_members, second_names
 from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.journal_snapshot import JournalSnapshot
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy
@@ -44,7 +45,7 @@ async def test_one_that_falls_silent_is_not_observed_and_keeps_nobody(
         reachable, _ = await answering(fleet, scene.members, {})
         scene.box.servers["m2"].pause()
         for deep in (False, True):
-            seen = await observe_members(fleet, reachable, Known(), BUILT_IN_KINDS, NOW, deep=deep)
+            seen = await observe_members(fleet, reachable, JournalSnapshot(), BUILT_IN_KINDS, NOW, deep=deep)
             assert {name: found.reachable for name, found in seen.clusters.items()} == {"m1": True, "m2": False}
         scene.box.servers["m2"].resume()
 
@@ -60,6 +61,6 @@ async def test_nothing_is_written_or_deleted_under_a_second_name(tmp_path: Path)
                 "it is the same cluster as m1 (one kube-system uid); take one of the two out of the store"
             )
             assert uids.keys() == {"m1"}
-            _, planned = await scene._replace(members=members).plan(fleet, Known(has_history=True))
+            _, planned = await scene._replace(members=members).plan(fleet, JournalSnapshot(has_history=True))
             assert planned.plan.changes == ()
             assert not planned.plan.is_complete

@@ -28,7 +28,7 @@ async def judged(scene: Open, engine: str) -> tuple[Round, Round]:
     reading, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
     (change,) = planned.plan.changes
     planned = replace(planned, plan=replace(planned.plan, changes=(replace(change, engine=Engine(engine)),)))
-    return planned, await dry_run(planned, scene.members, reading.world)
+    return planned, await dry_run(planned, scene.members, reading.snapshot)
 
 
 def asked(scene: Open) -> int:
@@ -72,7 +72,7 @@ async def test_a_comparison_needs_the_right_to_read_alone(tmp_path: Path) -> Non
         for name in scene.box.names:
             scene.box.servers[name].faults.order(Fault(kind=FaultKind.FORBIDDEN), when=is_write, times=1000)
         reading, planned = await scene.plan(fleet_of(config_map(a="2"), rule, clusters=("m1", "m2")))
-        planned = await dry_run(planned, scene.members, reading.world)
+        planned = await dry_run(planned, scene.members, reading.snapshot)
         assert (the_change(planned).engine, planned.plan.is_complete) == ("T", True)
         assert [scene.box.servers[name].faults.struck for name in scene.box.names] == [[], []]
 
@@ -103,7 +103,7 @@ async def test_what_the_cluster_would_change_again_stays_due(tmp_path: Path) -> 
         for webhook in (theirs, None):
             server.webhook = webhook
             reading, planned = await scene.plan(fleet)
-            planned = await dry_run(planned, scene.members, reading.world, every=True)
+            planned = await dry_run(planned, scene.members, reading.snapshot, every=True)
             assert [field.path for field in the_change(planned).fields] == ["data.a"]
 
 
@@ -113,7 +113,7 @@ async def test_what_the_comparison_called_drift_is_drift_when_the_api_server_was
         await scene.apply(fleet)
         scene.by_hand("m1", "PATCH", {"data": {"a": "9"}})
         reading, planned = await scene.plan(fleet)
-        planned = await dry_run(planned, scene.members, reading.world, every=True)
+        planned = await dry_run(planned, scene.members, reading.snapshot, every=True)
         change = the_change(planned)
         assert (change.engine, change.cause) == ("S", "drift")
         assert [field.cause for field in change.fields] == ["drift"]
@@ -129,9 +129,9 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         reading, planned = await scene.plan(fleet_of(edited, rule, clusters=("m1", "m2")))
         unknown = replace(the_change(planned), action=Action.UPDATE, held=None)
         planned = replace(planned, plan=replace(planned.plan, changes=(unknown,)))
-        before = await dry_run(planned, scene.members, reading.world)
+        before = await dry_run(planned, scene.members, reading.snapshot)
         assert the_change(before).action is Action.UPDATE
-        after = await dry_run(planned, scene.members, reading.world, is_asked_first=lambda change: True)
+        after = await dry_run(planned, scene.members, reading.snapshot, is_asked_first=lambda change: True)
         assert the_change(after).action is Action.REPLACE
         assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
         memory = Unfinished()
@@ -155,5 +155,5 @@ async def test_an_update_that_failed_for_another_reason_is_tried_again_as_it_is(
     async with opened(tmp_path) as scene:
         before, _ = await judged(scene, "T")
         reading, _ = await scene.plan(fleet_of(config_map(a="2"), policy("ConfigMap", "m1"), clusters=("m1", "m2")))
-        after = await dry_run(before, scene.members, reading.world, is_asked_first=lambda change: True)
+        after = await dry_run(before, scene.members, reading.snapshot, is_asked_first=lambda change: True)
         assert the_change(after) == the_change(before)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from reconciler.adapters.journal.mirror import Ledger
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
@@ -10,6 +9,7 @@ from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import decide
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import Ledger
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK, Identity

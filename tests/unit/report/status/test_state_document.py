@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.daemon.round.facts import facts_of
-from reconciler.engine import Round, World, plan_round
+from reconciler.engine import FleetSnapshot, Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Action, Cause, Change
@@ -25,7 +25,12 @@ MEMBERS: dict[str, Member] = {"m1": empty("m1"), "m2": empty("m2")}
 
 def planned(members: dict[str, Member] | None = None) -> Round:
     return plan_round(
-        World(fleet=shop(), members=MEMBERS if members is None else members, interpreters=BUILT_IN_KINDS), NOW
+        FleetSnapshot(
+            fleet=shop(),
+            members=MEMBERS if members is None else members,
+            interpreters=BUILT_IN_KINDS,
+            now=NOW,
+        )
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.model.fleet import Fleet, FleetSettings
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.ledger import AppliedRow
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.stages.comparison.compare import Stance
 from reconciler.stages.comparison.standings import Standings
+from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.ownership.marks import Owner, mark, written_terms
 from reconciler.stages.ownership.ownership import Standing
 
@@ -34,21 +36,32 @@ ROWS = {name: {OURS: AppliedRow(cluster=name, gvk=CONFIG_MAP, identity=OURS, rep
 MEMBERS: dict[str, Member] = {"m1": READ, "m2": NotRead(name="m2", why="gone"), "m3": Read(name="m3")}
 
 
+def snapshot_of(members: dict[str, Member], only: frozenset[Identity] | None = None) -> FleetSnapshot:
+    return FleetSnapshot(
+        fleet=Fleet(revision="r", settings=FleetSettings(name="f")),
+        interpreters=BUILT_IN_KINDS,
+        now="",
+        members=members,
+        journal=JournalSnapshot(ledger=ROWS),
+        only=only,
+    )
+
+
 def test_copies_are_what_is_ours_where_it_was_read_and_what_was_applied_where_it_was_not() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
+    standings = Standings(snapshot_of(MEMBERS))
     assert standings.of(OURS).copies == {"m1": 3, "m2": 2}
     assert standings.of(THEIRS).copies == {}
 
 
 def test_tells_whose_each_object_that_was_seen_is() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
+    standings = Standings(snapshot_of(MEMBERS))
     found = [standings.of(identity).owners["m1"].standing for identity in (OURS, THEIRS)]
     assert found == [Standing.OURS, Standing.OTHER_FLEET]
     assert standings.of(OURS).owners.keys() == {"m1"}
 
 
 def test_looks_at_nothing_but_what_is_asked_for() -> None:
-    standings = Standings(MEMBERS, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS), only={THEIRS})
+    standings = Standings(snapshot_of(MEMBERS, only=frozenset({THEIRS})))
     assert list(standings.identities) == [THEIRS]
     assert standings.of(OURS).copies == {}
     assert standings.of(OURS).owners == {}
@@ -59,6 +72,6 @@ def test_what_is_recorded_and_cannot_be_seen_now_may_be_there_still() -> None:
     hidden: dict[str, Member] = {
         "m1": Read(name="m1", unread={OURS: "forbidden"}), "m2": Read(name="m2", under_way=frozenset({OURS, THEIRS}))
     }  # fmt: skip
-    standings = Standings(hidden, ROWS, Stance(fleet="f", interpreters=BUILT_IN_KINDS))
+    standings = Standings(snapshot_of(hidden))
     assert standings.of(OURS).copies == {"m1": 2, "m2": 2}
     assert standings.of(THEIRS).copies == {}

@@ -47,8 +47,15 @@ def after(
         old,
         {name: exclusion(name, age_s) for name in failed},
         ApplicationFailover(purge_mode=mode, grace_period_s=grace_s),
-        lambda cluster: copy_of(is_available=cluster in ready.split(), is_written=cluster in written.split()),
-        lambda cluster: scheduling.get(cluster, Scheduled.YES if cluster in with_nodes.split() else Scheduled.NO),
+        {
+            name: copy_of(is_available=name in ready.split(), is_written=name in written.split())
+            for name in {*target, *old}
+        },
+        [
+            name
+            for name in target
+            if scheduling.get(name, Scheduled.YES if name in with_nodes.split() else Scheduled.NO) is Scheduled.YES
+        ],
         NOW,
     )
 
@@ -117,7 +124,7 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
 
     def state() -> Effective:
         return effective_after_failure(
-            MOVED, old, failed, terms, lambda _: copy_of(is_written=True), lambda _: Scheduled.YES, NOW
+            MOVED, old, failed, terms, dict.fromkeys({*MOVED, *old}, copy_of(is_written=True)), list(MOVED), NOW
         )
 
     assert state().targets == {"m1": 1, "m2": 2, "m3": 1}

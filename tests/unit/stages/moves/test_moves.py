@@ -62,7 +62,8 @@ def serving_in(row: Mapping[str, Any]) -> Serving:
 @pytest.mark.parametrize("row", cases("effective"))
 def test_placement_in_force(row: dict[str, Any]) -> None:
     copies = {cluster: serving_in(copy) for cluster, copy in row["copies"].items()}
-    state = effective(row["target"], row["old"], lambda name: copies.get(name) or serving_in({}))
+    serving = {**dict.fromkeys({*row["target"], *row["old"]}, serving_in({})), **copies}
+    state = effective(row["target"], row["old"], serving)
     holds = row.get("holds", {})
     kept = {cluster: row["old"][cluster] for cluster in holds}
     assert state == Effective(targets={**row["target"], **kept}, holds=holds)
@@ -111,9 +112,10 @@ def test_what_a_copy_at_rest_is_recorded_with() -> None:
 def test_nowhere_fewer_replicas_than_old_or_target_while_something_waits(
     target: dict[str, int], old: dict[str, int], ready: set[str]
 ) -> None:
-    def serving(cluster: str) -> Serving:
-        return serving_in({"available" if cluster in ready else "lacking": 9, "served": old.get(cluster, 0)})
-
+    serving = {
+        cluster: serving_in({"available" if cluster in ready else "lacking": 9, "served": old.get(cluster, 0)})
+        for cluster in {*target, *old}
+    }
     state = effective(target, old, serving)
     if not state.holds:
         assert state.targets == target
@@ -128,7 +130,7 @@ def test_nowhere_fewer_replicas_than_old_or_target_while_something_waits(
 
 @given(target=placements, old=placements)
 def test_everything_available_means_the_target_is_in_force(target: dict[str, int], old: dict[str, int]) -> None:
-    state = effective(target, old, lambda cluster: Serving(availability=Available()))
+    state = effective(target, old, dict.fromkeys({*target, *old}, Serving(availability=Available())))
     assert state.targets == (target or old)
 
 
@@ -145,7 +147,7 @@ def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
 
 
 def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], lambda cluster: f"{cluster} is closed")
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], {"m2": "m2 is closed"})
     assert state == Effective(targets={"m1": 1}, holds={"m1": "m2 cannot take the run over: m2 is closed"})
     assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",)).targets == {"m1": 1}
 
@@ -163,7 +165,7 @@ def test_a_job_that_may_begin_at_any_moment_goes_before_it_comes_elsewhere() -> 
 
 
 def test_a_job_that_has_not_begun_stays_where_nothing_can_take_it() -> None:
-    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, (), lambda cluster: f"{cluster} is closed")
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, (), {"m2": "m2 is closed"})
     assert state.targets == {"m1": 1}
     assert pinned({}, {"m1": 1}, {"m1": Run.PENDING}, ticked=()).targets == {"m1": 1}
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.problem import Severity
 from reconciler.stages.overrides import apply_quiet_rules, apply_rules, are_quiet, changing_quietly
-from reconciler.stages.rendering import RenderCache, problems_in, render, render_all
+from reconciler.stages.rendering import RenderCache, problems_in, render_all, render_copy
 from reconciler.stages.templates import images_of
 from tests.rendering import ABSENT, Case, cases_of, fleet_of_case, inputs_of, name_of, subject, value_at
 
@@ -34,7 +34,7 @@ def test_override(case: Case) -> None:
     identity = subject(fleet.templates, case)
     before = copy.deepcopy(fleet.templates[identity].body)
     cluster = case.get("cluster", "m1")
-    rendered = render(inputs_of(fleet), identity, cluster, None, RenderCache())
+    rendered = render_copy(inputs_of(fleet), identity, cluster, None, RenderCache())
     assert fleet.templates[identity].body == before, "the template was written into"
     errors = [problem for problem in rendered.problems if problem.severity is Severity.ERROR]
     warnings = [problem.code for problem in rendered.problems if problem.severity is Severity.WARNING]

@@ -16,7 +16,8 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity
 from reconciler.model.tree import JsonObject
-from reconciler.stages.comparison import Scene, Seen
+from reconciler.stages.comparison import Comparer, Seen
+from reconciler.stages.rendering import Manifests
 from tests.fakes.raising import InterpreterFault, raising
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
@@ -68,15 +69,15 @@ def test_a_copy_that_cannot_be_judged_is_not_taken_away_before_others_serve(bed:
 def test_a_fault_that_no_single_copy_brings_out_leaves_the_object_as_it_is_everywhere(
     bed: TestBed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = import_module("reconciler.stages.plan.settle")
-    whole = module._settle_identity
+    module = import_module("reconciler.stages.plan.diff_object")
+    whole = module._diff_placed
 
-    def fail(scene: Scene, identity: Identity, seen: Seen) -> object:
+    def fail(manifests: Manifests, comparer: Comparer, identity: Identity, seen: Seen) -> object:
         if identity == APP:
             raise InterpreterFault
-        return whole(scene, identity, seen)
+        return whole(manifests, comparer, identity, seen)
 
-    monkeypatch.setattr(module, "_settle_identity", fail)
+    monkeypatch.setattr(module, "_diff_placed", fail)
     planned = bed.plan(store("nginx:2", value="2"))
     assert changes(planned) == {(Action.UPDATE, "m1", "settings"), (Action.UPDATE, "m2", "settings")}
     assert [(problem.code, problem.cluster) for problem in planned.problems[APP]] == [("internal-error", "")]

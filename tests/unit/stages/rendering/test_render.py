@@ -21,7 +21,7 @@ from reconciler.stages.dependencies.autoscaling import Autoscaling
 from reconciler.stages.dependencies.namespaces import namespaces
 from reconciler.stages.overrides.select import OverrideIndex
 from reconciler.stages.ownership.marks import OWNER_ANNOTATION, Owner, read_owner
-from reconciler.stages.rendering import RenderCache, Rendered, RenderInputs, render, render_all
+from reconciler.stages.rendering import RenderCache, Rendered, RenderInputs, render_all, render_copy
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB
 
@@ -91,7 +91,7 @@ def inputs(
 
 
 def one(given: RenderInputs, identity: Identity, cluster: str, replicas: int | None = None) -> Rendered:
-    return render(given, identity, cluster, replicas, RenderCache())
+    return render_copy(given, identity, cluster, replicas, RenderCache())
 
 
 def body_of(rendered: Rendered) -> Any:

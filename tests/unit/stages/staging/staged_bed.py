@@ -67,18 +67,17 @@ class StagedBed(TestBed):
 
     def decided(self, fleet: Fleet) -> Decision:
         world = self.world(fleet)
-        return decide(fleet, world.observations, NOW, interpreters=world.interpreters, copies=copies_in(world.ledger))
+        return decide(fleet, world.observations, NOW, interpreters=world.interpreters, copies=copies_in(self.ledger))
 
     def staged(self, fleet: Fleet, *, as_recorded: bool = True) -> Decision:
         """`as_recorded`: by what is recorded now, not by what would begin."""
         decision, standing = self.standing(fleet)
         if as_recorded:
             standing = replace(standing, records={ROLLOUT: self.records})
-        world = self.world(fleet)
-        return staged(decision, standing, world.ledger, copies_in(world.ledger), self.observations.previous)
+        return staged(decision, standing, self.ledger, copies_in(self.ledger), self.observations.previous)
 
     def plan_staged(self, fleet: Fleet) -> Round:
-        return plan_round(self.world(fleet), NOW, self.staged(fleet))
+        return plan_round(self.world(fleet), self.staged(fleet))
 
     def run_staged(self, fleet: Fleet) -> Round:
         planned = self.plan_staged(fleet)

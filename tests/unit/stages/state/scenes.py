@@ -11,11 +11,12 @@ from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
 from reconciler.daemon.round.picture import merged
 from reconciler.engine import Round, plan_round
 from reconciler.model.fleet import Fleet
+from reconciler.model.journal_snapshot import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.state import Copy, Degraded, Facts, Failed, Fought, HealthState, Missing
-from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, fleet_of, policy
+from tests.fakes.worlds import FLEET, TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
 SEEN = "2026-11-21T09:00:00Z"
@@ -80,11 +81,11 @@ class Scene:
         world = self.bed.world(fleet)
         members = {name: self._member(found) for name, found in world.members.items() if name not in self.left}
         world = replace(world, members=members)
-        planned = plan_round(world, NOW)
+        planned = plan_round(world)
         changes = tuple(self._as_held(change) for change in planned.plan.changes)
         planned = replace(planned, plan=replace(planned.plan, changes=changes))
         picture = self.picture = merged(self.picture, planned, [], None, members)
-        health = looked_health(planned, world, self.bed.interpreters)
+        health = looked_health(planned, world)
         for (cluster, identity), told in self.health.items():
             if identity in planned.manifests.get(cluster, {}) or (cluster, identity) in planned.frozen:
                 health.setdefault(cluster, {})[identity] = told
@@ -98,7 +99,7 @@ class Scene:
             },
             health=not_healthy(health),
             fights=dict(self.fights),
-            ledger={name: dict(rows) for name, rows in self.bed.ledger.items()},
+            journal=JournalSnapshot(ledger={name: dict(rows) for name, rows in self.bed.ledger.items()}),
             closed=dict(self.closed),
             last_contact=dict.fromkeys(self.clusters, SEEN),
         )
