@@ -124,7 +124,7 @@ def decrypt(manifests: Manifests, decision: Decision) -> Manifests:
     """Return the manifests with the values of encrypted templates; without a key an object is left as it is."""
     snapshot = manifests.snapshot
     decryption = Decryption(decision, snapshot.opened)
-    sealed = _sealed(decision, snapshot)
+    sealed = _encrypted(decision, snapshot)
     locked = {template.identity: snapshot.opened.get(template.identity) or unopened(template) for template in sealed}
     left = {identity: why for identity, why in locked.items() if isinstance(why, Problem)} | dict(manifests.left)
     suspects = (
@@ -151,7 +151,7 @@ def decrypt(manifests: Manifests, decision: Decision) -> Manifests:
     return replace(manifests, by_cluster=by_cluster, problems=problems, left=left, failed=failed, decryption=decryption)
 
 
-def _sealed(decision: Decision, snapshot: FleetSnapshot) -> list[Template]:
+def _encrypted(decision: Decision, snapshot: FleetSnapshot) -> list[Template]:
     """Return the encrypted templates that are placed."""
     bound, templates = decision.bindings.keys(), decision.fleet.templates
     chosen = [templates[one] for one in (bound if snapshot.only is None else bound & snapshot.only) if one in templates]
