@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test quick soak bench profile lint changelog format lock wheel build clean
+.PHONY: help setup test quick soak bench profile trace lint changelog format lock wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -47,6 +47,9 @@ bench: $(READY) ## Measure all figures of docs/performance.md and write it anew;
 
 profile: $(READY) ## Show where the time of a cold plan goes.
 	$(BIN)/python -m bench.profile
+
+trace: $(READY) ## Count what runs from a change to its request, and refuse more than the limits.
+	$(BIN)/python scripts/trace_reconcile.py
 
 lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/ruff format --check .
