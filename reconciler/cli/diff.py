@@ -10,7 +10,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.access import access_to
-from reconciler.cli.diff_forms import FORMATS, diff_text
+from reconciler.cli.diff_forms import FORMATS, TAKEN_OUT, diff_text
 from reconciler.cli.keys import Keys, KeysNamed, keys_options
 from reconciler.cli.last_good import LastGood
 from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
@@ -33,6 +33,8 @@ def _files(
     found = []
     for value in values:
         form, equals, path = value.partition("=")
+        if form in TAKEN_OUT:
+            raise click.BadParameter(TAKEN_OUT[form])
         if form not in FORMATS or not equals or not path:
             raise click.BadParameter(f"{value!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
         found.append((form, Path(path)))
@@ -72,7 +74,7 @@ def _files(
     callback=_files,
     help="Write this format into a file as well (repeatable).",
 )
-@options.output(*FORMATS, default="text")
+@options.output(*FORMATS, default="text", taken_out=TAKEN_OUT)
 def command(
     *,
     store: str,

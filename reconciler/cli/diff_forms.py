@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from reconciler.model.tree import Json
     from reconciler.report.text.style import Style
 
-FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "sarif", "junit", "html")
+FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "junit", "html")
+TAKEN_OUT = {
+    "sarif": "sarif was taken out; github has annotations at file and line, junit a list for a report of tests"
+}
+"""Formats of earlier versions, which are refused."""
 
 
 def diff_text(
@@ -32,11 +36,6 @@ def diff_text(
             from reconciler.report.review.github import plan_annotations
 
             return "".join(map(plan_annotations, plans))
-        case "sarif":
-            from reconciler import __version__
-            from reconciler.report.review.sarif import plans_sarif
-
-            return plans_sarif(plans, version=__version__)
         case "junit":
             from reconciler.report.review.junit import plans_junit
 

@@ -13,7 +13,6 @@ from reconciler.report.review.github import plan_annotations
 from reconciler.report.review.html import plans_html
 from reconciler.report.review.junit import plans_junit
 from reconciler.report.review.markdown import plan_markdown
-from reconciler.report.review.sarif import plans_sarif
 from tests.golden.pulls import RECORDED, fleet_wide_bump
 
 FORMATS: dict[str, Callable[[Plan], str]] = {
@@ -21,7 +20,6 @@ FORMATS: dict[str, Callable[[Plan], str]] = {
     "txt": plan_text,
     "json.txt": plan_json,
     "github.txt": plan_annotations,
-    "sarif.txt": lambda plan: plans_sarif([plan], version="1.0"),
     "junit.txt": lambda plan: plans_junit([plan]),
     "html": lambda plan: plans_html([plan]),
 }

@@ -178,7 +178,7 @@ def test_the_action_is_green_without_changes_and_with_them_and_red_otherwise(
     assert verdict.returncode == (0 if kind in ("nothing", "change") else CODES[kind])
     assert ("::error" in verdict.stdout) is (kind not in ("nothing", "change"))
     files = {path.name for path in (runner.temp / "fleet-plan").iterdir()}
-    assert files == {"plan.md", "plan.html", "plan.sarif", "plan.xml", "annotations.txt"}
+    assert files == {"plan.md", "plan.html", "plan.xml", "annotations.txt"}
     assert (pull.outside / "summary").read_text() == (runner.temp / "fleet-plan/plan.md").read_text()
     first = runner.log.splitlines()[0]
     assert re.match("::(error|warning|notice) title=Fleet plan::", first), "the sum is the first of ten annotations"

@@ -20,9 +20,8 @@ def test_two_plans_are_one_document(form: str) -> None:
     text = diff_text([own_images(), two_deletions()], form, max_size=8192, marker="")
     if form == "junit":
         assert len(ElementTree.fromstring(text.encode())) > 2  # noqa: S314 - of our own making
-    elif form in ("json", "jsonpatch", "sarif"):
-        document = json.loads(text)
-        assert len(document["runs"]) == 2 if form == "sarif" else document["live"]
+    elif form in ("json", "jsonpatch"):
+        assert json.loads(text)["live"]
     elif form == "markdown":
         assert len(text.encode()) <= 8192
     assert text.count("<!doctype html>") == (form == "html")
@@ -63,3 +62,10 @@ def test_a_file_without_a_format_is_refused(repository: Path, also: str) -> None
     done = run("diff", str(repository), "--base", "HEAD", "--also", also)
     assert done.code == 2
     assert "is not FORMAT=FILE with a format of text, markdown, json" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("words", [("-o", "sarif"), ("--also", "sarif=plan.sarif")])
+def test_a_format_of_an_earlier_version_is_refused_with_what_to_use(repository: Path, words: tuple[str, str]) -> None:
+    done = run("diff", str(repository), "--base", "HEAD", *words)
+    assert done.code == 2
+    assert "sarif was taken out; github has annotations" in " ".join(done.err.split())
