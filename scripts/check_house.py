@@ -252,30 +252,35 @@ def words_of_docs() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_364),
-    Figure("Python files there", lambda: len(modules()), 848),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_181),
+    Figure("Python files there", lambda: len(modules()), 847),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 98),
-    Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 75),
+    Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 74),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 127),
-    Figure("names that the glossary has replaced", lambda: replaced_names().total(), 159),
+    Figure("names that the glossary has replaced", lambda: replaced_names().total(), 158),
     Figure("import circles, those inside functions too", lambda: len(import_circles()), 0),
     Figure("docstrings that begin with a question word", question_docstrings, 556),
     Figure("records that carry the ledger", ledger_records, 1),
-    Figure("fields that are Callables", callable_fields, 42),
+    Figure("fields that are Callables", callable_fields, 43),
     Figure("nonlocal statements", lambda: len(nodes(ast.Nonlocal)), 7),
     Figure("places of the daemon that start tasks or threads", task_starts, 37),
     Figure("time constants of the daemon", lambda: len(time_constants()), 79),
     Figure("files of the daemon with time constants", lambda: len(set(time_constants())), 38),
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
-    Figure("words of docs/", words_of_docs, 66_792),
+    Figure("words of docs/", words_of_docs, 66_795),
 )
 
 
 def lower() -> None:
-    """Lower each limit to its figure, and take names that are gone out of the list."""
-    kept = sorted((names_left() & replaced_names()).elements())
-    LEFT.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    """Lower each limit to its figure, and take names that are gone out of the list; one that moved is named anew."""
+    gone = Counter(line.partition(" ")[2] for line in (names_left() - replaced_names()).elements())
+    kept = list((names_left() & replaced_names()).elements())
+    for line in (replaced_names() - names_left()).elements():
+        if gone[named := line.partition(" ")[2]]:
+            gone[named] -= 1
+            kept.append(line)
+    LEFT.write_text("".join(f"{line}\n" for line in sorted(kept)), encoding="utf-8")
     here = Path(__file__)
     text = here.read_text(encoding="utf-8")
     for figure in FIGURES:

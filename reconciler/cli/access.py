@@ -86,12 +86,12 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
     from reconciler.cli.journal_choice import journal_about, journal_for
     from reconciler.cli.reading import read_fleet
     from reconciler.errors import ConfigurationError
+    from reconciler.stages.fleet import why_nameless
 
     if store is None:
         return journal_about(Path.cwd(), os.environ)
-    found = journal_for(read_fleet(store), os.environ)
+    fleet = read_fleet(store)
+    found = journal_for(fleet, os.environ)
     if found is None:
-        raise ConfigurationError(
-            f"{store}: it has no document of kind Fleet with a name, so it has no journal; name one with --journal"
-        )
+        raise ConfigurationError(f"{store}: {why_nameless(fleet)}; or name a journal with --journal")
     return found

@@ -242,10 +242,6 @@ class Read(Struct, frozen=True, kw_only=True):
         """Return whether this reading says how the object is."""
         return identity not in self.under_way and identity not in self.unread and identity not in self.unasked
 
-    def serves(self, group_kind: tuple[str, str]) -> bool:
-        """Return whether any version of the kind is offered."""
-        return any(gvk.group_kind == group_kind for gvk in self.served)
-
 
 class NotRead(Struct, frozen=True, kw_only=True):
     """A cluster that could not be read; nothing is concluded about it. `why` is fit for a user."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 
 import orjson
 from msgspec.structs import replace
@@ -56,6 +55,8 @@ _ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 """The clear fields of an object with encrypted values: sops must not encrypt them."""
 
+_MARKS = tuple(name.encode() for name in sorted(SECRET_ANNOTATIONS))
+
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
 _LONGEST = 2_000
@@ -63,13 +64,11 @@ _LONGEST = 2_000
 
 
 class Masker:
-    """The masking of one output. `annotations`: more annotation names whose values are hidden."""
+    """The masking of one output."""
 
-    def __init__(self, *, annotations: Iterable[str] = (), show_secrets: bool = False) -> None:
+    def __init__(self, *, show_secrets: bool = False) -> None:
         """Begin an output; its numbers start at 1."""
-        self._annotations = SECRET_ANNOTATIONS | frozenset(annotations)
         self._shows = show_secrets
-        self._marks = _marks_of(self._annotations)
         self._numbers: dict[bytes, int] = {}
         self._known = KnownValues()
 
@@ -161,7 +160,7 @@ class Masker:
             return value
         if is_ciphertext(value):
             return self._walked(value)
-        if any(name in path for name in self._annotations):
+        if any(name in path for name in SECRET_ANNOTATIONS):
             return self._hidden(value)
         if not is_secret and path.startswith("stringData"):  # No other kind has such a field.
             return self._hidden_data(value, plain=True)
@@ -195,7 +194,7 @@ class Masker:
         return (
             _CIPHERTEXT in data
             or _ENCRYPTED in data
-            or any(mark in data for mark in self._marks)
+            or any(mark in data for mark in _MARKS)
             or may_hold_credentials(data)
         )
 
@@ -289,7 +288,7 @@ class Masker:
     def _member(self, name: str, value: Json) -> Json:
         if name == "stringData":  # No other kind has such a field.
             return self._hidden_data(value, plain=True)
-        if name in self._annotations:
+        if name in SECRET_ANNOTATIONS:
             return self._hidden(value)
         return self._walked(value)
 
@@ -349,11 +348,6 @@ class Masker:
         return f"«{what} #{self._numbers.setdefault(raw, len(self._numbers) + 1)}»"
 
 
-@cache
-def _marks_of(annotations: frozenset[str]) -> tuple[bytes, ...]:
-    return tuple(json.dumps(name, ensure_ascii=False)[1:-1].encode() for name in sorted(annotations))
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
@@ -363,9 +357,9 @@ def is_hidden_ciphertext(value: Json) -> bool:
     return isinstance(value, str) and value.startswith(f"«{_SEALED_VALUE} #")
 
 
-def mask_plan(plan: Plan, *, annotations: Iterable[str] = ()) -> Plan:
+def mask_plan(plan: Plan) -> Plan:
     """Return the redacted plan."""
-    return Masker(annotations=annotations).plan(plan)
+    return Masker().plan(plan)
 
 
 def scrub_text(text: str) -> str:

@@ -18,9 +18,9 @@ def problems_text(problems: Iterable[Problem], style: Style = PLAIN) -> str:
     return joined([*problem_lines(found, style), "", spoken_problems(found)]) if found else ""
 
 
-def problem_lines(problems: Iterable[Problem], style: Style = PLAIN, masker: Masker | None = None) -> list[str]:
+def problem_lines(problems: Iterable[Problem], style: Style = PLAIN) -> list[str]:
     """A line for each problem, in the given order."""
-    masker = masker or Masker()
+    masker = Masker()
     return [_line(masker.problem(problem), style) for problem in problems]
 
 

@@ -13,7 +13,7 @@ from reconciler.model.problem import Problem, Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
 from reconciler.report.plan.json import plan_json
 from reconciler.report.plan.patches import plan_patches_json
-from reconciler.report.plan.text import Scope, plan_text
+from reconciler.report.plan.text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
 from reconciler.report.review.github import github_annotations
@@ -24,12 +24,11 @@ from reconciler.report.yaml_dump import render_yaml
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
 Golden = Callable[[str, str], None]
-SCOPE = Scope(clusters=3, objects=1204)
 NOTHING = Plan(base="main", head="topic")
 
 
 def test_plan_text(golden: Golden) -> None:
-    golden("plan.txt", plan_text(ordinary_plan(), scope=SCOPE))
+    golden("plan.txt", plan_text(ordinary_plan()))
 
 
 def test_plan_text_in_colour(golden: Golden) -> None:
@@ -45,11 +44,11 @@ def test_plan_text_of_a_hostile_store(golden: Golden) -> None:
 
 
 def test_plan_text_without_changes(golden: Golden) -> None:
-    golden("plan_nothing.txt", plan_text(NOTHING, scope=SCOPE))
+    golden("plan_nothing.txt", plan_text(NOTHING))
 
 
 def test_plan_markdown(golden: Golden) -> None:
-    golden("plan.md.txt", plan_markdown(ordinary_plan(), scope=SCOPE, marker="shop"))
+    golden("plan.md.txt", plan_markdown(ordinary_plan(), marker="shop"))
 
 
 def test_plan_markdown_of_a_hostile_store(golden: Golden) -> None:
@@ -57,7 +56,7 @@ def test_plan_markdown_of_a_hostile_store(golden: Golden) -> None:
 
 
 def test_plan_markdown_without_changes(golden: Golden) -> None:
-    golden("plan_nothing.md.txt", plan_markdown(NOTHING, scope=SCOPE))
+    golden("plan_nothing.md.txt", plan_markdown(NOTHING))
 
 
 @pytest.mark.parametrize("budget", [32_768, 4096])

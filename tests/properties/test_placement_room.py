@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.demand import Component, PodShape
+from reconciler.model.demand import Component, PodShape, Resources
 from reconciler.model.observation import ClusterObservation, Node, Quota
 from reconciler.stages.placement.room.capacity import FleetRoom
-from reconciler.stages.placement.room.estimate import estimate
+from reconciler.stages.placement.room.estimate import UNLIMITED, admits, fit, fit_of_quota, free_room
 from reconciler.stages.placement.room.packing import fits_together, sets_that_fit
 
 SHAPES = [
@@ -19,6 +19,35 @@ SHAPES = [
     PodShape(requests=(("cpu", 700),), node_selector=(("disk", "ssd"),)),
     PodShape(requests=(("nvidia.com/gpu", 1),)),
 ]
+
+
+def estimate(observation: ClusterObservation, shape: PodShape, namespace: str = "") -> int | None:
+    """Pods of the shape that the cluster has room for now, in addition to what runs; None when that is not known.
+
+    Sum over the nodes that admit the shape, but not more than these nodes have left as a whole after the pods that wait
+    for a node (`pending_requests`: where those will land is not known, that they will take room is), and not more than
+    the quotas of the namespace allow. An unreachable cluster has no room.
+    """
+    if not observation.reachable:
+        return 0
+    if observation.nodes is None:
+        return None
+    open_nodes = [free_room(node) for node in observation.nodes if not admits(node, shape)]
+    pods = sum(fit(free, shape.requests) for free in open_nodes)
+    pods = min(pods, fit_as_a_whole(open_nodes, observation.pending_requests, shape))
+    for quota in observation.quotas:
+        if quota.namespace == namespace:
+            pods = min(pods, fit_of_quota(quota, {}, shape.requests))
+    return pods
+
+
+def fit_as_a_whole(nodes: list[dict[str, int]], waiting: Resources, shape: PodShape) -> int:
+    """Pods that the nodes together have room for after the waiting pods, as if they were one node."""
+    if not any(waiting.values()):
+        return UNLIMITED
+    names = ["pods", *(name for name, amount in shape.requests if amount > 0)]
+    whole = {name: sum(max(0, free.get(name, 0)) for free in nodes) - waiting.get(name, 0) for name in names}
+    return fit(whole, shape.requests)
 
 
 @st.composite

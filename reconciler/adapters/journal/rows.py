@@ -194,12 +194,12 @@ def eviction_value(row: Row) -> EvictionRecord:
     )
 
 
-def intent_columns(intent_id: int, intent: Intent, outcome: str | None = None, detail: str = "") -> Row:
-    """`outcome` is None while the intent is open."""
+def intent_columns(intent_id: int, intent: Intent) -> Row:
+    """One row for each intent. It is open: it has no outcome yet."""
     return (
         *(intent_id, intent.cluster, *intent.gvk[:2], intent.identity.kind, intent.identity.namespace),
         *(intent.identity.name, str(intent.action), intent.manifest_digest, intent.uid, intent.revision),
-        *(outcome, detail),
+        *(None, ""),
     )
 
 

@@ -35,7 +35,7 @@ class Address(Struct, frozen=True, kw_only=True):
         return f"Address({self.name})"
 
 
-def addresses(urls: Iterable[str], *, allows_http: bool, option: str = "--webhook") -> tuple[Address, ...]:
+def addresses(urls: Iterable[str], *, allows_http: bool) -> tuple[Address, ...]:
     """Each URL once, with a name that no other has: its host, and a number where several have the same.
 
     Raises:
@@ -46,7 +46,7 @@ def addresses(urls: Iterable[str], *, allows_http: bool, option: str = "--webhoo
     for url in urls:
         if url in found:
             continue
-        host = checked_host(url, allows_http=allows_http, option=option)
+        host = checked_host(url, allows_http=allows_http, option="--webhook")
         taken[host] = taken.get(host, 0) + 1
         found[url] = Address(url=url, name=host if taken[host] == 1 else f"{host} ({taken[host]})")
     return tuple(found.values())

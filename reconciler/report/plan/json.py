@@ -17,14 +17,14 @@ from reconciler.report.plan.group import FieldLine
 from reconciler.report.rollouts.document import plan_parts
 
 
-def plan_json(plan: Plan, *, annotations: Iterable[str] = ()) -> str:
-    """The plan as a JSON text. `annotations`: more annotation names whose values are hidden."""
-    return json_text(plan_document(plan, annotations=annotations))
+def plan_json(plan: Plan) -> str:
+    """Return the plan as a JSON text."""
+    return json_text(plan_document(plan))
 
 
-def plan_document(plan: Plan, *, annotations: Iterable[str] = ()) -> dict[str, Json]:
+def plan_document(plan: Plan) -> dict[str, Json]:
     """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
-    plan = mask_plan(plan, annotations=annotations)
+    plan = mask_plan(plan)
     return {
         "version": 1,
         "base": plan.base,

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
-
 from reconciler.model.plan import Action, Plan
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import mask_plan
 from reconciler.report.plan.alike import Alike, alike, alike_lines
 from reconciler.report.plan.first_line import first_line, plain
 from reconciler.report.plan.lines import (
-    FULL,
     SUMMARY_COLUMNS,
-    Detail,
     counts_by_cluster,
     placement_lines,
     short_revision,
@@ -33,36 +29,22 @@ from reconciler.report.text.style import PLAIN, Style
 from reconciler.report.text.table import aligned
 
 
-class Scope(Struct, frozen=True, kw_only=True):
-    """The extent of the comparison, so that few changes prove something: numbers of clusters and rendered objects."""
-
-    clusters: int
-    objects: int
-
-
-def plan_text(
-    plan: Plan,
-    style: Style = PLAIN,
-    *,
-    scope: Scope | None = None,
-    detail: Detail = FULL,
-    annotations: Iterable[str] = (),
-) -> str:
-    """The plan as text. `annotations`: more annotation names whose values are hidden."""
-    plan = mask_plan(plan, annotations=annotations)
+def plan_text(plan: Plan, style: Style = PLAIN) -> str:
+    """Return the plan as text."""
+    plan = mask_plan(plan)
     found = alike(plan.changes)
     losses = [one for one in found if one.entry.is_destructive]
     others = [one for one in found if not one.entry.is_destructive]
     sections = (
         painted_stages(plan, style),
-        [*_titled(LOSSES, losses, style, detail), *confirm_lines(plan.held_digest, style)],
-        _titled("Changes", [one for one in others if one.entry.held is None], style, detail),
+        [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
+        _titled("Changes", [one for one in others if one.entry.held is None], style),
         _placements(plan, style),
-        _unjudged(plan, style, detail),
-        _titled("Held", [one for one in others if one.entry.held is not None], style, detail),
+        _unjudged(plan, style),
+        _titled("Held", [one for one in others if one.entry.held is not None], style),
         _problems(plan, style),
     )
-    lines = [*_summary(plan, style, scope)]
+    lines = [*_summary(plan, style)]
     for section in sections:
         lines.extend(["", *section] if section else [])
     return joined(lines)
@@ -74,14 +56,13 @@ def painted_stages(plan: Plan, style: Style) -> list[str]:
     return [style.yellow(line) if line.startswith("  ! ") else line for line in lines]
 
 
-def _summary(plan: Plan, style: Style, scope: Scope | None) -> list[str]:
+def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
-    seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
     said = spoken(totals(counts.values()))
     lines = [
         style.bold(plain(first_line(plan)).replace("→", style.arrow)),
-        "  ".join(part for part in (revisions, seen, said) if part),
+        "  ".join(part for part in (revisions, said) if part),
     ]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
@@ -109,8 +90,8 @@ def summary_table(plan: Plan) -> list[str]:
     return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
 
 
-def _titled(title: str, found: Iterable[Alike], style: Style, detail: Detail) -> list[str]:
-    lines = [line for one in found for line in alike_lines(one, style, detail)]
+def _titled(title: str, found: Iterable[Alike], style: Style) -> list[str]:
+    lines = [line for one in found for line in alike_lines(one, style)]
     return [style.bold(title), *lines] if lines else []
 
 
@@ -133,9 +114,9 @@ def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
 UNJUDGED = "Not judged"
 
 
-def _unjudged(plan: Plan, style: Style, detail: Detail) -> list[str]:
+def _unjudged(plan: Plan, style: Style) -> list[str]:
     ordered = sorted(plan.unjudged, key=lambda found: found.identity)
-    lines = [line for found in ordered for line in unjudged_lines(found, style, detail)]
+    lines = [line for found in ordered for line in unjudged_lines(found, style)]
     return [style.bold(UNJUDGED), *lines] if lines else []
 
 

@@ -17,7 +17,7 @@ from reconciler.report.mask import mask_plan
 from reconciler.report.plan.first_line import Hold, Word, first_line, losses
 from reconciler.report.plan.kinds import counted
 from reconciler.report.plan.lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
-from reconciler.report.plan.text import Scope, incomplete
+from reconciler.report.plan.text import incomplete
 from reconciler.report.review.fitting import Section, Shown, fitted, size
 from reconciler.report.review.sections import sections_of
 from reconciler.report.text.safe import code_html, code_text, fence_for, joined
@@ -32,21 +32,14 @@ _FIRST_LINE_MAX = 700
 """Bytes of the first line, above which it counts and does not describe."""
 
 
-def plan_markdown(
-    plan: Plan,
-    *,
-    budget: int = BUDGET,
-    marker: str = "",
-    scope: Scope | None = None,
-    annotations: Iterable[str] = (),
-) -> str:
+def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     """The plan as Markdown of at most `budget` UTF-8 bytes.
 
     `marker` names the comment that a later run should edit (the fleet, when a repository holds several).
     """
     assert budget >= BUDGET_MIN, f"a comment needs {BUDGET_MIN} bytes, {budget} were given"
-    plan = mask_plan(plan, annotations=annotations)
-    head = _head(plan, marker, scope)
+    plan = mask_plan(plan)
+    head = _head(plan, marker)
 
     def composed(shown: Sequence[Shown]) -> str:
         return _composed(head, shown)
@@ -56,15 +49,14 @@ def plan_markdown(
     )  # fmt: skip
 
 
-def _head(plan: Plan, marker: str, scope: Scope | None) -> list[str]:
+def _head(plan: Plan, marker: str) -> list[str]:
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
     revisions = f"Fleet plan {code_text(_short(plan.base))} → {code_text(_short(plan.head))}"
-    seen = f"{scope.clusters} clusters, {scope.objects:,} objects rendered" if scope else ""
     lines = [
         comment_marker(marker),
         f"### {_title(plan)}",
         "",
-        " · ".join(part for part in (revisions, counts, seen) if part),
+        " · ".join(part for part in (revisions, counts) if part),
         *_loss_box(plan),
     ]
     errors = sum(problem.severity is Severity.ERROR for problem in set(plan.problems))

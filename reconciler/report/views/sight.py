@@ -198,11 +198,6 @@ def copy_part(
     )
 
 
-def is_in_step(clusters: Mapping[str, ClusterState]) -> bool:
-    """Return whether every cluster was read and all its objects are synced."""
-    return all(is_cluster_in_step(found) for found in clusters.values())
-
-
 def is_cluster_in_step(found: ClusterState) -> bool:
     """Return whether a cluster was read and all its objects are synced."""
     return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total

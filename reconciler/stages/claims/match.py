@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.fleet import Template
-from reconciler.model.policy import ClusterAffinity, FieldRequirement, ResourceSelector
+from reconciler.model.policy import ClusterAffinity, FieldRequirement
 from reconciler.model.selector import LabelRequirement, Operator
 
 
@@ -23,24 +22,6 @@ class Score(IntEnum):
     def words(self) -> str:
         """Return it in a reason's words: `by name`."""
         return {0: "not at all", 1: "by kind", 2: "by label", 3: "by name"}[self]
-
-
-def selects(selector: ResourceSelector, template: Template) -> Score:
-    """Return the precision with which a selector selects a template; NONE if it does not.
-
-    apiVersion and kind compare as exact strings; a name makes the label selector irrelevant. Source: "resourceSelector
-    parameters"; Karmada: the score of a selector.
-    """
-    identity = template.identity
-    if selector.kind != identity.kind or selector.api_version != template.gvk.api_version:
-        return Score.NONE
-    if selector.namespace and selector.namespace != identity.namespace:
-        return Score.NONE
-    if selector.name:
-        return Score.NAME if selector.name == identity.name else Score.NONE
-    if selector.labels is None:
-        return Score.KIND
-    return Score.LABEL if selector.labels.matches(template.labels) else Score.NONE
 
 
 def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, str]:

@@ -20,9 +20,6 @@ from reconciler.stages.placement.values import Situation
 
 FLEET = "fleet"
 
-Closings = Mapping[Identity, Mapping[str, str]]
-"""By template the clusters where nothing may be written for it, with why."""
-
 
 def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
     """Return why a person's order blocks writes of a template in a cluster; None: no order does.

@@ -9,7 +9,7 @@ from reconciler.stages.rollouts.events import Begun, rollout_events
 from reconciler.stages.rollouts.layout import lay_out
 from reconciler.stages.rollouts.progress import adopted, progress
 from reconciler.stages.rollouts.release import release_of_head
-from reconciler.stages.rollouts.selection import Selection, best_of, in_force, refused_without_revisions, select
+from reconciler.stages.rollouts.selection import Selection, best_of, refused_without_revisions, select
 from reconciler.stages.rollouts.sight import Copy, named_objects, sight_of
 from reconciler.stages.rollouts.turns import approval_entry
 
@@ -25,7 +25,6 @@ __all__ = [
     "best_of",
     "entries_of",
     "entry_of",
-    "in_force",
     "is_past",
     "is_told",
     "lay_out",

@@ -71,16 +71,6 @@ def select(
     )
 
 
-def in_force(names: Sequence[str], by_rollout: Mapping[str, str], order: Sequence[str]) -> str:
-    """Return a template's revision for these Rollouts: the newest one active in a cluster.
-
-    `by_rollout`: the active revision of the cluster by Rollout; empty: nothing of it is there yet.
-    """
-    place = {revision: index for index, revision in enumerate(order)}
-    found = {by_rollout[name] for name in names if by_rollout.get(name)}
-    return max(found, key=lambda revision: (place.get(revision, -1), revision), default="")
-
-
 def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...]:
     """Return the error of each Rollout in a plain directory, which has no revisions."""
     message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"

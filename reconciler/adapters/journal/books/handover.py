@@ -6,7 +6,7 @@ Source: ADR 20.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reconciler.adapters.journal.books.orders import LED_BY
@@ -42,9 +42,6 @@ _READ: Final[Mapping[str, Callable[[Row], object]]] = {
     ROLLOUT.name: rollout_value,
     SUSPENSION.name: suspension_value,
 }
-
-Handover = Mapping[str, Sequence[Row]]
-"""Rows by table."""
 
 
 class HandoverBook:

@@ -1,7 +1,7 @@
 """The free capacity of the fleet during one round: placed replicas are subtracted at once, so nothing is booked twice.
 
-The result of `estimate`, kept up to date while the round places one workload after another. Source: design#booked-once;
-Karmada places two workloads of the same second on the same capacity unless a feature gate is on.
+It begins as observed, and is kept up to date while the round places one workload after another. Source:
+design#booked-once; Karmada places two workloads of the same second on the same capacity unless a feature gate is on.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from reconciler.model.cluster import Taint
-from reconciler.model.demand import NodeTerm, PodShape, Resources
-from reconciler.model.observation import ClusterObservation, Node, Quota
+from reconciler.model.demand import NodeTerm, PodShape
+from reconciler.model.observation import Node, Quota
 from reconciler.model.policy import Toleration
 from reconciler.stages.placement.candidates import tolerates
 
@@ -164,32 +164,3 @@ def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[s
         for quota in quotas
         if quota.namespace == namespace
     )
-
-
-def estimate(observation: ClusterObservation, shape: PodShape, namespace: str = "") -> int | None:
-    """Return how many more pods of the shape the cluster can take now; None if unknown.
-
-    Sum over the nodes that admit the shape, but not more than these nodes have left as a whole after the pods that wait
-    for a node (`pending_requests`: their nodes are unknown, but they will take capacity), and not more than the quotas
-    of the namespace allow. An unreachable cluster has no capacity.
-    """
-    if not observation.reachable:
-        return 0
-    if observation.nodes is None:
-        return None
-    open_nodes = [free_room(node) for node in observation.nodes if not admits(node, shape)]
-    pods = sum(fit(free, shape.requests) for free in open_nodes)
-    pods = min(pods, fit_as_a_whole(open_nodes, observation.pending_requests, shape))
-    for quota in observation.quotas:
-        if quota.namespace == namespace:
-            pods = min(pods, fit_of_quota(quota, {}, shape.requests))
-    return pods
-
-
-def fit_as_a_whole(nodes: list[dict[str, int]], waiting: Resources, shape: PodShape) -> int:
-    """Return how many pods the nodes together can take after the waiting pods, as if they were one node."""
-    if not any(waiting.values()):
-        return UNLIMITED
-    names = ["pods", *(name for name, amount in shape.requests if amount > 0)]
-    whole = {name: sum(max(0, free.get(name, 0)) for free in nodes) - waiting.get(name, 0) for name in names}
-    return fit(whole, shape.requests)

@@ -14,9 +14,10 @@ from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.claims.index import PolicyIndex, best_matches
-from reconciler.stages.claims.match import Score, selects
+from reconciler.stages.claims.match import Score
 from reconciler.stages.claims.template_index import TemplateIndex
 from reconciler.stages.documents.system_namespaces import is_never_distributed
+from tests.unit.stages.claims.selecting import selects
 from tests.unit.stages.policy_cases import template_of
 
 NAMESPACES = ["demo", "other", "kube-system"]

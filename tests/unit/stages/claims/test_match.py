@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.fleet import Template
 from reconciler.model.policy import ClusterAffinity, PropagationPolicy
 from reconciler.stages.claims.index import PolicyIndex, best_matches
-from reconciler.stages.claims.match import Score, matches_cluster, selects
+from reconciler.stages.claims.match import Score, matches_cluster
 from reconciler.stages.fleet.clusters import parse_cluster
 from reconciler.stages.policies.propagation import parse_propagation_policy
 from tests.unit.stages.policy_cases import cases, document_of, documents_of, template_of
@@ -18,16 +19,21 @@ def _policy(case: dict[str, Any], **spec: Any) -> PropagationPolicy:
     return policy
 
 
+def score_of(policy: PropagationPolicy, template: Template) -> str:
+    """How well a policy matches a template, by name."""
+    matches = best_matches(PolicyIndex([policy]).matches(template))
+    return max((match.score for match in matches), default=Score.NONE).name
+
+
 @pytest.mark.parametrize("case", cases("claims/selectors.yaml"))
 def test_selector_scores_a_template(case: dict[str, Any]) -> None:
     policy = _policy({"kind": "ClusterPropagationPolicy"}, add={"resourceSelectors": [case["selector"]]})
-    assert selects(policy.selectors[0], template_of(case["template"])).name == case["score"]
+    assert score_of(policy, template_of(case["template"])) == case["score"]
 
 
 @pytest.mark.parametrize("case", cases("claims/scores.yaml"))
 def test_policy_scores_a_template(case: dict[str, Any]) -> None:
-    matches = best_matches(PolicyIndex([_policy(case)]).matches(template_of(case["template"])))
-    assert max((match.score for match in matches), default=Score.NONE).name == case["score"]
+    assert score_of(_policy(case), template_of(case["template"])) == case["score"]
 
 
 @pytest.mark.parametrize("case", cases("claims/affinities.yaml"))

@@ -11,8 +11,8 @@ from reconciler.model.policy import ResourceSelector
 from reconciler.model.problem import Source
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
-from reconciler.stages.claims.match import selects
 from reconciler.stages.claims.reach import Frozen
+from tests.unit.stages.claims.selecting import selects
 from tests.unit.stages.policy_cases import template_of
 
 WEB = template_of({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "demo"}})

@@ -10,7 +10,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.problem import Severity
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.rollouts.rollout import Rollout
-from reconciler.stages.rollouts import in_force, refused_without_revisions, select
+from reconciler.stages.rollouts import refused_without_revisions, select
 from tests.unit.stages.policy_cases import template_of
 from tests.unit.stages.rollouts.looks import rollout_of
 
@@ -87,10 +87,6 @@ def test_a_dependency_of_two_rollouts_goes_with_the_earlier_one() -> None:
     found = select(fleet, {}, {CONFIG: [WEB, other]})
     assert found.rollouts[CONFIG] == ("label", "oven")
     assert [problem.code for problem in found.problems] == ["rollout-dependency-shared"]
-    order = ("old", "new")
-    assert in_force(found.rollouts[CONFIG], {"label": "new", "oven": "old"}, order) == "new"
-    assert in_force(found.rollouts[CONFIG], {"label": "", "oven": "old"}, order) == "old"
-    assert in_force(found.rollouts[CONFIG], {}, order) == ""
 
 
 def test_a_dependency_of_one_that_changes_at_once_changes_at_once() -> None:
