@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
 from reconciler.stages.fleet.every_field import KINDS
@@ -84,6 +85,13 @@ def lines(fields: tuple[Field, ...], shared: Shared, prefix: str = "") -> Iterat
             yield from lines(field.shape.fields, shared, f"{path}.")
 
 
+def merged(items: Iterable[str]) -> Iterator[str]:
+    """The items, those in a row that say the same of different fields as one."""
+    for text, group in groupby(items, key=lambda item: item.partition("` ")[2]):
+        names = [item.partition("` ")[0].removeprefix("- ") + "`" for item in group]
+        yield f"- {', '.join(names)} {text}" if text else "\n".join(f"- {name.removesuffix('`')}" for name in names)
+
+
 def line_of(path: str, field: Field) -> str:
     """One field."""
     kind = "" if field.shape is not None else LISTS.get(field.type, field.type.value)
@@ -114,7 +122,7 @@ def set_by_servers(fields: tuple[Field, ...], shared: Shared, prefix: str = "") 
 
 def section(fields: tuple[Field, ...], shared: Shared) -> str:
     """The list of the fields, and in one sentence those that API servers set."""
-    found = "\n".join(lines(fields, shared))
+    found = "\n".join(merged(lines(fields, shared)))
     by_server = ", ".join(set_by_servers(fields, shared))
     return found + (f"\n\n**No effect**, since an API server sets them: {by_server}." if by_server else "")
 

@@ -263,13 +263,13 @@ def with_rooms(page: str) -> str:
 
 
 def packages() -> Iterator[tuple[str, str]]:
-    """Each package below a room, with the first paragraph of its `__init__`."""
+    """Each package below a room, with the first sentence of its `__init__`."""
     folder = ROOT / "reconciler"
     faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/__init__.py")}
     order = {name: place for place, name in enumerate(_pipeline())}
     for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
         text = ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""
-        yield name, " ".join(text.partition("\n\n")[0].split())
+        yield name, " ".join(text.split()).partition(". ")[0].rstrip(".")
 
 
 def _pipeline() -> Iterator[str]:

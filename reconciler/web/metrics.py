@@ -272,29 +272,22 @@ def exposition(vitals: Vitals, monotonic_s: Callable[[], float]) -> bytes:
 
 def reference() -> str:
     """`docs/reference/metrics.md`."""
-    rows = ""
-    for row in METRICS:
-        labels = ", ".join(f"`{label}`" for label in row.labels) or "–"
-        rows += f"| `{PREFIX}{row.name}` | {row.kind} | {labels} | {row.text} |\n"
-    for shown in HISTOGRAMS:
-        labels = ", ".join(f"`{label}`" for label in shown.labels) or "–"
-        rows += f"| `{PREFIX}{shown.name}` | histogram | {labels} | {shown.text} |\n"
-    return f"{_REFERENCE_HEAD}\n| metric | type | labels | meaning |\n|---|---|---|---|\n{rows}{_REFERENCE_TAIL}"
+    found = [*((row, row.kind) for row in METRICS), *((row, "histogram") for row in HISTOGRAMS)]
+    labels = [f"{{{','.join(row.labels)}}}" if row.labels else "" for row, _ in found]
+    rows = (f"- `{PREFIX}{row.name}{of}` ({kind}): {row.text}\n" for (row, kind), of in zip(found, labels, strict=True))
+    return f"{_REFERENCE_HEAD}\n{''.join(rows)}{_REFERENCE_TAIL}"
 
 
 _REFERENCE_HEAD: Final = """# Metrics
 
-`reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label ever holds the
-name of an object, so the number of series grows with the clusters and not with what runs in them.
-
-This page is made from the tables in `reconciler/web/metrics.py`; a test keeps the two equal.
+`reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label holds the name
+of an object. This page is made from `reconciler/web/metrics.py`.
 """
 
 _REFERENCE_TAIL: Final = """
-Of the histograms Prometheus sees `…_bucket` with the label `le`, `…_sum` and `…_count`. `verb` is `read`, `watch`,
-`create`, `apply`, `patch` or `delete`; `code` is the class of the answer's status, as `2xx`, or `none` where there was
-no answer. `phase` of a round is `store`, `parse`, `decide`, `meet`, `observe`, `tick`, `read`, `plan`, `dry-run`,
-`write` or `record`. `receiver` is the host of a webhook.
+Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `verb` is `read`, `watch`, `create`, `apply`,
+`patch` or `delete`; `code` is the status class (`2xx`) or `none`. `phase` is `store`, `parse`, `decide`, `meet`,
+`observe`, `tick`, `read`, `plan`, `dry-run`, `write` or `record`. `receiver` is the host of a webhook.
 
-Rules for alerts and a dashboard come with the project: [how to be told](../how-to/notify.md#prometheus-and-grafana).
+[Alert rules and a dashboard](../how-to/notify.md#prometheus-and-grafana) come with the project.
 """
