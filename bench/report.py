@@ -65,8 +65,8 @@ def rows(found: Mapping[str, float], factor: float) -> list[Row]:
 
 def markdown_table(heads: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    head, *lines = ("| " + " | ".join(line) + " |" for line in (heads, *body))
+    return "\n".join((head, "|" + "---|" * len(heads), *lines))
 
 
 STEPS = (

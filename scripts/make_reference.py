@@ -51,10 +51,12 @@ def problem_codes() -> str:
     parts = [
         "# Problem codes",
         GENERATED,
-        "A problem keeps its code when its text changes. Each code: the fault, and after the arrow what to do.",
+        "A problem keeps its code when its text changes. Each code: the fault, and after the arrow what to do, unless the "
+        "fault says it.",
     ]
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
-        parts.append(f"## {found}\n\n{explained.meaning} → {explained.remedy}")
+        remedy = f" → {explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
+        parts.append(f"## {found}\n\n{explained.meaning}{remedy}")
     return "\n\n".join(parts)
 
 
@@ -76,7 +78,7 @@ def command_line() -> str:
         "See also: [exit codes](exit-codes.md).",
         "An option can also be set by an environment variable (`--max-size`: `RECONCILER_MAX_SIZE`, unless the option "
         "names another), or by a key of the YAML file that `--config` names. An option with + can be repeated.",
-        "\n".join(f"- [{name}](#{name}): {line}" for name, line in COMMANDS.items()),
+        f"Commands: {', '.join(f'[{name}](#{name})' for name in COMMANDS)}.",
         "## Common options",
         "\n".join(sorted(common)),
     ]
@@ -86,7 +88,10 @@ def command_line() -> str:
     return "\n\n".join(parts)
 
 
-COMMON = 4
+SELF_EVIDENT_WORDS = 3
+"""A remedy of so few words ("Correct it.") is left out of the page."""
+
+COMMON = 3
 """An option that so many commands have alike is told of once."""
 
 
@@ -109,10 +114,9 @@ def _command(
     command: click.Command, context: click.Context, level: int, common: Mapping[str, str], alias: str = ""
 ) -> Iterator[str]:
     name = context.command_path.removeprefix("reconciler ")
-    usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
-    yield f"{'#' * level} {name}\n\n```text\n{usage}\n```"
+    usage = " ".join((name, *command.collect_usage_pieces(context))).replace(" [OPTIONS]", "")
     text = " ".join((command.help or "").replace("\b", "").split())
-    yield text + (f" Also: `reconciler {alias}`." if alias else "")
+    yield f"{'#' * level} {name}\n\n{code(usage)}: {text}" + (f" Also: `reconciler {alias}`." if alias else "")
     lines = [_option(found) for found in command.params if isinstance(found, click.Option) and not found.hidden]
     own = [line for line in lines if line not in common]
     shared = [common[line] for line in lines if line in common]
@@ -266,6 +270,7 @@ def packages() -> Iterator[tuple[str, str]]:
     """Each package below a room, with the first sentence of its `__init__`."""
     folder = ROOT / "reconciler"
     faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/__init__.py")}
+    faces = {name: face for name, face in faces.items() if not name.startswith("interpreters/")}
     order = {name: place for place, name in enumerate(_pipeline())}
     for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
         text = ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""

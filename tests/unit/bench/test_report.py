@@ -30,7 +30,7 @@ def test_the_page_says_what_was_not_measured() -> None:
 
 
 def test_a_table_has_a_line_for_each_row() -> None:
-    assert markdown_table(("a", "b"), [("1", "2")]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+    assert markdown_table(("a", "b"), [("1", "2")]) == "| a | b |\n|---|---|\n| 1 | 2 |"
 
 
 def test_the_twin_stands_beside_the_fleet() -> None:
