@@ -51,8 +51,7 @@ def problem_codes() -> str:
     parts = [
         "# Problem codes",
         GENERATED,
-        "A problem keeps its code when its text changes. Each code: the fault, and after the arrow what to do, unless the "
-        "fault says it.",
+        "A problem keeps its code when its text changes. After the arrow: what to do, where the fault does not say it.",
     ]
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
         remedy = f" → {explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
@@ -270,7 +269,7 @@ def packages() -> Iterator[tuple[str, str]]:
     """Each package below a room, with the first sentence of its `__init__`."""
     folder = ROOT / "reconciler"
     faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/__init__.py")}
-    faces = {name: face for name, face in faces.items() if not name.startswith("interpreters/")}
+    faces = {name: face for name, face in faces.items() if name.startswith(("stages/", "adapters/", "daemon/"))}
     order = {name: place for place, name in enumerate(_pipeline())}
     for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
         text = ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""

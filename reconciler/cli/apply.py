@@ -56,9 +56,8 @@ def command(
 ) -> None:
     """Make the clusters equal to STORE: shows the plan, asks, and makes exactly that plan.
 
-    Where the store has Rollouts, it makes what the service would make now, and says what waits; the next run goes on
-    from there. In a Git work tree the commit at HEAD is applied, unless a rebase, merge or the like is under way there;
-    --rev HEAD applies it even then. --dir applies the files as they lie.
+    With Rollouts, it makes what the service would make now, and says what waits. In a Git work tree it applies HEAD,
+    unless a rebase, merge or the like is under way (--rev HEAD applies even then). --dir applies the files.
     """
     from reconciler.daemon.once.applying import apply_once
     from reconciler.report.plan.json import plan_document

@@ -17,9 +17,8 @@ from reconciler.cli.printing import remark
 def command(*, plan: Path, no_create: bool) -> None:
     """Comment on the pull request of this job with PLAN, as `diff -o markdown` writes it.
 
-    The comment of an earlier run is found by its hidden first line and edited; older ones are marked as outdated. What
-    others wrote is not touched. Which pull request it is, the runner of GitHub Actions or GitLab CI tells in the
-    environment; the token comes from RECONCILER_FORGE_TOKEN, at GitHub else from GITHUB_TOKEN.
+    Edit the comment of an earlier run, and mark older ones as outdated. GitHub Actions or GitLab CI tell the pull
+    request; the token comes from RECONCILER_FORGE_TOKEN, at GitHub else from GITHUB_TOKEN.
     """
     from reconciler.adapters.forge.comments import publish
     from reconciler.adapters.forge.surroundings import pull_request

@@ -49,10 +49,9 @@ def command(
     server: Server | None,
     output: str,
 ) -> None:
-    """Say who did what, when and why, newest first: of the whole fleet, or of what the options name together.
+    """Say who did what, when and why, newest first: of the whole fleet, or of what the options select.
 
-    Persons and their commands, commits, hand edits, ticks, clusters that were away, and what was decided and written.
-    The newest 100,000 events are kept, and of what persons did the newest 10,000 beyond these.
+    The newest 100,000 events are kept, and of persons 10,000 more.
     """
     from reconciler.cli.resources import resource_in
     from reconciler.report.history_text import history_text

@@ -67,13 +67,12 @@ def command(
     fleet_name: str,
     kubeconfig: Path | None,
 ) -> None:
-    """Write live objects of KIND as templates, and a policy with conflictResolution Overwrite that adopts them.
+    """Write live objects of KIND as templates, with a policy that adopts them (conflictResolution Overwrite).
 
-    Of what runs in several of the clusters one template is made; other replicas become weights, other differences
-    overrides. What another object makes, what every cluster makes itself, and what another tool holds is left out.
+    Objects of several clusters become one template, with weights and overrides. Objects of other objects, of every
+    cluster itself, and of other tools are left out.
 
-    With --from-argocd or --from-flux it writes what that tool was told as documents of kind Render, and asks no
-    cluster.
+    --from-argocd and --from-flux write documents of kind Render instead, and ask no cluster.
     """
     if from_argocd or from_flux:
         told = Told(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,

@@ -63,11 +63,10 @@ def rebuild(
 ) -> None:
     """Build the journal anew from the marks in the clusters of STORE.
 
-    With --cluster, a journal that is sound takes stock of these clusters alone, as after a backup of one was put back:
-    what is there is recorded, what is not is forgotten, and everything else stays as it is.
+    With --cluster, only these clusters are recorded anew in a sound journal, as after a restored backup.
 
-    Nothing in a cluster is changed but, with --takeover, who holds the fleet. Nothing is deleted before one complete
-    round has been recorded.
+    Clusters are not changed, except for the holder with --takeover. Nothing is deleted before one complete round has
+    been recorded.
     """
     from reconciler.daemon.once.rebuild import rebuild_once
 

@@ -19,8 +19,7 @@ from reconciler.errors import JournalError
 def command(*, store: str | None, journal: Path | None) -> None:
     """Ask the running service to look at everything now: the store, the kubeconfig, every cluster.
 
-    It is asked through the journal, so it does so within seconds. It does that by itself, too, at every commit,
-    event and resync; this is for somebody who does not want to wait.
+    It does so within seconds, and by itself at every commit, event and resync.
     """
     from reconciler.adapters.journal.lock import holder
     from reconciler.cli.persons import person
