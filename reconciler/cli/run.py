@@ -156,9 +156,8 @@ def _checked_poll(value: float) -> float:
 
 async def _run(service: Service, listening: Listening) -> None:
     from reconciler.cli.commits import commits_of
-    from reconciler.daemon.service.descriptors import raise_descriptors
     from reconciler.daemon.service.serve import serve
-    from reconciler.daemon.service.service import in_service
+    from reconciler.daemon.service.service import in_service, raise_descriptors
     from reconciler.daemon.vitals.vitals import Vitals
     from reconciler.web.server import serving
 

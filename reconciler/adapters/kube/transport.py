@@ -33,6 +33,7 @@ from reconciler.adapters.kube.sessions.proxies import proxy_of
 from reconciler.adapters.kube.sessions.session import POOLS, Call, Content, Response, Session, SessionFault, reason
 from reconciler.adapters.kube.shown import shown_without
 from reconciler.adapters.kube.timed import Answered, nobody, timed
+from reconciler.back_off import BackOff
 from reconciler.errors import (
     AnswerTooLarge,
     BadAnswer,
@@ -64,7 +65,7 @@ class TransportSettings(Struct, frozen=True, kw_only=True):
     """A request that has waited this long for its answer no longer counts among all."""
     connect_deadline_s: float = 10.0
     attempts_max: int = 4
-    back_off_s: float = 0.25
+    back_off: BackOff = BackOff(least_s=0.25, most_s=60)
     retry_after_max_s: float = 15.0
     """Asked to wait longer than this, the request is given up as Throttled, and nothing is sent before that time."""
     left_alone_max_s: float = 86_400.0
@@ -196,15 +197,15 @@ class Transport:
         """
         if attempt >= self._settings.attempts_max:
             return None
-        jitter = self._shared.jitter.random()
+        back_off, jitter = self._settings.back_off, self._shared.jitter.random
         if isinstance(error, Throttled):
-            asked_s = error.retry_after_s if error.retry_after_s is not None else self._settings.back_off_s * 2**attempt
-            return asked_s * (1 + jitter / 2) if asked_s <= self._settings.retry_after_max_s else None
+            asked_s = error.retry_after_s if error.retry_after_s is not None else back_off.pause_s(1 + attempt)
+            return asked_s * (1 + jitter() / 2) if asked_s <= self._settings.retry_after_max_s else None
         is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not isinstance(error, AnswerTooLarge)
         is_lost = is_lost and not self._breakers(request).is_open(request.part)
         if not (is_lost and request.may_repeat and attempt == 1):
             return None
-        return self._settings.back_off_s * (0.5 + jitter)
+        return back_off.pause_s(1, jitter)
 
     async def _send_once(self, request: Request, user_agent: str) -> Answer:
         async with (

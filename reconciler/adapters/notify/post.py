@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -12,8 +14,14 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct, field
 from yarl import URL
 
+from reconciler.adapters.clock import epoch_s
 from reconciler.adapters.http_client import aiohttp, system_tls
 from reconciler.adapters.notify.address import is_loopback
+from reconciler.back_off import BackOff
+
+BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)
+ASKED_MAX_S: Final = 3600.0
+"""A receiver may ask for this long and no longer."""
 
 TIMEOUT_S: Final = 10.0
 _CONNECT_S: Final = 5.0
@@ -100,3 +108,28 @@ def _reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "its name is not known"
     return f"the connection failed ({type(error).__name__})"
+
+
+def pause_s(attempt: int, headers: Mapping[str, str], now: str, jitter: Callable[[], float] = random.random) -> float:
+    """Return the seconds to wait after the nth failure in a row, the first being 1.
+
+    As of `BACK_OFF`, less up to half by chance; at least the receiver's own delay, within bounds.
+    `headers`: of its answer, names in lower case; `now`: RFC 3339. Source: RFC 9110, 10.2.3.
+    """
+    return max(BACK_OFF.pause_s(attempt, jitter), min(_asked_s(headers, epoch_s(now)), ASKED_MAX_S))
+
+
+def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
+    text = headers.get("retry-after", "").strip()
+    if text.isdecimal() and text.isascii():
+        return float(text[:9])
+    if text:
+        try:
+            return parsedate_to_datetime(text).timestamp() - now_s
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    # GitHub sends the time of its next rate limit window.
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and reset.isascii():
+        return float(reset[:12]) - now_s
+    return 0.0

@@ -16,9 +16,8 @@ from msgspec import Struct
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.forge.statuses import Meaning, Repository, meaning_of
-from reconciler.adapters.notify.back_off import pause_s
 from reconciler.adapters.notify.deliveries import Deliveries
-from reconciler.adapters.notify.post import Poster, Reply
+from reconciler.adapters.notify.post import Poster, Reply, pause_s
 from reconciler.adapters.notify.secret_files import read_secret
 from reconciler.errors import ConfigurationError
 

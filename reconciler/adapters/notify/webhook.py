@@ -20,9 +20,8 @@ from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.books.events import EventFilter, Recorded
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.notify.address import Address
-from reconciler.adapters.notify.back_off import pause_s
 from reconciler.adapters.notify.deliveries import Deliveries
-from reconciler.adapters.notify.post import Poster, Reply
+from reconciler.adapters.notify.post import Poster, Reply, pause_s
 from reconciler.adapters.notify.secret_files import read_secret
 from reconciler.errors import ConfigurationError
 

@@ -14,6 +14,7 @@ from reconciler.adapters.sops.answer import values_of
 from reconciler.adapters.sops.named_keys import unfit
 from reconciler.adapters.sops.opening import NO_KEY, Refused
 from reconciler.adapters.sops.program import Program, Ran
+from reconciler.back_off import BackOff
 from reconciler.model.content import Opened, Sealed
 from reconciler.model.refs import Identity
 from reconciler.stages.sealed import TAMPERED, UNKNOWN
@@ -22,6 +23,8 @@ _MAC_MISMATCH: Final = 51
 _MAC_NOT_FOUND: Final = 52
 _NO_DATA_KEY: Final = 128
 """Exit codes of sops. Source: sops 3.13, cmd/sops/codes/codes.go."""
+BACK_OFF: Final = BackOff(least_s=10.0, most_s=600.0)
+"""Pauses for which keys are left alone that could not be had."""
 _AT_ONCE: Final = 4
 """So many files of the same keys are asked about at a time."""
 
@@ -30,18 +33,11 @@ Told = Callable[[Collection[Identity]], None]
 _Keys = tuple[str, ...]
 
 
-class Pauses(NamedTuple):
-    """How long keys are left alone that could not be had: doubling from the first to the last."""
-
-    first_s: float = 10.0
-    last_s: float = 600.0
-
-
 class _Failed(NamedTuple):
-    """A file whose key could not be had: why, and when it is tried again, after which pause."""
+    """A file whose key could not be had: why, how often in a row, and when it is tried again."""
 
     why: str
-    pause_s: float
+    failures: int
     until_s: float
 
 
@@ -61,9 +57,9 @@ class _Line:
 class Attempts:
     """What sops said of files that age alone does not open. Every method may be called from any thread."""
 
-    def __init__(self, program: Program, pauses: Pauses = Pauses()) -> None:  # noqa: B008 - a value
+    def __init__(self, program: Program, back_off: BackOff = BACK_OFF) -> None:
         """Nothing is started before a file is asked for."""
-        self._program, self._pauses = program, pauses
+        self._program, self._back_off = program, back_off
         self._changed = threading.Condition()
         self._lines: dict[_Keys, _Line] = {}
         self._answers: dict[Sealed, Opened | Refused] = {}
@@ -188,8 +184,8 @@ class Attempts:
         return before is None or before.why != answer.message
 
     def _failure(self, before: _Failed | None, why: str) -> _Failed:
-        pause_s = self._pauses.first_s if before is None else min(before.pause_s * 2, self._pauses.last_s)
-        return _Failed(why, pause_s, time.monotonic() + pause_s)
+        failures = 1 + (before.failures if before is not None else 0)
+        return _Failed(why, failures, time.monotonic() + self._back_off.pause_s(failures))
 
 
 def _answer(part: Sealed, ran: Ran) -> Opened | Refused:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.sources.faults import store_fault
+from reconciler.back_off import BackOff
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot
 
-_RETRY_MIN_S: Final = 2.0
-_RETRY_MAX_S: Final = 30.0
+_BACK_OFF: Final = BackOff(least_s=2.0, most_s=30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,8 @@ class LocalSource(ABC):
                 raise seen.error
             snapshot = await asyncio.to_thread(self._load, seen)
         except StoreError:
-            wait_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), _RETRY_MAX_S)
-            self._again_s = self.clock.monotonic_s() + wait_s
             self._failures += 1
+            self._again_s = self.clock.monotonic_s() + _BACK_OFF.pause_s(self._failures)
             raise
         self._failures = 0
         wait = self.unripe_s(seen)

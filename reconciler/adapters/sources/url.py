@@ -36,6 +36,7 @@ from reconciler.adapters.git.url import GitUrl
 from reconciler.adapters.sources.faults import store_fault
 from reconciler.adapters.sources.past import GitPast
 from reconciler.adapters.sources.watch import wait_for
+from reconciler.back_off import BackOff
 from reconciler.errors import StoreError
 from reconciler.model.fleet import Snapshot
 from reconciler.model.rollouts.lineage import Lineage
@@ -154,8 +155,8 @@ class UrlSource:
             self._failures = 0
         except Exception as error:
             self._outcome = self._why_not_fetched(error)
-            pause_s = min(_RETRY_MIN_S * 2 ** min(self._failures, 10), self._poll_s)
             self._failures += 1
+            pause_s = BackOff(least_s=_RETRY_MIN_S, most_s=self._poll_s).pause_s(self._failures)
         self._is_read = False
         # Many reconcilers that were started together would ask their server together for ever.
         spread = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - spreads load, hides nothing

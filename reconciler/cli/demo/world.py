@@ -17,6 +17,7 @@ from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.transport import TransportSettings
 from reconciler.adapters.plugins import with_plugins
+from reconciler.back_off import BackOff
 from reconciler.cli.commits import commits_of
 from reconciler.cli.demo.repository import MAIN, DemoRepository
 from reconciler.daemon.once.access import Access
@@ -32,7 +33,7 @@ GPU: Final = "nvidia.com/gpu"
 _QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
 """Pods are ready within half a second, so that nobody has to wait."""
 _JOURNAL: Final = "journal.db"
-_IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(pause_s=0.1, pause_max_s=0.1))
+_IMPATIENT: Final = TransportSettings(breaker=BreakerSettings(back_off=BackOff(least_s=0.1, most_s=0.1)))
 """The onlooker asks a silent cluster again at once; the daemon has its usual patience."""
 CLUSTERS: Final = (
     ClusterSpec(name="hangzhou", nodes=tuple(NodeSpec(name=f"hz-{i}", cpu="8") for i in (1, 2)), settings=_QUICK),

@@ -16,6 +16,7 @@ from reconciler.adapters.clock import Clock, rfc3339
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.sources.commits import Commits
+from reconciler.daemon import timing
 from reconciler.daemon.answers.history import Told, events_of, wanted_events
 from reconciler.daemon.answers.status import status_of
 from reconciler.daemon.observing.reading import constraints_in
@@ -26,8 +27,6 @@ from reconciler.report.views.questions import HistoryQuestion, NotFound
 from reconciler.report.views.sight import CommitWords, Noted
 from reconciler.stages.observations import in_force
 
-BUSY_S: Final = 1.0
-"""So long a reader waits for who writes; a page that says so is better than one that does not come."""
 _NEWEST: Final = 20
 _WRITES_MAX: Final = 1000
 _BEGINNINGS: Final = frozenset({*ENDS.values(), EventKind.FAILED, EventKind.SUSPENDED})
@@ -111,7 +110,7 @@ class Desk:
         """What the journal says, in one view of it."""
         try:
             if self._journal is None:
-                self._journal = Journal.open_to_look(self._path, busy_s=BUSY_S)
+                self._journal = Journal.open_to_look(self._path, busy_s=timing.SLOW_S)
                 self._version, self._last, self._begun = -1, 0, {}
             with self._journal.transaction():
                 return question(self._journal)

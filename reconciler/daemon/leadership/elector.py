@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.round.hold import NAMESPACE, ensure_namespace
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
@@ -46,8 +47,6 @@ _RENEWALS: Final = 5
 """So many times in its duration a Lease is renewed, or looked at by who waits for it."""
 _ANSWERS: Final = 3
 """In such a part of its duration a request about it has to be answered."""
-_AGAIN_S: Final = 0.5
-"""Pause after a request that failed: writing ends soon."""
 _TAKEN: Final = "somebody else holds the Lease"
 _NOT_RENEWED: Final = "the Lease was not renewed in time"
 
@@ -121,7 +120,7 @@ class Elector:
             if tried.value:
                 return self._resign(tried.value)
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
-            await self._clock.sleep(_AGAIN_S if tried.fault is not None else self._every_s)
+            await self._clock.sleep(timing.GRACE_S if tried.fault is not None else self._every_s)
 
     async def raise_term(self, over: int) -> bool:
         """Lead in a term above one that a mark has; whether this process leads in such a one.

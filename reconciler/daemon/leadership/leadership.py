@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from math import inf
 
 from reconciler.daemon.leadership.elector import Elector
-
-_FOREVER_S = float("inf")
 
 
 class Part(Enum):
@@ -48,5 +47,5 @@ class Leadership:
     def writing_left_s(self) -> float:
         """So long a write may take that begins now; 0: none may."""
         if self.part is Part.ALONE:
-            return _FOREVER_S
+            return inf
         return self._elector.writing_left_s() if self._elector is not None else 0.0

@@ -9,8 +9,9 @@ from msgspec import Struct
 from reconciler.adapters.clock import within
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
+from reconciler.daemon import timing
 from reconciler.daemon.leadership.handover import HandoverFile
-from reconciler.daemon.observing.members import PROMPT_S, told_fault
+from reconciler.daemon.observing.members import told_fault
 from reconciler.daemon.round.hold import NAMESPACE
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.model.refs import GVK
@@ -36,7 +37,7 @@ class Leading(Struct, frozen=True, kw_only=True):
 
 async def who_leads(member: MemberCluster, fleet: str) -> Leading:
     """What the Lease says, and what stands beside it."""
-    found = await awaited(within(_look(member, fleet), PROMPT_S))
+    found = await awaited(within(_look(member, fleet), timing.PROMPT_S))
     if found.value is not None:
         return found.value
     if isinstance(found.fault, MemberClusterError):

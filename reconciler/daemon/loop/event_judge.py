@@ -190,7 +190,7 @@ class EventJudge:
         paths = [field.path for field in change.fields]
         is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
         if is_left:
-            self._unfinished.put_off(cluster, identity, now_s, pause_s)
+            self._unfinished.put_off(cluster, identity, pause_s)
         return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.sources.watch import wait_for
 from reconciler.containment import awaited, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.established import Established
 from reconciler.daemon.loop.event_judge import EventJudge
@@ -32,21 +33,19 @@ from reconciler.daemon.loop.store_follower import (
 )
 from reconciler.daemon.loop.writer import Writer
 from reconciler.daemon.observing.late import LateReadings
-from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.reading import Extent, Reading, remembered, with_objects
 from reconciler.daemon.observing.scope import Scope, has_strangers, joined, scope_of
 from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.garbage import Garbage
-from reconciler.daemon.pace.healths import Healths
-from reconciler.daemon.pace.lanes import Lanes
+from reconciler.daemon.pace.lanes import TakingIn
 from reconciler.daemon.pace.memory import Memory
-from reconciler.daemon.pace.taking_in import TakingIn
 from reconciler.daemon.round.contents import Contents
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.failures import with_holders
+from reconciler.daemon.tasks import ended, in_thread, start
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.daemon.vitals.start import tell_progress
+from reconciler.daemon.vitals.vitals import tell_progress
 from reconciler.daemon.watches.polls import Polls
 from reconciler.daemon.watches.watch_keeper import WatchKeeper
 from reconciler.daemon.watches.watches import Watches
@@ -54,23 +53,6 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.ledger import EventKind
 
 log = logging.getLogger("reconciler")
-
-_SETTLE_S = 0.05
-"""Events come in bursts: a round waits this long for the rest of one."""
-_NO_STORE_S = 1.0
-"""Pause before a store that could never be read is tried again."""
-_UNTOLD_S = 5.0
-"""How often a store is read that cannot say whether it changed."""
-_ABSENT_S = 1.0
-"""How often it is looked up whether a cluster that could not be read is to be asked again."""
-_GRACE_S = 0.3
-"""So long a round waits for its writes, whatever else there is to do: most are answered by then."""
-_PATIENCE_S = 2.0
-"""So long it waits for them when there is nothing else to do: what is made by then has to be told."""
-_LEAVE_S = 10.0
-"""So long the end of the service waits for writes that are under way."""
-_BEAT_S = 5.0
-"""How often an idle loop shows that it lives."""
 
 
 class ControlLoop:
@@ -80,12 +62,12 @@ class ControlLoop:
         """Nothing is read before `run`. `fleet`: what `follower` has read into force already, with its members."""
         self._parts = parts
         self._agenda, self._stop = Agenda(), asyncio.Event()
-        memory = Memory(lanes=Lanes(self._wake), healths=Healths(self._wake))
+        memory = Memory(parts.clock, self._wake)
         self._lanes, self._unfinished = memory.lanes, memory.unfinished
         self._away, self._kind_faults = memory.away, memory.kind_faults
         self._restores = memory.restores
         self._restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
-        self._ailments = Ailments(memory.healths, parts.interpreters)
+        self._ailments = Ailments(memory.healths, parts.interpreters, parts.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.clock)
         self._told = Transitions(log)
@@ -133,10 +115,7 @@ class ControlLoop:
         self._stop = stop
         self._state = replace(self._state, known=remembered(self._parts.journal))
         self._parts.follow_keys(lambda identities: self._agenda.mark(*identities))
-        tasks = [asyncio.create_task(work) for work in self._lookouts()]
-        for task in tasks:
-            task.add_done_callback(lambda _: self._agenda.wake.set())
-        tasks.append(asyncio.create_task(self._wake_on(stop)))
+        tasks = [start(work, name, self._wake) for name, work in self._lookouts(stop).items()]
         try:
             while not stop.is_set():
                 await self._wait()
@@ -152,35 +131,31 @@ class ControlLoop:
             await self._late.close()
             await self._away.close()
             await self._stages.close()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await ended(tasks)
             await self._keeper.close()
 
     async def _leave(self) -> None:
         """What is being written may end; the rest is looked into at the next start, as after a crash."""
         if self._lanes.busy:
             self._parts.beat(f"ending, waiting for writes to {', '.join(sorted(self._lanes.busy))}")
-            await self._lanes.close(_LEAVE_S)
+            await self._lanes.close(timing.LEAVE_S)
             self._take_in_ended(self._agenda)
         self._recorder.keep_versions()
 
     # What nudges
 
-    def _lookouts(self) -> list[Coroutine[None, None, None]]:
+    def _lookouts(self, stop: asyncio.Event) -> dict[str, Coroutine[None, None, object]]:
         clock = self._parts.clock
-        return [
-            *(self._watch_store(), self._watch_absent()),
-            self._kind_faults.watch(lambda: self._state, self._begin_anew, clock),
-            self._ailments.watch(lambda: self._state.reachable, clock),
-            self._restores.watch(lambda: self._state.identified, clock, self._judge.restored),
-            self._polls.run(),
-            tell_progress(self._parts.vitals, clock),
-        ]
-
-    async def _wake_on(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._agenda.wake.set()
+        return {
+            "store": self._watch_store(),
+            "away": self._watch_absent(),
+            "kinds": self._kind_faults.watch(lambda: self._state, self._begin_anew),
+            "pods": self._ailments.watch(lambda: self._state.reachable),
+            "restores": self._restores.watch(lambda: self._state.identified, clock, self._judge.restored),
+            "polls": self._polls.run(),
+            "start": tell_progress(self._parts.vitals, clock),
+            "stop of the loop": stop.wait(),
+        }
 
     async def _watch_store(self) -> None:
         while True:
@@ -189,18 +164,18 @@ class ControlLoop:
                 # Whether it changed is not known then, so it is read.
                 text = "the store cannot be watched for a fault of the program; it is read now and then"
                 self._told.fault("store", told.fault, text, **fault_fields())
-                await self._parts.clock.sleep(_UNTOLD_S)
+                await self._parts.clock.sleep(timing.CHECK_S)
             self._agenda.mark_store()
-            await self._parts.clock.sleep(_SETTLE_S)
+            await self._parts.clock.sleep(timing.MOMENT_S)
 
     async def _watch_absent(self) -> None:
         clock = self._parts.clock
         while True:
-            await clock.sleep(_ABSENT_S)
+            await clock.sleep(timing.TICK_S)
             state = self._state
             if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
                 self._agenda.mark_reconnect()  # What a cluster refuses may have been renewed.
-            back = await self._away.came_back(state.members, state.known.cluster_uids, clock.monotonic_s())
+            back = await self._away.came_back(state.members, state.known.cluster_uids)
             for name in back:
                 self._begin_anew(name)
 
@@ -214,7 +189,7 @@ class ControlLoop:
         clock = self._parts.clock
         self._beat_idle()
         while self._agenda.is_empty and not self._taking_in.is_end_due:
-            most_s = self._taking_in.pause_s if self._lanes.busy else _BEAT_S
+            most_s = self._taking_in.pause_s if self._lanes.busy else timing.CHECK_S
             pause_s = min(self._due_s() - clock.monotonic_s(), most_s)
             if pause_s <= 0:
                 self._reader.mark(self._state, self._agenda, clock.monotonic_s())
@@ -235,8 +210,8 @@ class ControlLoop:
     def _mark_due(self, now_s: float) -> None:
         if now_s >= self._stages.next_s:
             self._agenda.mark_stages()
-        self._agenda.mark(*self._unfinished.due(now_s))
-        for cluster, identity in self._unfinished.due_copies(now_s):
+        self._agenda.mark(*self._unfinished.due())
+        for cluster, identity in self._unfinished.due_copies():
             self._agenda.mark_in(cluster, (identity,))
 
     def _due_s(self) -> float:
@@ -281,7 +256,7 @@ class ControlLoop:
             return
         if fleet is None:
             self._agenda.everything = True
-            await self._parts.clock.sleep(_NO_STORE_S)
+            await self._parts.clock.sleep(timing.TICK_S)
             self._agenda.store = True
             return
         started_s, now = self._parts.clock.monotonic_s(), self._parts.clock.now()
@@ -361,13 +336,13 @@ class ControlLoop:
         snapshot = replace(snapshot, members=self._lanes.without(snapshot.members, snapshot.only))
         state = replace(state, schemas=snapshot.schemas)
         parts.beat("planning", copies)
-        planned, health = await asyncio.to_thread(planned_with_health, snapshot, decision)
+        planned, health = await in_thread(planned_with_health, snapshot, decision)
         asking = partial(parts.beat, "asking for dry runs")
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
-        is_asked_first = partial(self._unfinished.is_asked_first, now_s=parts.clock.monotonic_s())
-        planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=PROMPT_S)
-        planned = await self._contents.add(planned, free, fleet.settings, PROMPT_S)
+        is_asked_first = self._unfinished.is_asked_first
+        planned = await dry_run(planned, free, snapshot, is_asked_first, progress=asking, within_s=timing.PROMPT_S)
+        planned = await self._contents.add(planned, free, fleet.settings, timing.PROMPT_S)
         planned = with_holders(self._writer.restrained(planned, snapshot), state.held_elsewhere)
         if self._stop.is_set():
             return
@@ -387,7 +362,7 @@ class ControlLoop:
         """Until everything is written; after the grace only for as long as nothing else is to be done, and not long."""
         clock, agenda = self._parts.clock, self._agenda
         begun_s = clock.monotonic_s()
-        grace_s, patience_s = begun_s + _GRACE_S, begun_s + _PATIENCE_S
+        grace_s, patience_s = begun_s + timing.WRITE_GRACE_S, begun_s + timing.PATIENCE_S
         while self._lanes.is_of_this_round_open:
             now_s = clock.monotonic_s()
             is_wanted = not agenda.is_empty or self._stop.is_set() or now_s >= min(self._due_s(), patience_s)

@@ -14,6 +14,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource
+from reconciler.daemon import timing
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.observing.cluster_filter import ALL_CLUSTERS, ClusterFilter
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
@@ -23,9 +24,6 @@ from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet, HighAvailability
 from reconciler.model.refs import Identity
-
-ITEM_S = 0.003
-"""So long a file, a template or a copy may take on average: six times or more of what was measured."""
 
 
 def _never(ha: HighAvailability | None) -> bool:
@@ -101,6 +99,6 @@ class Parts(Struct, frozen=True, kw_only=True):
     def beat(self, phase: str, items: int = 0) -> None:
         """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""
         self.vitals.phase = phase
-        self.vitals.allowance_s = items * ITEM_S
+        self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
         self.vitals.phases.turn(phase, now_s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
@@ -20,13 +20,13 @@ from reconciler.daemon.loop.ticks import Ticks
 from reconciler.daemon.observing.capacity_need import is_room_needed
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.daemon.observing.live_autoscalers import scaled_by
-from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.observing.observation_news import is_news
 from reconciler.daemon.observing.reading import Extent, answering, observe_members, remembered
 from reconciler.daemon.observing.scope import joined
 from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.recover import recover
+from reconciler.daemon.tasks import in_thread
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
@@ -42,13 +42,6 @@ from reconciler.stages.observations import in_force
 from reconciler.stages.rendering import arrivals, changed_identities
 
 log = logging.getLogger("reconciler")
-
-_UNANSWERED_S = 2.0
-"""How often it is tried to look at an object that was written without an answer."""
-_CAPACITY_S = 15.0
-"""How often nodes and pods are read again while free capacity decides anything, or one of them gives no answer."""
-_RIGHTS_S = 60.0
-"""How often they are asked for where a right is missing."""
 
 
 class Differing(Struct, frozen=True, kw_only=True):
@@ -166,7 +159,7 @@ class Reader:
         """When what was written without an answer is looked at; a cluster that is silent is asked when it is back."""
         reachable = state.reachable
         is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in self._lost(state))
-        return self._recovered_s + _UNANSWERED_S if is_due else float("inf")
+        return self._recovered_s + timing.LOOK_S if is_due else float("inf")
 
     def _lost(self, state: State) -> list[Intent]:
         """Requests whose answers nobody waits for any more."""
@@ -201,7 +194,7 @@ class Reader:
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
         self._parts.beat("deciding", len(fleet.templates))
-        return await asyncio.to_thread(self._decide, state, fleet, now)
+        return await in_thread(self._decide, state, fleet, now)
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
         """Decide under other constraints and previous placements."""
@@ -247,7 +240,7 @@ class Reader:
         free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
         unheld = [member for member in free if member.name not in copies]
         # No other waits for one that hangs here: a lane holds its cluster before it writes, however long it takes.
-        failed = await holder.hold(unheld, name, within_s=PROMPT_S)
+        failed = await holder.hold(unheld, name, within_s=timing.PROMPT_S)
         copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
         for cluster, why in copies.items():
             self._told.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
@@ -274,7 +267,7 @@ class Reader:
         has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
         causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
         is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
-        pause_s = _CAPACITY_S if is_soon else _RIGHTS_S if causes else float("inf")
+        pause_s = timing.CAPACITY_S if is_soon else timing.RIGHTS_S if causes else float("inf")
         due_s = self._parts.clock.monotonic_s() + pause_s
         # A cluster that is observed by itself does not put off all the others.
         self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)

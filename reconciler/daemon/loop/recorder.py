@@ -11,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.adapters.journal.books.events import EventFilter
+from reconciler.daemon import timing
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
@@ -48,8 +49,6 @@ log = logging.getLogger("reconciler")
 
 _REMEMBERED: Final = 10_000
 """So many events of history are looked through for fights when the service starts."""
-_NEWS_S = 1.0
-"""How often it is told at most what events alone have shown: that something fares otherwise."""
 _NEWS_SHARE = 10
 """So many times as long as that took, the next time is put off."""
 
@@ -111,7 +110,7 @@ class Recorder:
         self._beliefs.take_in(planned, snapshot)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
-        state = self._with_absent(state, snapshot, now_s)
+        state = self._with_absent(state, snapshot)
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             agenda.mark_everything()
@@ -126,7 +125,7 @@ class Recorder:
         for change in filter(is_waiting, planned.plan.changes):
             left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.snapshot.now)
             if left_s > 0:
-                self._unfinished.read_at(change.identity, now_s + left_s + 1)
+                self._unfinished.look_after(change.identity, left_s + 1)
         for result in results:
             self._after(result, now_s)
         for copy in left:
@@ -202,11 +201,11 @@ class Recorder:
         # When the pause of a fight is over, no round may have anything to look at.
         is_over = bool(shown) and shown.keys() != self._fights.current(begun_s, now).keys()
         if state.picture is None or not (self._healths.has_news or is_over or (due_at and due_at <= now)):
-            return state, _NEWS_S if due_at or shown else float("inf")
+            return state, timing.TICK_S if due_at or shown else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
         state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
-        self._next_news_s = max(self._next_news_s, clock.monotonic_s() + _NEWS_S)
+        self._next_news_s = max(self._next_news_s, clock.monotonic_s() + timing.TICK_S)
         return state, float("inf")
 
     def tell_rollouts(self, state: State) -> State:
@@ -304,13 +303,13 @@ class Recorder:
             return None
         return only | changed_keys(self._recorded.bindings, decision.bindings)
 
-    def _with_absent(self, state: State, snapshot: FleetSnapshot, now_s: float) -> State:
+    def _with_absent(self, state: State, snapshot: FleetSnapshot) -> State:
         missing: dict[str, str] = {}
         for name, member in snapshot.members.items():
             if isinstance(member, Read):
                 self._away.was_read(name)
             elif name in state.members:
-                self._away.was_not_read(name, now_s)
+                self._away.was_not_read(name)
                 missing[name] = member.why
         # Until it answers, no other cluster waits for it.
         return replace(state, reachable={**state.reachable, **missing}) if missing else state
@@ -323,7 +322,7 @@ class Recorder:
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
         if result.error:
-            self._unfinished.retry(change, now_s, is_paced=result.is_paced)
+            self._unfinished.retry(change, is_paced=result.is_paced)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
         undone = undone_by(result)
@@ -338,7 +337,7 @@ class Recorder:
         """Look again at what is fought over when the pause is over."""
         pause_s = self._fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
-            self._unfinished.put_off(cluster, identity, now_s, pause_s)
+            self._unfinished.put_off(cluster, identity, pause_s)
 
 
 def undone_by(result: Result) -> Undone:

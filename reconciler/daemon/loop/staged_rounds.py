@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from msgspec.structs import replace
 
+from reconciler.daemon import timing
 from reconciler.daemon.loop.agenda import Agenda
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.reader import Reader
@@ -13,7 +15,7 @@ from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.rollouts.look import Look, away_in
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-from reconciler.daemon.rollouts.stager import SURELY_OVER_S, Stager
+from reconciler.daemon.rollouts.stager import Stager
 from reconciler.daemon.round.history.episodes import Episodes
 from reconciler.engine import Decision
 from reconciler.model.ledger import Event, EventKind
@@ -23,9 +25,6 @@ from reconciler.stages.rollouts import Begun, rollout_events
 from reconciler.stages.staging import changed_by_staging
 from reconciler.stages.windows import Closed, closed_clusters
 
-_NEVER_S = float("inf")
-_ENTER_S = 0.5
-"""So long a round waits for the clusters in which something begins; who is later is heard beside the rounds."""
 _LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
 
 
@@ -38,10 +37,10 @@ class StagedRounds:
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
         records, writing = journal.rollout_records(), (journal, parts.holder.enter)
-        self._stager = Stager(revisions, parts.clock, records, writing, within_s=_ENTER_S, wake=wake)
+        self._stager = Stager(revisions, parts.clock, records, writing, within_s=timing.GRACE_S, wake=wake)
         self._before: Decision | None = None
         self._closed: Mapping[str, Closed] = {}
-        self._opens_s = _NEVER_S
+        self._opens_s = inf
         self._lasting: set[Begun] | None = None
         """What history had when the process began, and was not over."""
 
@@ -106,7 +105,7 @@ class StagedRounds:
         agenda.clusters.update(turned & fleet.clusters.keys())
         self._closed = closed
         opens_in_s = wait_s((found.until for found in closed.values()), now)
-        self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + SURELY_OVER_S
+        self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
 
 
 def _is_about(subject: str, rollout: str) -> bool:

@@ -5,14 +5,14 @@ Source: design#last-good-revision.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.once.fleet_journal import rename_advice
+from reconciler.daemon.once.access import rename_advice
 from reconciler.daemon.round.history.episodes import STORE, Episodes, advanced_event
 from reconciler.daemon.round.remember import record_source_error
+from reconciler.daemon.tasks import in_thread
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
@@ -73,7 +73,7 @@ class StoreFollower:
 
         What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
         """
-        found = await awaited(asyncio.to_thread(self._fleet_at, revision))
+        found = await awaited(in_thread(self._fleet_at, revision))
         if found.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
             self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
@@ -87,7 +87,7 @@ class StoreFollower:
         """The fleet of a snapshot; None and why: it may not come into force."""
         parts = self._parts
         parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
-        parsed = await awaited(asyncio.to_thread(parts.store.parse, snapshot))
+        parsed = await awaited(in_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"
             return None, self._why_not(parsed.fault, f"revision {snapshot.revision.removeprefix('dir:')[:12]}")
@@ -115,7 +115,7 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        kept = await awaited(asyncio.to_thread(parts.source.accept, fleet.revision, good_blobs))
+        kept = await awaited(in_thread(parts.source.accept, fleet.revision, good_blobs))
         if kept.fault is not None:
             why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
@@ -144,7 +144,7 @@ class StoreFollower:
         """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        recalled = await awaited(asyncio.to_thread(parts.source.recall, revision)) if revision else Contained(None)
+        recalled = await awaited(in_thread(parts.source.recall, revision)) if revision else Contained(None)
         if recalled.fault is not None:
             self._why_not(recalled.fault, parts.source.name)
         snapshot = recalled.value

@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from math import inf
 
 from msgspec.structs import replace
 
@@ -29,7 +30,6 @@ from reconciler.stages.ticks import LOOKED, Ticked, overdue, remembered_times, t
 
 log = logging.getLogger("reconciler")
 
-_NEVER_S = float("inf")
 
 Decide = Callable[[State, Observations], tuple[State, Collection[Identity]]]
 """The state with a decision under the constraints and previous placements of the observations; what differs in it."""
@@ -41,7 +41,7 @@ class Ticks:
     def __init__(self, parts: Parts) -> None:
         """Nothing is due before the clusters' nodes and pods have been read."""
         self._parts = parts
-        self._descheduling_s = _NEVER_S
+        self._descheduling_s = inf
         self._tried: Counter[tuple[Identity, str]] = Counter()
         self._in_force: frozenset[Constraint] = frozenset()
         self._has_looked = False
@@ -158,8 +158,8 @@ class Ticks:
         fleet = state.fleet
         has_capacity = any(cluster.nodes is not None for cluster in state.observations.clusters.values())
         if fleet is None or fleet.settings.observe_only or not has_capacity:
-            self._descheduling_s = _NEVER_S
-        elif self._descheduling_s == _NEVER_S:
+            self._descheduling_s = inf
+        elif self._descheduling_s == inf:
             # A service that is started anew goes on with the interval that had begun.
             since = state.known.timers.get(LOOKED)
             if since is None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
+from reconciler.daemon import timing
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.observing.suspensions import restrained
 from reconciler.daemon.pace.lanes import Task
@@ -29,6 +30,7 @@ from reconciler.daemon.round.act import (
     waves_by_cluster,
 )
 from reconciler.daemon.round.history.writes import managers_of
+from reconciler.daemon.tasks import start
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import FleetSnapshot, Round
 from reconciler.errors import MemberClusterError
@@ -41,9 +43,6 @@ from reconciler.stages.state import Copy
 
 log = logging.getLogger("reconciler")
 
-
-_HOLD_S = 1.0
-"""So long a cluster waits for the others to say that nobody else holds the fleet in them."""
 
 _Hold = asyncio.Future[dict[str, MemberClusterError]]
 """Why the fleet cannot be held in a cluster."""
@@ -59,7 +58,7 @@ async def _told_in_time(holds: Mapping[str, _Hold]) -> None:
     """
     if not holds:
         return
-    done, _ = await asyncio.wait(holds.values(), timeout=_HOLD_S)
+    done, _ = await asyncio.wait(holds.values(), timeout=timing.SLOW_S)
     for hold in holds.values():
         if hold in done and not hold.cancelled():  # The lane of a cancelled one has ended; the others go on.
             hold.result()
@@ -95,7 +94,7 @@ class Writer:
     def _is_left(self, change: Change, now_s: float) -> bool:
         paths = [field.path for field in change.fields]
         is_fought = self._fights.leaves_alone(change.cluster, change.identity, paths, now_s)
-        return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change, now_s)
+        return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change)
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, met: Mapping[str, MemberCluster]) -> None:
         """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
@@ -129,8 +128,8 @@ class Writer:
             else:
                 free[cluster] = waves
         # Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
-        holds = {cluster: asyncio.ensure_future(parts.holder.hold([met[cluster]], name)) for cluster in free}
-        told = asyncio.ensure_future(_told_in_time(holds))
+        holds = {cluster: start(parts.holder.hold([met[cluster]], name), f"holding {cluster}") for cluster in free}
+        told = start(_told_in_time(holds), "holding the fleet")
         told.add_done_callback(lambda _: told.cancelled() or told.exception())  # it is raised where it is waited for
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))

@@ -10,23 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon import timing
 from reconciler.daemon.observing.members import Interest, read_member, read_members, told_fault
+from reconciler.daemon.tasks import ended, start
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity
-
-_PATIENCE_S: Final = 0.5
-"""So long the others are waited for when half of the clusters have answered, and at least as long again as that took:
-on a busy machine all of them are slow."""
-_CACHED_S: Final = 0.05
-"""What is served is known from before, or the cluster has not answered at all."""
 
 
 class _Late(Struct, kw_only=True):
@@ -93,7 +88,7 @@ class LateReadings:
                 found[name] = await _unknown(member, wanted, known)
                 continue
             reading = read_member(member, wanted, fleet_names, interpreters, progress)
-            begun[name] = asyncio.create_task(reading, name=f"reading {name}"), wanted
+            begun[name] = start(reading, f"reading {name}"), wanted
         await _patiently([task for task, _ in begun.values()], self._members())
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
@@ -151,9 +146,7 @@ class LateReadings:
     async def close(self) -> None:
         """Leave what goes on; nobody waits for it."""
         late, self._late = self._late, {}
-        for each in late.values():
-            each.task.cancel()
-        await asyncio.gather(*(each.task for each in late.values()), return_exceptions=True)
+        await ended(each.task for each in late.values())
 
 
 async def _patiently(tasks: list[asyncio.Task[Member]], members: int) -> None:
@@ -165,7 +158,7 @@ async def _patiently(tasks: list[asyncio.Task[Member]], members: int) -> None:
     while len(tasks) > members // 2 and len(pending) > len(tasks) // 2:
         _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     if pending:
-        await asyncio.wait(pending, timeout=max(_PATIENCE_S, asyncio.get_running_loop().time() - began_s))
+        await asyncio.wait(pending, timeout=max(timing.GRACE_S, asyncio.get_running_loop().time() - began_s))
 
 
 def _identities(wanted: Interest) -> frozenset[Identity]:
@@ -196,7 +189,7 @@ async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None
     if isinstance(known, Read):
         return replace(known, under_way=identities)
     try:
-        async with asyncio.timeout(_CACHED_S):
+        async with asyncio.timeout(timing.MOMENT_S):
             served = (await member.discover()).served()
     except (MemberClusterError, TimeoutError):
         return NotRead(name=member.name, why="it has not answered yet")

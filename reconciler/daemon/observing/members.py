@@ -13,10 +13,11 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from reconciler.adapters.kube.client import PRESENCE_DEADLINE_S, MemberCluster
+from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
 from reconciler.adapters.kube.kinds.faults import not_served, silent_api, unlisted
 from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.observing.live_autoscalers import autoscaled
 from reconciler.daemon.observing.silence import unless_silent
 from reconciler.errors import (
@@ -40,10 +41,6 @@ log = logging.getLogger("reconciler")
 Reachable = Mapping[str, MemberCluster | str]
 """The clients that answered, and why the others did not."""
 
-PROMPT_S = 5.0
-"""So long all others wait for a cluster, or for a kind in it, that does not answer."""
-SILENCE_S = 2 * PROMPT_S + PRESENCE_DEADLINE_S
-"""So long a cluster may be silent that is asked for single objects: it is a kind of it, or the cluster itself."""
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 _LIST_SHARE = 4
@@ -123,11 +120,11 @@ async def read_member(
     try:
         reading = _read(member, wanted, fleet_names, interpreters)
         # Lists of a large cluster may take their time; single objects may not.
-        return await (reading if wanted.kinds else unless_silent(member, reading, SILENCE_S))
+        return await (reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
     except MemberClusterError as error:
         return NotRead(name=member.name, why=error.message)
     except TimeoutError:
-        return NotRead(name=member.name, why=f"no answer within {PROMPT_S:g} s")
+        return NotRead(name=member.name, why=f"no answer within {timing.PROMPT_S:g} s")
     except Exception as error:
         return NotRead(name=member.name, why=told_fault(member.name, error))
     finally:
@@ -225,9 +222,9 @@ async def _look_up(
     """Read these. A kind that gives no answer is no reason to wait for the others of its cluster."""
     reading = _look_up_each(member, gvk, namespace, names, selector, findings)
     try:
-        await (reading if interest.kinds else unless_silent(member, reading, PROMPT_S))
+        await (reading if interest.kinds else unless_silent(member, reading, timing.PROMPT_S))
     except TimeoutError as error:
-        fault = await member.fault_of(gvk, ClusterUnreachable(member.name, f"no answer within {PROMPT_S:g} s"))
+        fault = await member.fault_of(gvk, ClusterUnreachable(member.name, f"no answer within {timing.PROMPT_S:g} s"))
         if not isinstance(fault, KindFault):
             raise fault from error
         findings.fail(gvk, fault)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from reconciler.daemon.tasks import in_thread
 from reconciler.engine import Decision
 from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet, Template
@@ -57,4 +57,4 @@ async def _opened(
     bound = decision.bindings.keys()
     chosen = [fleet.templates[one] for one in (bound if only is None else bound & only) if one in fleet.templates]
     sealed = [template for template in chosen if template.sealed is not None]
-    return await asyncio.to_thread(opener, sealed, is_newest and only is None) if sealed else {}
+    return await in_thread(opener, sealed, is_newest and only is None) if sealed else {}

@@ -17,6 +17,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.members import Members
 from reconciler.adapters.observe.observe import observe
+from reconciler.daemon import timing
 from reconciler.daemon.observing.capacity_need import (
     can_fail_over,
     clusters_with_room,
@@ -24,7 +25,7 @@ from reconciler.daemon.observing.capacity_need import (
     workloads_to_observe,
 )
 from reconciler.daemon.observing.interest import interest_in, with_unasked
-from reconciler.daemon.observing.members import PROMPT_S, Interest, Reachable, read_members, told_fault
+from reconciler.daemon.observing.members import Interest, Reachable, read_members, told_fault
 from reconciler.daemon.observing.opening import Opener, no_keys, opened_for
 from reconciler.daemon.observing.scope import Scope
 from reconciler.daemon.observing.silence import unless_silent
@@ -246,7 +247,7 @@ async def described_kinds(
             if isinstance(member, str):
                 continue
             try:
-                document = await unless_silent(member, member.openapi(gvk.api_version), PROMPT_S)
+                document = await unless_silent(member, member.openapi(gvk.api_version), timing.PROMPT_S)
                 schema = schema_of_openapi(document, gvk)
             except (MemberClusterError, TimeoutError):
                 continue
@@ -274,14 +275,14 @@ async def answering(
 
     async def meet(name: str) -> None:
         try:
-            async with asyncio.timeout(PROMPT_S):
+            async with asyncio.timeout(timing.PROMPT_S):
                 uid = await members[name].identity()
             if recorded.get(name, uid) != uid:
                 raise ClusterReplaced(name, "another cluster answers under this name (its kube-system uid differs)")
         except MemberClusterError as error:
             reachable[name] = error.message
         except TimeoutError:
-            reachable[name] = f"no answer within {PROMPT_S:g} s"
+            reachable[name] = f"no answer within {timing.PROMPT_S:g} s"
         except Exception as error:
             reachable[name] = told_fault(name, error)
         else:
@@ -338,8 +339,8 @@ async def observe_members(
                 }
                 observing = observe(member, {**written, **applied}.values(), interpreters, now=now)
                 # All others wait: one that tells nothing any more must not keep them up to its deadlines.
-                return await unless_silent(member, observing, PROMPT_S)
-            discovery = await unless_silent(member, member.discover(refresh=True), PROMPT_S)
+                return await unless_silent(member, observing, timing.PROMPT_S)
+            discovery = await unless_silent(member, member.discover(refresh=True), timing.PROMPT_S)
         except (MemberClusterError, TimeoutError):
             return ClusterObservation(name=name, reachable=False, observed_at=now)
         except Exception as error:

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import Final, TypeVar
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon.tasks import start
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ async def unless_silent(member: MemberCluster, work: Coroutine[None, None, T], s
     Raises:
         TimeoutError: nothing of the cluster was heard for `silence_s`.
     """
-    task, beats, heard = asyncio.ensure_future(work), 0, member.answers
+    task, beats, heard = start(work, f"asking {member.name}"), 0, member.answers
     try:
         while not task.done() and beats < _BEATS:
             await asyncio.wait((task,), timeout=silence_s / _BEATS)

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.members import Members
 from reconciler.daemon.observing.reading import Reading, answering, remembered
-from reconciler.daemon.once.access import Access, open_members
-from reconciler.daemon.once.fleet_journal import check_fleet
+from reconciler.daemon.once.access import Access, check_fleet, open_members
 from reconciler.daemon.once.planning import read_and_plan
 from reconciler.daemon.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.daemon.round.facts import facts_of, last_contacts, looked_health, not_healthy

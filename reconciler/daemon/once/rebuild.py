@@ -18,8 +18,7 @@ from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.discovery import Discovery
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.observing.reading import answering
-from reconciler.daemon.once.access import Access, open_members
-from reconciler.daemon.once.fleet_journal import check_fleet
+from reconciler.daemon.once.access import Access, check_fleet, open_members
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.round.remember import marked_row
 from reconciler.errors import ConfigurationError, Forbidden, KindFault, MemberClusterError

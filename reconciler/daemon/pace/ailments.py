@@ -12,15 +12,15 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
-from msgspec import Struct
-
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.pod_troubles import Trouble, failed_creations, pod_troubles, refusals
 from reconciler.containment import Contained, awaited, contained, fault_fields
-from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.daemon import timing
+from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.pace.healths import Healths
+from reconciler.daemon.work_queue import WorkQueue
 from reconciler.errors import MemberClusterError
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.model.refs import Identity
@@ -30,11 +30,6 @@ log = logging.getLogger("reconciler")
 
 _T = TypeVar("_T")
 
-AILS_S = 2.0
-"""A roll-out that goes well has pods that wait for a moment."""
-_LOOK_S = 1.0
-_PAUSE_MIN_S = 3.0
-_PAUSE_MAX_S = 300.0
 _AT_ONCE = 4
 """So many namespaces of one cluster are asked in one turn."""
 
@@ -43,37 +38,36 @@ NOT_ASKED: Final[Contained[Mapping[str, str]]] = Contained(None)
 _Place = tuple[str, str]
 
 
-class _Asked(Struct):
-    due_s: float
-    pause_s: float
-    copies: frozenset[Copy]
-
-
 class Ailments:
-    """When which namespace was asked. All times are monotonic seconds."""
+    """The namespaces that are asked, by when."""
 
-    def __init__(self, healths: Healths, interpreters: Registry) -> None:
+    def __init__(self, healths: Healths, interpreters: Registry, clock: Clock) -> None:
         """Nothing ails."""
         self._healths = healths
         self._interpreters = interpreters
         self._since: dict[Copy, float] = {}
-        self._asked: dict[_Place, _Asked] = {}
+        self._clock = clock
+        self._queue = WorkQueue[_Place](timing.RETRY_BACK_OFF, clock)
+        self._asked: dict[_Place, frozenset[Copy]] = {}
+        """What ailed in a namespace when it was asked last."""
 
-    async def watch(self, reachable: Callable[[], Reachable], clock: Clock) -> None:
+    async def watch(self, reachable: Callable[[], Reachable]) -> None:
         """Look now and then, without end, in the clusters that can be reached by then."""
         while True:
-            await clock.sleep(_LOOK_S)
+            await self._clock.sleep(timing.TICK_S)
             there = {name: member for name, member in reachable().items() if not isinstance(member, str)}
-            await self.look(there, clock.monotonic_s())
+            await self.look(there)
 
-    async def look(self, members: Mapping[str, MemberCluster], now_s: float) -> int:
+    async def look(self, members: Mapping[str, MemberCluster]) -> int:
         """Ask for the pods of what ails and is due; how many lists that took."""
         ailing = [copy for copy in self._healths.ailing() if self._has_pods(copy[1])]
         if not ailing:
             self._since, self._asked = {}, {}
+            self._queue.keep(())
             return 0
+        now_s = self._clock.monotonic_s()
         self._since = {copy: self._since.get(copy, now_s) for copy in ailing}
-        due = self._due(members, now_s)
+        due = self._due(members)
         await asyncio.gather(*(self._ask(members[cluster], namespace) for cluster, namespace in due))
         return len(due)
 
@@ -82,26 +76,28 @@ class Ailments:
         is_pod = identity[:2] == ("", "Pod")
         return not is_pod and self._interpreters.of(*identity[:2]).pod_template is not GENERIC.pod_template
 
-    def _due(self, members: Iterable[str], now_s: float) -> list[_Place]:
+    def _due(self, members: Iterable[str]) -> list[_Place]:
+        now_s = self._clock.monotonic_s()
         places: dict[_Place, set[Copy]] = {}
         for copy, since_s in self._since.items():
-            if now_s - since_s >= AILS_S and copy[0] in members:
+            if now_s - since_s >= timing.AILS_S and copy[0] in members:
                 places.setdefault((copy[0], copy[1].namespace), set()).add(copy)
         self._asked = {place: asked for place, asked in self._asked.items() if place in places}
+        self._queue.keep(places.keys())
         stirred, self._healths.stirred = self._healths.stirred, set()
-        due: list[_Place] = []
         for place, copies in sorted(places.items()):
-            asked = self._asked.get(place)
-            is_news = asked is None or not copies <= asked.copies
-            if asked is not None and copies & stirred:
-                asked.due_s, asked.pause_s = min(asked.due_s, now_s + _PAUSE_MIN_S), _PAUSE_MIN_S / 2
-            if not (is_news or asked is None or now_s >= asked.due_s):
-                continue
-            if sum(cluster == place[0] for cluster, _ in due) >= _AT_ONCE:
-                continue
-            pause_s = _PAUSE_MIN_S if is_news or asked is None else min(_PAUSE_MAX_S, asked.pause_s * 2)
-            self._asked[place] = _Asked(now_s + pause_s, pause_s, frozenset(copies))
-            due.append(place)
+            if not copies <= self._asked.get(place, frozenset()):
+                self._queue.reset(place)
+                self._queue.add(place)
+            elif copies & stirred:
+                self._queue.reset(place)
+                self._queue.add_after(place, timing.RETRY_BACK_OFF.least_s)
+        due: list[_Place] = []
+        for place in self._queue.due():
+            if sum(cluster == place[0] for cluster, _ in due) < _AT_ONCE:
+                self._queue.requeue_rate_limited(place)
+                self._asked[place] = frozenset(places[place])
+                due.append(place)
         return due
 
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
@@ -125,7 +121,7 @@ async def _refusals(
 
 
 async def _prompt(asked: Awaitable[_T]) -> _T:
-    async with asyncio.timeout(PROMPT_S):
+    async with asyncio.timeout(timing.PROMPT_S):
         return await asked
 
 

@@ -14,20 +14,16 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from reconciler.daemon.pace.back_off import BackOff
+from reconciler.daemon import timing
 from reconciler.model.ledger import DriftOutcome, Event, EventKind
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import age_s, later
 from reconciler.stages.state import THE_SERVER, Copy, Fought
 
 UNDONE_MAX = 5
-"""So many times within `COUNTED_S`, and undoing a field is a fight over it."""
-COUNTED_S = 7 * 86_400.0
+"""So many times within `timing.UNDONE_COUNTED_S`, and undoing a field is a fight over it."""
 TOLD_BY: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
 """The events of history that tell of what was undone."""
-QUIET_S = 600.0
-"""A fight is over when nobody has undone anything for so long, or for twice as long as it took on average."""
-PAUSES = BackOff(least_s=60.0, most_s=3600.0)
 THE_OBJECT = ""
 """The field of an object that somebody deletes."""
 
@@ -36,39 +32,39 @@ Undone = Mapping[str, tuple[str, ...]]
 
 
 class _Field(Struct):
-    """One field of one copy. `pause_s`: so long it was left alone last, 0: there is no fight; `until_s`: until when."""
+    """One field of one copy. `bouts`: how often it was left alone, 0: there is no fight; `until_s`: until when."""
 
     times: deque[float] = field(default_factory=lambda: deque(maxlen=UNDONE_MAX))
     managers: tuple[str, ...] = ()
-    pause_s: float = 0.0
+    bouts: int = 0
     until_s: float = -inf
     is_altered: bool = False
     """The server changed it on its way the last time: whoever sets it right does not count that again."""
 
     @property
     def is_fought(self) -> bool:
-        return self.pause_s > 0
+        return self.bouts > 0
 
     def is_over(self, now_s: float) -> bool:
         """Whether nobody undoes it any more."""
         apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
-        return now_s >= max((self.until_s, *self.times)) + max(QUIET_S, 2 * apart_s)
+        return now_s >= max((self.until_s, *self.times)) + max(timing.QUIET_S, 2 * apart_s)
 
     def undone(self, now_s: float) -> bool:
         """Count once more; whether that begins a fight."""
         if self.is_fought and self.is_over(now_s):
             self.times.clear()
-            self.pause_s = 0.0
+            self.bouts = 0
         was_fought = self.is_fought
         self.times.append(now_s)
-        if was_fought or (len(self.times) == UNDONE_MAX and self.times[0] > now_s - COUNTED_S):
+        if was_fought or (len(self.times) == UNDONE_MAX and self.times[0] > now_s - timing.UNDONE_COUNTED_S):
             self.left_alone_from(now_s)
         return self.is_fought and not was_fought
 
     def left_alone_from(self, now_s: float) -> None:
         """Leave it alone for a while, each time for longer."""
-        self.pause_s = PAUSES.after(self.pause_s)
-        self.until_s = now_s + self.pause_s
+        self.bouts += 1
+        self.until_s = now_s + timing.FIGHT_BACK_OFF.pause_s(self.bouts)
 
 
 class Fights:

@@ -12,10 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from reconciler.adapters import heap
-
-_THOROUGH_S: Final = 3600.0
-"""How often what was set aside is looked through too: about half a second for 10,000 workloads."""
-
+from reconciler.daemon import timing
 
 _GROWN_BYTES: Final = 8 * 1024 * 1024
 """Free memory is given back when the process has grown by so much since the last time: that costs milliseconds."""
@@ -44,7 +41,7 @@ class Garbage:
             return
         self._is_due = False
         if self._thorough_s is None or now_s >= self._thorough_s:
-            self._thorough_s = now_s + _THOROUGH_S
+            self._thorough_s = now_s + timing.THOROUGH_S
             gc.unfreeze()
         gc.collect()
         gc.freeze()

@@ -13,30 +13,18 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from msgspec import Struct
-
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
+from reconciler.daemon import timing
 from reconciler.daemon.observing.members import Reachable
+from reconciler.daemon.tasks import ended, start
+from reconciler.daemon.work_queue import WorkQueue
 from reconciler.model.fleet import Fleet
 from reconciler.model.observation import ClusterObservation, Listed, Member, Read, Unlisted, UnlistedCause
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK
 from reconciler.stages.plan import not_listed
-
-PAUSE_MIN_S = 2.0
-PAUSE_MAX_S = 60.0
-
-
-class _Turn(Struct):
-    """When something is asked for again, in monotonic seconds."""
-
-    due_s: float
-    pause_s: float = PAUSE_MIN_S
-
-
-_STEP_S = 1.0
 
 
 class Reached(Protocol):
@@ -53,14 +41,6 @@ class Reached(Protocol):
     @property
     def selector(self) -> str:
         """The label selector of what is ours."""
-
-
-class Asking(NamedTuple):
-    """Who may be asked: the clusters that answer, with the store and the selector of what is ours."""
-
-    members: Mapping[str, MemberCluster]
-    fleet: Fleet
-    selector: str
 
 
 Subject = tuple[str, Listed | None]
@@ -83,16 +63,16 @@ class _Served(NamedTuple):
 class KindFaults:
     """By cluster what could not be listed the last time that it was asked for."""
 
-    def __init__(self, jitter: random.Random | None = None) -> None:
+    def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
         """Everything could be listed."""
         self._faults: dict[str, tuple[Unlisted, ...]] = {}
         self._observed: dict[str, tuple[Unlisted, ...]] = {}
         self._served: dict[str, _Served] = {}
         self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
         self._answered: set[Subject] = set()
-        self._turns: dict[Subject, _Turn] = {}
+        self._clock = clock
+        self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
         self._asked: dict[Subject, asyncio.Task[bool]] = {}
-        self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
         """Take note of what a round read. The clusters that are to be looked at as a whole: a kind fails there now."""
@@ -171,35 +151,37 @@ class KindFaults:
         self,
         reached: Callable[[], Reached],
         back: Callable[[str], None],
-        clock: Clock,
     ) -> None:
         """Ask anew without end; nothing waits for it. `back` is told of each cluster in which something answered."""
         try:
             while True:
-                await clock.sleep(_STEP_S)
+                await self._clock.sleep(timing.TICK_S)
                 for name in self.answered():
                     back(name)
                 now = reached()
                 if now.fleet is not None:
                     there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
-                    self.ask(Asking(there, now.fleet, now.selector), clock.monotonic_s())
+                    self.ask(there, now.fleet, now.selector)
         finally:
             await self.close()
 
-    def ask(self, asking: Asking, now_s: float) -> None:
-        """Begin to ask anew for what is due."""
-        members, fleet, selector = asking
+    def ask(self, members: Mapping[str, MemberCluster], fleet: Fleet, selector: str) -> None:
+        """Begin to ask the clusters that answer for what is due."""
         if self._wanted[0] is not fleet:
             templates = fleet.templates.values()
             self._wanted = fleet, frozenset((each.gvk, bool(each.identity.namespace)) for each in templates)
-        known, self._turns = self._turns, {}
-        for subject in self._subjects(members):
-            turn = self._turns[subject] = known.get(subject) or _Turn(now_s + self._pause_s(PAUSE_MIN_S))
-            if now_s < turn.due_s or subject in self._asked or subject in self._answered:
+        subjects = dict.fromkeys(self._subjects(members))
+        self._queue.keep(subjects.keys())
+        for subject in subjects:
+            if subject not in self._queue:
+                self._queue.requeue_rate_limited(subject)
+        for subject in self._queue.due():
+            if subject in self._asked or subject in self._answered:
                 continue
-            turn.pause_s = min(PAUSE_MAX_S, turn.pause_s * 2)
-            turn.due_s = now_s + self._pause_s(turn.pause_s)
-            self._asked[subject] = asyncio.create_task(self._is_answered(members[subject[0]], subject[1], selector))
+            self._queue.requeue_rate_limited(subject)
+            name, what = subject
+            asking = self._is_answered(members[name], what, selector)
+            self._asked[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
 
     def _subjects(self, members: Mapping[str, MemberCluster]) -> Iterable[Subject]:
         for name in sorted(members):
@@ -220,10 +202,8 @@ class KindFaults:
 
     async def close(self) -> None:
         """Leave what is being asked."""
-        asked, self._asked = list(self._asked.values()), {}
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        asked, self._asked = self._asked, {}
+        await ended(asked.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
         """Whether a list is answered, or something else is served than before. Another fault is no answer either."""
@@ -232,9 +212,6 @@ class KindFaults:
             return found is not None and _Served(found.served(), found.stale) != self._served.get(member.name)
         asked = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
         return (await awaited(asked)).fault is None
-
-    def _pause_s(self, pause_s: float) -> float:
-        return pause_s * self._jitter.uniform(0.5, 1.0)
 
 
 def _is_among(what: Listed, listed: frozenset[Listed]) -> bool:

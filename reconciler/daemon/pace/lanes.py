@@ -9,16 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.watch import WatchEvent
+from reconciler.daemon import timing
 from reconciler.daemon.observing.scope import is_asked
 from reconciler.daemon.round.act import Result
+from reconciler.daemon.tasks import ended, start
 from reconciler.model.observation import LiveObject, Member, Read
 from reconciler.model.refs import Identity
 
+_SHARE: Final = 10
+"""So many times as long as that took, the next time is put off: it looks at all that is due still."""
 Writing = Coroutine[None, None, None]
 """Carries out one cluster's part of a plan. What comes of it is told to `Lanes.made`."""
 
@@ -73,8 +79,7 @@ class Lanes:
 
     def begin(self, task: Task, writing: Writing) -> None:
         """Write in a cluster that is not busy."""
-        running = asyncio.get_running_loop().create_task(writing, name=f"writes to {task.cluster}")
-        running.add_done_callback(lambda _: self._wake())
+        running = start(writing, f"writing to {task.cluster}", self._wake)
         self._lanes[task.cluster] = _Lane(task=task, writing=running)
 
     def answered(self, result: Result) -> None:
@@ -206,9 +211,44 @@ class Lanes:
         running = [lane.writing for lane in self._lanes.values()]
         if running and leave_s:
             await asyncio.wait(running, timeout=leave_s)
-        for each in running:
-            each.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await ended(running)
+
+
+class TakingIn:
+    """When what lanes have written is taken in: at once where that is little, else not more often than is cheap.
+
+    Each time costs as much as the fleet is large. All times are monotonic seconds.
+    """
+
+    def __init__(self, lanes: Lanes, clock: Clock) -> None:
+        """Nothing was taken in yet."""
+        self._lanes, self._clock = lanes, clock
+        self._next_part_s = self._next_end_s = 0.0
+
+    def took(self, begun_s: float) -> None:
+        """It was taken in just now, which began then."""
+        ends_s = self._clock.monotonic_s()
+        self._next_end_s = ends_s + (ends_s - begun_s) * _SHARE
+        self._next_part_s = max(ends_s + timing.TICK_S, self._next_end_s)
+
+    @property
+    def is_part_due(self) -> bool:
+        """Whether lanes that go on have made something that is to be taken in now."""
+        return self._lanes.has_results and self._clock.monotonic_s() >= self._next_part_s
+
+    @property
+    def is_end_due(self) -> bool:
+        """Whether lanes have ended that are to be taken in now, without a round that does so in any case."""
+        if not self._lanes.has_ended:
+            return False
+        is_time = self._clock.monotonic_s() >= self._next_end_s
+        return is_time or not self._lanes.is_open or self._lanes.has_failed
+
+    @property
+    def pause_s(self) -> float:
+        """How long nothing of this is due, while lanes are busy."""
+        left_s = self._next_end_s - self._clock.monotonic_s() if self._lanes.has_ended else timing.TICK_S
+        return max(0.0, min(left_s, timing.TICK_S))
 
 
 def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from collections.abc import Callable
 
+from reconciler.adapters.clock import Clock
 from reconciler.daemon.pace.away import Away
 from reconciler.daemon.pace.beliefs import Beliefs
 from reconciler.daemon.pace.fights import Fights
@@ -14,14 +15,12 @@ from reconciler.daemon.pace.restores import Restores
 from reconciler.daemon.pace.unfinished import Unfinished
 
 
-class Memory(Struct, frozen=True, kw_only=True):
+class Memory:
     """What the steps of the control loop share."""
 
-    lanes: Lanes
-    beliefs: Beliefs = field(default_factory=Beliefs)
-    fights: Fights = field(default_factory=Fights)
-    unfinished: Unfinished = field(default_factory=Unfinished)
-    away: Away = field(default_factory=Away)
-    kind_faults: KindFaults = field(default_factory=KindFaults)
-    healths: Healths = field(default_factory=Healths)
-    restores: Restores = field(default_factory=Restores)
+    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
+        """Nothing is known. `wake`: called when a lane ends, or something fares otherwise."""
+        self.lanes, self.healths = Lanes(wake), Healths(wake)
+        self.beliefs, self.fights, self.restores = Beliefs(), Fights(), Restores()
+        self.unfinished = Unfinished(clock)
+        self.away, self.kind_faults = Away(clock), KindFaults(clock)

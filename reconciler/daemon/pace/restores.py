@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from reconciler.adapters.clock import Clock, within
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited, fault_fields
-from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon import timing
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.ledger import Event
@@ -33,9 +33,6 @@ log = logging.getLogger("reconciler")
 
 ANSWERS: Final = 3
 """So many answers have to agree. Each comes over a connection of its own, and may be another API server's."""
-SHOWN_S: Final = 86_400.0
-"""So long `status` says that a cluster went back; history keeps it."""
-_LOOK_S: Final = 1.0
 
 REMEMBERED_MAX: Final = 3
 """So many kinds of a cluster are compared after a restart: all are of one etcd as a rule."""
@@ -115,7 +112,9 @@ class Restores:
 
     def problems(self, now: str) -> tuple[Problem, ...]:
         """What is told of clusters that went back lately."""
-        lately = {name: since for name, since in sorted(self._since.items()) if age_s(since, now) < SHOWN_S}
+        lately = {
+            name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
+        }
         return tuple(_told(name, since) for name, since in lately.items())
 
     async def watch(
@@ -129,7 +128,7 @@ class Restores:
         `members`: the clusters of now, and the uids of their kube-system, as they are recorded.
         """
         while True:
-            await clock.sleep(_LOOK_S)
+            await clock.sleep(timing.TICK_S)
             for name in await self.confirmed(members()):
                 mark(name)
 
@@ -154,7 +153,7 @@ class Restores:
 async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicion]) -> Verdict:
     """Whether time went back in a cluster, by the first suspicion that answers can be had of."""
     try:
-        if await within(member.identity(), PROMPT_S) != uid:
+        if await within(member.identity(), timing.PROMPT_S) != uid:
             return Verdict.CURRENT  # It is another cluster, which is told and left alone.
         for suspicion in suspicions:
             found = await _is_older(member, suspicion)
@@ -169,7 +168,7 @@ async def _is_older(member: MemberCluster, suspicion: Suspicion) -> bool | None:
     """Whether each of several answers is older than what was seen; None: there is nothing to compare any more."""
     try:
         for _ in range(ANSWERS):
-            if number_of(await within(_version(member, suspicion), PROMPT_S)) >= suspicion.version:
+            if number_of(await within(_version(member, suspicion), timing.PROMPT_S)) >= suspicion.version:
                 return False
     except (KindNotServed, ObjectNotFound):
         return None

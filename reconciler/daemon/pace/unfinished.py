@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from math import inf
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from reconciler.daemon.pace.back_off import BackOff
+from reconciler.adapters.clock import Clock
+from reconciler.daemon import timing
+from reconciler.daemon.work_queue import WorkQueue
 from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
-
-PAUSES = BackOff(least_s=2.0, most_s=300.0)
-
 
 Copy = tuple[str, Identity]
 """An object in a cluster: what is tried again."""
 
 
-class _Retry(Struct, frozen=True):
-    """When a copy is looked at again, and from when on what failed may be written again.
-
-    `due_s`: endless while it is being written. `tried`: the digest of what failed; None: whatever a look finds due may
-    be written.
-    """
-
-    due_s: float
-    pause_s: float = 0.0
-    tried: str | None = None
-    not_before_s: float = 0.0
-
-
 class Unfinished:
-    """What waits, by identity, and what is tried again, by copy. All times are monotonic seconds."""
+    """What waits, by identity, and what is tried again, by copy."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         """Nothing is left."""
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
-        self._retries: dict[Copy, _Retry] = {}
-        self._looks: dict[Identity, float] = {}
+        self._retries = WorkQueue[Copy](timing.RETRY_BACK_OFF, clock)
+        self._paced: dict[Copy, str] = {}
+        """The digest of what failed and is not written before its pause is over."""
+        self._looks = WorkQueue[Identity](timing.RETRY_BACK_OFF, clock)
         self._replacing: set[Copy] = set()
 
     @property
@@ -57,7 +41,7 @@ class Unfinished:
     @property
     def all(self) -> frozenset[Identity]:
         """Everything that is left."""
-        return self.held.union(identity for _, identity in self._retries)
+        return self.held.union(identity for _, identity in self._retries.keys)
 
     @property
     def held(self) -> frozenset[Identity]:
@@ -68,14 +52,14 @@ class Unfinished:
         """Whether a change waits for something in the clusters, or is tried again in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
 
-    def is_asked_first(self, change: Change, now_s: float) -> bool:
+    def is_asked_first(self, change: Change) -> bool:
         """Tell whether a dry run comes before the change: its last write failed, or it has to be a replacement.
 
         Else an update that no table knows to be impossible would fail in every round. While its pause lasts, nothing is
         sent, and nothing asked: behind a webhook that hangs each question would hold up the round.
         """
         copy = (change.cluster, change.identity)
-        return copy in self._replacing or (copy in self._retries and not self.is_too_early(change, now_s))
+        return copy in self._replacing or (copy in self._retries and not self.is_too_early(change))
 
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
@@ -83,16 +67,15 @@ class Unfinished:
 
     def next_retry_s(self) -> float:
         """When something is tried again."""
-        retries = (retry.due_s for retry in self._retries.values())
-        return min((*retries, *self._looks.values()), default=inf)
+        return min(self._retries.next_s, self._looks.next_s)
 
-    def due(self, now_s: float) -> list[Identity]:
+    def due(self) -> list[Identity]:
         """What is to be looked at again now, wherever it is."""
-        return sorted(identity for identity, due_s in self._looks.items() if now_s >= due_s)
+        return self._looks.due()
 
-    def due_copies(self, now_s: float) -> list[Copy]:
+    def due_copies(self) -> list[Copy]:
         """What is to be tried again now."""
-        return sorted(copy for copy, retry in self._retries.items() if now_s >= retry.due_s)
+        return self._retries.due()
 
     def follow(
         self,
@@ -108,9 +91,9 @@ class Unfinished:
         for identity in concerned:
             self._waiting.discard(identity)
             self._confirming.discard(identity)
-            self._looks.pop(identity, None)
-        for copy in [copy for copy in self._retries if copy not in pending and is_asked(*copy)]:
-            del self._retries[copy]
+            self._looks.forget(identity)
+        for copy in [copy for copy in self._retries.keys if copy not in pending and is_asked(*copy)]:
+            self.made(*copy)
         self._replacing = {copy for copy in self._replacing if not is_asked(*copy)}
         for change in changes:
             if change.held is not None and change.action is Action.REPLACE and change.engine is Engine.SERVER_SIDE:
@@ -118,41 +101,40 @@ class Unfinished:
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 
-    def retry(self, change: Change, now_s: float, *, is_paced: bool) -> None:
+    def retry(self, change: Change, *, is_paced: bool) -> None:
         """Try again; each failure in a row doubles the pause.
 
         `is_paced`: whatever is seen of the object before that, the same is not written earlier: it would fail again.
         """
         copy = (change.cluster, change.identity)
-        before = self._retries.get(copy)
-        pause_s = PAUSES.after(before.pause_s if before is not None else 0.0)
-        tried = change.manifest_digest if is_paced else None
-        self._retries[copy] = _Retry(now_s + pause_s, pause_s, tried, now_s + pause_s)
+        self._retries.requeue_rate_limited(copy)
+        self._paced.pop(copy, None)
+        if is_paced:
+            self._paced[copy] = change.manifest_digest
 
-    def is_too_early(self, change: Change, now_s: float) -> bool:
+    def is_too_early(self, change: Change) -> bool:
         """Whether just this failed, and its pause is not over."""
-        retry = self._retries.get((change.cluster, change.identity))
-        return retry is not None and now_s < retry.not_before_s and retry.tried == change.manifest_digest
+        copy = (change.cluster, change.identity)
+        return self._paced.get(copy) == change.manifest_digest and self._retries.is_waiting(copy)
 
     def forgive(self, clusters: Collection[str]) -> None:
         """What failed may be written as soon as it is looked at: these clusters are back, or a person asks for it."""
-        for copy, retry in self._retries.items():
-            if copy[0] in clusters:
-                self._retries[copy] = replace(retry, tried=None)
+        self._paced = {copy: digest for copy, digest in self._paced.items() if copy[0] not in clusters}
 
     def is_tried(self, cluster: str, identity: Identity) -> None:
         """It is being written: no other try is due before its results are in, and the pauses go on from there."""
-        if (cluster, identity) in self._retries:
-            self._retries[cluster, identity] = replace(self._retries[cluster, identity], due_s=inf)
+        self._retries.take((cluster, identity))
 
     def made(self, cluster: str, identity: Identity) -> None:
         """It was written."""
-        self._retries.pop((cluster, identity), None)
+        self._retries.forget((cluster, identity))
+        self._paced.pop((cluster, identity), None)
 
-    def put_off(self, cluster: str, identity: Identity, now_s: float, pause_s: float) -> None:
+    def put_off(self, cluster: str, identity: Identity, pause_s: float) -> None:
         """Look again after the pause."""
-        self._retries[cluster, identity] = _Retry(now_s + pause_s, pause_s)
+        self._retries.requeue_after((cluster, identity), pause_s)
+        self._paced.pop((cluster, identity), None)
 
-    def read_at(self, identity: Identity, due_s: float) -> None:
-        """Look again at that time, though nothing tells of it: a move may have waited for too long then."""
-        self._looks[identity] = min(due_s, self._looks.get(identity, due_s))
+    def look_after(self, identity: Identity, pause_s: float) -> None:
+        """Look again after the pause, though nothing tells of it: a move may have waited for too long then."""
+        self._looks.add_after(identity, pause_s)

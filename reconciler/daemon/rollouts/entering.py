@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Mapping
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon import timing
+from reconciler.daemon.tasks import ended, start
+from reconciler.daemon.work_queue import WorkQueue
 from reconciler.errors import MemberClusterError
 from reconciler.model.rollouts.record import Record
 
@@ -19,18 +21,8 @@ log = logging.getLogger("reconciler")
 
 Begun = Mapping[str, Record]
 """What begins in a cluster, by Rollout."""
-Enter = Callable[[MemberCluster, str, Begun], Awaitable[MemberClusterError | None]]
+Enter = Callable[[MemberCluster, str, Begun], Coroutine[None, None, MemberClusterError | None]]
 """Writes into a cluster of a fleet what begins there; why it could not, None: it is there."""
-
-_PAUSE_S = 5.0
-_PAUSE_MAX_S = 60.0
-_NEVER_S = float("inf")
-
-
-class _Refusal(NamedTuple):
-    why: str
-    pause_s: float
-    until_s: float
 
 
 class Entering:
@@ -39,11 +31,12 @@ class Entering:
     def __init__(self, enter: Enter, clock: Clock, within_s: float, wake: Callable[[], None]) -> None:
         """`within_s`: so long the answers are waited for at once. `wake`: told when a late one is there."""
         self._enter = enter
-        self._clock = clock
         self._within_s = within_s
         self._wake = wake
         self._tasks: dict[str, tuple[Begun, asyncio.Task[MemberClusterError | None]]] = {}
-        self._refused: dict[str, _Refusal] = {}
+        self._refused: dict[str, str] = {}
+        """Why a cluster refused the last time."""
+        self._queue = WorkQueue[str](timing.QUESTION_BACK_OFF, clock)
 
     @property
     def has_ended(self) -> bool:
@@ -53,15 +46,13 @@ class Entering:
     @property
     def next_s(self) -> float:
         """When a cluster is to be tried again, by the monotonic clock."""
-        return min((refusal.until_s for refusal in self._refused.values() if refusal.until_s), default=_NEVER_S)
+        return self._queue.next_s
 
     def away(self) -> dict[str, str]:
         """Clusters that cannot be begun now, and why: they have not answered yet, or could not be written to."""
-        now_s = self._clock.monotonic_s()
-        for name, refusal in self._refused.items():
-            if now_s >= refusal.until_s:
-                self._refused[name] = refusal._replace(until_s=0.0)  # It may be tried; how often it was is kept.
-        found = {name: refusal.why for name, refusal in self._refused.items() if refusal.until_s}
+        for name in self._queue.due():
+            self._queue.take(name)  # It may be tried; how often it was is kept.
+        found = {name: why for name, why in self._refused.items() if self._queue.is_waiting(name)}
         return found | {name: "it does not answer" for name, (_, task) in self._tasks.items() if not task.done()}
 
     async def enter(
@@ -74,9 +65,8 @@ class Entering:
         """
         for name, records in begun.items():
             if name in members and not self._is_under_way(name, records):
-                task = asyncio.ensure_future(self._enter(members[name], fleet, records))
-                task.add_done_callback(lambda _: self._wake())
-                self._tasks[name] = (records, task)
+                entering = self._enter(members[name], fleet, records)
+                self._tasks[name] = (records, start(entering, f"entering {name}", self._wake))
         asked = {name: self._tasks[name] for name in begun if name in self._tasks}
         if asked:
             await asyncio.wait([task for _, task in asked.values()], timeout=self._within_s)
@@ -96,9 +86,7 @@ class Entering:
 
     async def close(self) -> None:
         """Wait for nobody any more."""
-        for _, task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*(task for _, task in self._tasks.values()), return_exceptions=True)
+        await ended(task for _, task in self._tasks.values())
         self._tasks.clear()
 
     def _is_under_way(self, name: str, records: Begun) -> bool:
@@ -111,10 +99,11 @@ class Entering:
     def _is_entered(self, name: str, error: MemberClusterError | None) -> bool:
         before = self._refused.pop(name, None)
         if error is None:
+            self._queue.forget(name)
             return True
-        pause_s = min(before.pause_s * 2, _PAUSE_MAX_S) if before is not None else _PAUSE_S
-        self._refused[name] = _Refusal(str(error), pause_s, self._clock.monotonic_s() + pause_s)
-        if before is None or before.why != str(error):
+        self._refused[name] = str(error)
+        self._queue.requeue_rate_limited(name)
+        if before != str(error):
             extra = {"event": "RolloutNotEntered", "cluster": name, "error": str(error)}
             log.warning("a revision cannot begin in the cluster; it is tried again", extra=extra)
         return False

@@ -5,10 +5,10 @@ Source: ADR 18: blobs are shared, so two revisions cost what differs; a commit t
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
+from reconciler.daemon.tasks import in_thread
 from reconciler.model.fleet import Fleet
 from reconciler.model.rollouts.lineage import Lineage
 from reconciler.stages.staging import Revisions
@@ -49,10 +49,10 @@ class RevisionsInForce:
             # What was in force a moment ago is the revision of whoever is behind, and need not be read again.
             self._fleets[self._head.revision] = self._head
         self._head = head
-        pinned = await asyncio.to_thread(self._source.resolve, sorted(pins)) if pins else {}
+        pinned = await in_thread(self._source.resolve, sorted(pins)) if pins else {}
         wanted = frozenset({*recorded, *pinned.values()} - {""})
         if self._asked != (wanted, head.revision):
-            self._lineage = await asyncio.to_thread(self._source.lineage, sorted(wanted), head.revision)
+            self._lineage = await in_thread(self._source.lineage, sorted(wanted), head.revision)
             self._asked = (wanted, head.revision)
         for revision in sorted(wanted - self._fleets.keys() - {head.revision}):
             found = await self._fleet_at(revision)
@@ -67,5 +67,5 @@ class RevisionsInForce:
         """Keep what is recorded, before anything rests on it."""
         wanted = frozenset(revisions) - {""}
         if wanted != self._kept:
-            await asyncio.to_thread(self._source.keep, sorted(wanted))
+            await in_thread(self._source.keep, sorted(wanted))
             self._kept = wanted

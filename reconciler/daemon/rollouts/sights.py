@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import within
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
+from reconciler.daemon import timing
 from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
@@ -26,8 +27,6 @@ from reconciler.stages.state import FleetState, copies_of
 Records = Mapping[str, Record]
 """By cluster."""
 
-_WITHIN_S = 2.0
-"""So long a round waits for what gates ask of clusters; one that is slower has not told yet."""
 _AT_ONCE = 16
 """So many objects of a cluster are asked for side by side."""
 
@@ -108,13 +107,13 @@ async def _checked(
     member = reachable.get(name)
     if not isinstance(member, MemberCluster):
         return Unseen(member or "it was not asked yet")
-    asked = await awaited(within(_read(gate, identities, shown, member), _WITHIN_S))
+    asked = await awaited(within(_read(gate, identities, shown, member), timing.PATIENCE_S))
     if asked.value is None:
         fault = asked.fault
         is_told = isinstance(fault, MemberClusterError)
         assert fault is not None, "what gives nothing has failed"
         if isinstance(fault, TimeoutError):
-            return Unseen(f"no answer within {_WITHIN_S:g} s")
+            return Unseen(f"no answer within {timing.PATIENCE_S:g} s")
         return Unseen(str(fault) if is_told else told_fault(name, fault))
     copies, objects = asked.value
     return sight_of(gate, revision, copies, objects)

@@ -7,13 +7,15 @@ crash between two of these costs nothing. Source: ADR 18.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
 from operator import is_not
 
 from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.observing.members import PROMPT_S, Reachable
+from reconciler.daemon import timing
+from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.entering import Begun, Entering
 from reconciler.daemon.rollouts.look import Look, Writing
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
@@ -30,12 +32,6 @@ from reconciler.stages.state import FleetState
 Sights = dict[str, dict[str, Sight]]
 """By Rollout and cluster."""
 
-CHECKED_S = 5.0
-"""How often objects are asked for that gates name: nobody watches them."""
-NEVER_S = float("inf")
-SURELY_OVER_S = 0.1
-"""So much later than a time is told it is looked again: clocks tell moments to the second or finer."""
-
 
 class Stager:
     """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
@@ -47,7 +43,7 @@ class Stager:
         records: Records,
         writing: Writing | None,
         *,
-        within_s: float = PROMPT_S,
+        within_s: float = timing.PROMPT_S,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere.
@@ -66,13 +62,13 @@ class Stager:
         self._asks_conditions = False
         self._staged: tuple[tuple[object, ...], Decision] | None = None
         """The last staged decision, after what it rests on."""
-        self._next_s = NEVER_S
+        self._next_s = inf
         self.progress: tuple[Progress, ...] = ()
 
     @property
     def next_s(self) -> float:
         """When something can change by itself, by the monotonic clock."""
-        return min(self._next_s, self._entering.next_s if self._entering is not None else NEVER_S)
+        return min(self._next_s, self._entering.next_s if self._entering is not None else inf)
 
     def is_news(self, shown: FleetState | None) -> bool:
         """Whether what is seen of the clusters is otherwise than when it was judged last."""
@@ -96,7 +92,7 @@ class Stager:
         if not decision.fleet.rollouts:
             self._forget_all_but(())
             self._selected, self._followed, self._seen = None, (), {}
-            self.progress, self._next_s = (), NEVER_S
+            self.progress, self._next_s = (), inf
             return decision
         standing = await self._stand(decision, look, now)
         standing = _with_recorded(standing, await self._record(decision, standing, look, only))
@@ -239,9 +235,9 @@ class Stager:
         return await self._entering.enter(decision.fleet.settings.name, members, begun)
 
     def _plan_next(self, now: str) -> None:
-        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + SURELY_OVER_S
+        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + timing.SURELY_OVER_S
         if self._asks_conditions:
-            again_in_s = min(again_in_s, CHECKED_S)
+            again_in_s = min(again_in_s, timing.CHECK_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
 
 

@@ -21,6 +21,7 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.round.altered import altered_text
 from reconciler.daemon.round.faults import fault_of
 from reconciler.daemon.round.perform import Done, is_gone, perform
@@ -71,14 +72,11 @@ AT_ONCE: Final = 16
 """Of these so many have a task and a body at one time: as many as requests may be under way to a cluster."""
 AT_ONCE_IN_ALL: Final = 256
 """The same over all clusters. A change that takes long counts no longer, so that no cluster waits for another one."""
-_SLOW_AFTER_S: Final = 1.0
-_TERMINATING_WAIT_S: Final = 20.0
-"""So long what needs another object to leave waits for its finalizers; after that it waits for a later round."""
 
 
 def all_turns() -> SharedSlots:
     """The places that changes of all clusters share."""
-    return SharedSlots(AT_ONCE_IN_ALL, _SLOW_AFTER_S)
+    return SharedSlots(AT_ONCE_IN_ALL, timing.SLOW_S)
 
 
 async def _never_lost(_: MemberCluster) -> None:
@@ -234,7 +232,7 @@ class _Staying:
         if owner is not None:
             return f"it stays, since {owner} could not be deleted"
         for identity in sorted(change.after & self._terminating.keys()):
-            gone = await awaited(is_gone(self._member, self._terminating[identity], _TERMINATING_WAIT_S))
+            gone = await awaited(is_gone(self._member, self._terminating[identity], timing.OBJECT_WAIT_S))
             if gone.value is not True:
                 self._failed.add(identity)
                 return f"it stays until {identity} has left, which finalizers keep"

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon import timing
 from reconciler.engine import Round
 from reconciler.errors import MemberClusterError
 from reconciler.model.fleet import FleetSettings
@@ -35,7 +36,6 @@ _OF_THE_CLUSTER: Final = frozenset(
 )
 """Kinds that the cluster writes by itself."""
 _IN_EVERY_NAMESPACE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
-_ASKED_AGAIN_S: Final = 300.0
 _IN_FLIGHT: Final = 8
 _NAMES_MAX: Final = 3
 
@@ -98,7 +98,7 @@ class Contents:
     ) -> _Counted:
         now_s, key = self._clock.monotonic_s(), (change.cluster, change.uid)
         known = self._known.get(key)
-        if known is not None and now_s - known[0] < _ASKED_AGAIN_S:
+        if known is not None and now_s - known[0] < timing.CONTENTS_S:
             return known[1]
         try:
             async with asyncio.timeout(within_s):

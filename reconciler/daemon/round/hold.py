@@ -23,7 +23,8 @@ from reconciler.adapters.fail_points import reach
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import awaited
-from reconciler.daemon.observing.members import PROMPT_S, told_fault
+from reconciler.daemon import timing
+from reconciler.daemon.observing.members import told_fault
 from reconciler.daemon.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
     AlreadyExists,
@@ -155,7 +156,7 @@ class Holder:
         """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), PROMPT_S))
+            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
             return member.name, found.value
 
         found = await asyncio.gather(*(one(member) for member in members))
@@ -169,7 +170,7 @@ class Holder:
         failed: dict[str, MemberClusterError] = {}
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), PROMPT_S))
+            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
             if found.value is None and not isinstance(found.fault, ObjectNotFound):
                 failed[member.name] = _error_of(member, found.fault)
             return member.name, found.value
@@ -341,7 +342,7 @@ class Holder:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), PROMPT_S))
+            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
             mark = found.value
             if mark is None:
                 _error_of(member, found.fault)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from reconciler.adapters.kube.client import MemberCluster
+from reconciler.daemon import timing
 from reconciler.errors import (
     AccountNotMade,
     AlreadyExists,
@@ -39,11 +40,6 @@ from reconciler.stages.ownership import (
 
 _ATTEMPTS_MAX = 5
 """How often a guarded patch is tried again after somebody else wrote in between."""
-_GONE_WAIT_S = 60.0
-_READY_WAIT_S = 30.0
-_ACCOUNT_WAIT_S = 10.0
-"""How long a pod waits for the account of its new namespace; where no controller makes one, it fails with that."""
-_POLL_S = 0.2
 
 _T = TypeVar("_T")
 
@@ -131,7 +127,7 @@ async def _create(attempt: _Attempt, change: Change, fleet: str) -> Done:
 async def _created(attempt: _Attempt, change: Change, fleet: str) -> LiveObject:
     assert change.manifest is not None, "a create has a manifest"
     namespace, name = change.identity.namespace, change.identity.name
-    deadline = asyncio.get_running_loop().time() + _ACCOUNT_WAIT_S
+    deadline = asyncio.get_running_loop().time() + timing.ACCOUNT_WAIT_S
     while True:
         request = attempt.member.create(change.gvk, namespace, name, change.manifest, manager=field_manager(fleet))
         try:
@@ -139,7 +135,7 @@ async def _created(attempt: _Attempt, change: Change, fleet: str) -> LiveObject:
         except AccountNotMade:
             if asyncio.get_running_loop().time() >= deadline:
                 raise
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(timing.POLL_S)
 
 
 async def _update(attempt: _Attempt, change: Change, fleet: str) -> Done:
@@ -281,7 +277,7 @@ async def _planned_for(attempt: _Attempt, change: Change, fleet: str) -> LiveObj
 
 
 async def _until_gone(attempt: _Attempt, change: Change) -> None:
-    if not await is_gone(attempt.member, change, _GONE_WAIT_S):
+    if not await is_gone(attempt.member, change, timing.GONE_WAIT_S):
         raise WriteConflict(
             attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
         )
@@ -303,15 +299,17 @@ async def is_gone(member: MemberCluster, change: Change, within_s: float) -> boo
             return True
         if asyncio.get_running_loop().time() >= deadline:
             return False
-        await asyncio.sleep(_POLL_S)
+        await asyncio.sleep(timing.POLL_S)
 
 
 async def _until_established(attempt: _Attempt, change: Change) -> None:
-    deadline = asyncio.get_running_loop().time() + _READY_WAIT_S
+    deadline = asyncio.get_running_loop().time() + timing.OBJECT_WAIT_S
     while asyncio.get_running_loop().time() < deadline:
         live = await attempt.member.get(change.gvk, "", change.identity.name)
         if condition(live.body, "Established").get("status") == "True":
             await attempt.member.discover(refresh=True)
             return
-        await asyncio.sleep(_POLL_S)
-    raise InvalidObject(attempt.member.name, f"{change.identity} was not established within {_READY_WAIT_S:.0f} s")
+        await asyncio.sleep(timing.POLL_S)
+    raise InvalidObject(
+        attempt.member.name, f"{change.identity} was not established within {timing.OBJECT_WAIT_S:.0f} s"
+    )

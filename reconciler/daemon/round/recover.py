@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.containment import contained
-from reconciler.daemon.observing.members import PROMPT_S, Reachable, told_fault
+from reconciler.daemon import timing
+from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.daemon.observing.reading import is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
@@ -148,7 +149,7 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
 
 async def _seen(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _Found | None:
     try:
-        async with asyncio.timeout(PROMPT_S):
+        async with asyncio.timeout(timing.PROMPT_S):
             live = await member.get(intent.gvk, intent.identity.namespace, intent.identity.name)
     except ObjectNotFound:
         live = None
@@ -169,7 +170,7 @@ async def _seen(intent_id: int, member: MemberCluster, intent: Intent, tell: Tel
 async def _is_served(member: MemberCluster, intent: Intent) -> bool:
     """Whether the kind may be served all the same: some proxy answered that there is no such page."""
     try:
-        async with asyncio.timeout(PROMPT_S):
+        async with asyncio.timeout(timing.PROMPT_S):
             return intent.gvk in (await member.discover(refresh=True)).kinds
     except (MemberClusterError, TimeoutError):
         return True

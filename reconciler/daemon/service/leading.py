@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import since_boot_s
 from reconciler.adapters.kube.members import Members
 from reconciler.containment import awaited, contained, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.leadership.elector import Elector, Terms
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.leadership import Leadership
@@ -25,9 +25,9 @@ from reconciler.daemon.leadership.takeover import Taken, take_over
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_follower import StoreFollower
-from reconciler.daemon.service.events import beside, either, ended, first_of
 from reconciler.daemon.service.news import news
 from reconciler.daemon.service.turn import Seat, Turn
+from reconciler.daemon.tasks import beside, either, ended, first_of, start
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
@@ -35,12 +35,6 @@ from reconciler.stages.leadership import HandoverTooLarge
 
 log = logging.getLogger("reconciler")
 
-_LOOK_S: Final = 2.0
-"""How often a process that stands by looks at the store."""
-_SETTLE_S: Final = 0.2
-"""Pause after a change of the store was told of."""
-_UNTOLD_S: Final = 5.0
-"""How often a store is read that cannot say whether it changed."""
 
 Opening = Callable[[Fleet], AbstractAsyncContextManager[Members]]
 """Clusters on connections of their own, on which writing is not bound to who leads."""
@@ -115,8 +109,8 @@ class Player:
         if told.fault is not None:
             text = "the store cannot be watched for a fault of the program; it is read now and then"
             self._told.fault("store", told.fault, text, **fault_fields())
-            await self._parts.clock.sleep(_UNTOLD_S)
-        await self._parts.clock.sleep(_SETTLE_S)
+            await self._parts.clock.sleep(timing.CHECK_S)
+        await self._parts.clock.sleep(timing.MOMENT_S)
 
     async def _act(self, parts: Parts, fleet: Fleet, *ends: asyncio.Event) -> Fleet:
         """Run the control loop until an event is set, or the store gives another part; the fleet in force then."""
@@ -158,9 +152,9 @@ class Player:
         """Wait for the Lease, and read the store as it advances; the fleet that is in force then."""
         log.info("standing by", extra={"event": "StandsBy"})
         self._parts.vitals.stand_by()
-        stopping = asyncio.ensure_future(stop.wait())
-        campaign = asyncio.ensure_future(self._campaign(elector)) if elector is not None else stopping
-        changed = asyncio.ensure_future(self._store_changed())
+        stopping = start(stop.wait(), "stop")
+        campaign = start(self._campaign(elector), "campaign") if elector is not None else stopping
+        changed = start(self._store_changed(), "store of a standby")
         told = ""
         try:
             while not (campaign.done() or stop.is_set() or self._is_other_part(fleet.settings.ha)):
@@ -170,12 +164,12 @@ class Player:
                     log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
                 self._parts.journal.record_led_by(leader or "nobody yet")
                 self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
-                await asyncio.wait([campaign, stopping], timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([campaign, stopping], timeout=timing.LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 if campaign.done():
                     break  # A large commit takes longer to read than a Lease lasts that nobody renews.
                 if not changed.done():
                     continue
-                changed = asyncio.ensure_future(self._store_changed())
+                changed = start(self._store_changed(), "store of a standby")
                 found = await self._follower.read()
                 if found is not None:
                     is_same_way = elector is not None and found.clusters == fleet.clusters
@@ -196,7 +190,7 @@ class Player:
     async def _lead(self, seat: Seat, fleet: Fleet, stop: asyncio.Event) -> Fleet:
         """Know what the last leader knew, then act for as long as the Lease is held."""
         parts, lost = self._parts, asyncio.Event()
-        async with beside(seat.keep(lost)):
+        async with beside({"lease": seat.keep(lost)}):
             parts.beat("taking over")
             await first_of(stop.wait(), lost.wait(), seat.elector.settled())
             if stop.is_set() or lost.is_set():
@@ -236,7 +230,7 @@ class Player:
         turn = self._turn_now = Turn(seat, self._parts, fleet, taken)
         self._leadership.lead(seat.elector, frozenset(taken.leaders))
         try:
-            async with beside(turn.leave(), turn.read_unread()):
+            async with beside({"handover": turn.leave(), "unread marks": turn.read_unread()}):
                 fleet = await self._act(turn.parts, fleet, turn.over, *ends)
         except FleetHeld as error:
             self._leadership.stand_by()

@@ -6,22 +6,21 @@ was reviewed and done. A plain directory has no order, and is as it is.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from reconciler.containment import awaited, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_follower import StoreFollower
+from reconciler.daemon.tasks import in_thread
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreIsOlder
 from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
 
-_AGAIN_S: Final = 2.0
-"""Pause before a store is asked again that gave nothing, or something older."""
 _ASKED_MAX: Final = 5
 """So often at most: then another process may have what this one lacks."""
 
@@ -50,7 +49,7 @@ async def news(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -
             return found.fleet
         told.enter("older", found.why, logging.WARNING, "the store that was read is older than what was in force",
                    event="StoreIsOlder", rev=found.fleet.revision, error=found.why)  # fmt: skip
-        await parts.clock.sleep(_AGAIN_S)
+        await parts.clock.sleep(timing.LOOK_S)
         found = await _ask(parts, follower, found.fleet, left)
     if found.age is _Age.NOT_KNOWN and found.is_answered:
         log.warning(
@@ -76,7 +75,7 @@ async def _ask(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -
     if asked.fault is not None and not isinstance(asked.fault, StoreError):
         log.error("the store cannot be asked for a fault of the program", exc_info=asked.fault, extra=fault_fields())
     fleet = await follower.read() or fleet
-    age = await asyncio.to_thread(_age, parts, fleet.revision, left)
+    age = await in_thread(_age, parts, fleet.revision, left)
     cause = asked.fault or "nothing newer came"
     why = f"it is at {_short(fleet.revision)}, and {_short(left)} was in force: {cause}"
     return _Found(fleet, age, asked.fault is None, why)

@@ -19,24 +19,23 @@ from reconciler.adapters.kube.profiles.live_access import INTERVAL_S, LiveAccess
 from reconciler.adapters.sources.source import StoreSource, open_source
 from reconciler.adapters.store.parse_cache import ParseCache
 from reconciler.containment import contained, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.leadership.leadership import Leadership
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.once.access import Access, configs_of
 from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.service.events import beside
 from reconciler.daemon.service.leading import Player, Process
 from reconciler.daemon.service.orders import orders_in, tell_orders
 from reconciler.daemon.service.service import Signals
 from reconciler.daemon.service.telling import Telling, forget_others, tell
+from reconciler.daemon.tasks import beside
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.model.fleet import Fleet
 
 log = logging.getLogger("reconciler")
-
-_SUSPENSIONS_POLL_S = 2.0
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -66,14 +65,14 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     with Journal.open(service.access.journal) as journal:
         forget_others(service.telling, journal)
         async with _opened(service, journal, vitals) as player:
-            orders = (
-                _watch_orders(journal, player, service.access.clock),
-                _watch_reloads(signals, player, service.access.profiles, journal),
-                _watch_profiles(service.access, player, journal),
-                tell(service.telling, journal, vitals, service.access.clock),
-            )
+            lookouts = {
+                "orders": _watch_orders(journal, player, service.access.clock),
+                "reloads": _watch_reloads(signals, player, service.access.profiles, journal),
+                "profiles": _watch_profiles(service.access, player, journal),
+                "receivers": tell(service.telling, journal, vitals, service.access.clock),
+            }
             try:
-                async with beside(*orders):
+                async with beside(lookouts):
                     await player.run(signals.stop)
             finally:
                 log.info("stopped", extra={"event": "Stopped"})
@@ -147,7 +146,7 @@ async def _watch_orders(journal: Journal, player: Player, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
     told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
     while True:
-        await clock.sleep(_SUSPENSIONS_POLL_S)
+        await clock.sleep(timing.LOOK_S)
         try:
             found, asks = orders_in(journal, clock), journal.asked
         except Exception as error:

@@ -7,22 +7,25 @@ Source: sd_notify(3), systemd.service(5): `WatchdogSec=`, `Type=notify`, `Type=n
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import resource
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
 
 from msgspec import Struct, field
 
 from reconciler.adapters.clock import Clock
+from reconciler.daemon import timing
 from reconciler.daemon.service.notify import Notifier
+from reconciler.daemon.tasks import ended, start
 from reconciler.daemon.vitals.vitals import Vitals
 
-STALL_S: Final = 120.0
-"""The control loop shows progress at least every few seconds while idle, and once a request or phase otherwise."""
-_TICK_S: Final = 1.0
-_START_EXTENSION_S: Final = 60.0
+log = logging.getLogger("reconciler")
+
+_ENOUGH = 65_536
+"""Where the hard limit is higher, or there is none, more would be of no use."""
 
 
 class Signals(Struct):
@@ -56,7 +59,7 @@ class Signals(Struct):
 
 def is_progressing(vitals: Vitals, now_s: float) -> bool:
     """Whether the control loop achieved something lately. `now_s` is of the same monotonic clock as the heartbeat."""
-    return now_s - vitals.heartbeat_s < STALL_S + vitals.allowance_s
+    return now_s - vitals.heartbeat_s < timing.STALL_S + vitals.allowance_s
 
 
 def watchdog_interval_s(environ: Mapping[str, str], pid: int) -> float | None:
@@ -76,16 +79,14 @@ async def in_service(
     signals = Signals()
     signals.install()
     tasks = [
-        asyncio.create_task(supervise(vitals, notifier, clock, environ=environ)),
-        asyncio.create_task(_tell_of_the_end(signals, notifier)),
+        start(supervise(vitals, notifier, clock, environ=environ), "signs of life"),
+        start(_tell_of_the_end(signals, notifier), "end of the service"),
     ]
     try:
         yield signals
     finally:
         notifier.stopping()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(tasks)
         notifier.close()
         signals.uninstall()
 
@@ -116,11 +117,11 @@ async def supervise(
             is_told_reload = vitals.is_reloading
             (notifier.reloading if is_told_reload else notifier.ready)()
         if is_alive and not is_told_ready:
-            notifier.extend_timeout(_START_EXTENSION_S)
+            notifier.extend_timeout(timing.START_EXTENSION_S)
         if is_alive and interval_s is not None and now_s >= next_s:
             notifier.watchdog()
             next_s = now_s + interval_s
-        await clock.sleep(min(_TICK_S, interval_s or _TICK_S))
+        await clock.sleep(min(timing.TICK_S, interval_s or timing.TICK_S))
 
 
 def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
@@ -139,3 +140,21 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
     if vitals.suspended:
         parts.append("suspended")
     return "; ".join(parts)
+
+
+def raise_descriptors() -> int:
+    """Return how many files this process may open from now on: as many as the hard limit allows.
+
+    A watch of each kind in each cluster needs one, and the limit of a shell or container is low.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError) as error:
+            log.warning("the limit of open files cannot be raised",
+                        extra={"event": "DescriptorsLimited", "error": str(error)})  # fmt: skip
+            return soft
+        return wanted
+    return soft

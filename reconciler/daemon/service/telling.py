@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from reconciler.adapters.notify.post import Poster
 from reconciler.adapters.notify.statuses import CommitStatus, CommitStatuses, ForgeOptions
 from reconciler.adapters.notify.webhook import Compose, Outgoing, Webhook, WebhookOptions
 from reconciler.containment import fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.report.history_text import Words
@@ -28,9 +29,6 @@ from reconciler.report.notify.commit_status import commit_status
 from reconciler.report.notify.signature import keys_in, signed_headers
 
 log = logging.getLogger("reconciler")
-
-_AGAIN_S: Final = 5.0
-"""How long after a fault of ours it is begun anew."""
 
 
 def _nobody(_: str) -> None:
@@ -54,23 +52,19 @@ async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock:
     """Tell everybody until cancelled. What was not told by then, the next start tells."""
     if telling is None:
         return
-    async with Poster.open() as poster, asyncio.TaskGroup() as tasks:
-        for options in telling.webhooks:
-            told = vitals.webhooks.setdefault(options.address.name, Deliveries())
-
-            def hook(options: WebhookOptions = options, told: Deliveries = told) -> Awaitable[None]:
-                return Webhook(options, journal, poster, clock, composing(journal, telling.words), told).run()
-
-            tasks.create_task(_kept_up(options.address.name, hook, clock))
-        if telling.forge is not None:
+    async with Poster.open() as poster:
+        receivers: dict[str, Callable[[], Webhook | CommitStatuses]] = {}
+        for hook in telling.webhooks:
+            told = vitals.webhooks.setdefault(hook.address.name, Deliveries())
+            compose = composing(journal, telling.words)
+            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, compose, told)
+        if (forge := telling.forge) is not None:
             statuses = vitals.commit_status = Deliveries()
-
-            def forge(options: ForgeOptions = telling.forge) -> Awaitable[None]:
-                return CommitStatuses(
-                    options, poster, clock, lambda: _current(vitals), lambda: vitals.fleet, statuses
-                ).run()
-
-            tasks.create_task(_kept_up("forge", forge, clock))
+            current = partial(_current, vitals)
+            receivers["forge"] = lambda: CommitStatuses(forge, poster, clock, current, lambda: vitals.fleet, statuses)
+        async with asyncio.TaskGroup() as tasks:
+            for name, begin in receivers.items():
+                tasks.create_task(_kept_up(name, begin, clock), name=f"receiver {name}")
 
 
 def _current(vitals: Vitals) -> CommitStatus | None:
@@ -95,16 +89,16 @@ def composing(journal: Journal, words: Words) -> Compose:
     return compose
 
 
-async def _kept_up(name: str, begin: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Do it until it is over, and anew after a fault; what cannot be read from the journal is such a fault too."""
+async def _kept_up(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:
+    """Tell a receiver until that is over, and anew after a fault, also one of reading the journal."""
     told = Transitions(log)
     while True:
         try:
-            await begin()
+            await begin().run()
         except Exception as error:
             # Only the cursor is written here: a round that cannot write the journal either says what that means.
             told.fault(name, error, "others cannot be told for a fault of the program; it is begun anew",
                        **fault_fields(subject=name))  # fmt: skip
-            await clock.sleep(_AGAIN_S)
+            await clock.sleep(timing.CHECK_S)
         else:
             return

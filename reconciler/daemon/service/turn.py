@@ -14,11 +14,11 @@ from reconciler.adapters.clock import within
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members
 from reconciler.containment import awaited, contained, fault_fields
+from reconciler.daemon import timing
 from reconciler.daemon.leadership.elector import Elector
 from reconciler.daemon.leadership.handover import HandoverFile
 from reconciler.daemon.leadership.takeover import Taken, left_by, read_unread
 from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.observing.members import PROMPT_S
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError
 from reconciler.model.fleet import Fleet
@@ -26,14 +26,8 @@ from reconciler.stages.leadership import HandoverTooLarge
 
 log = logging.getLogger("reconciler")
 
-_LEFT_S: Final = 1.0
-"""How often it is looked up whether the next leader has to know another thing."""
 _CHECKED_EVERY: Final = 10
 """Once in so many times it is looked whether what was left is still there: a hand may have changed it."""
-_UNREAD_S: Final = 5.0
-"""How often clusters are asked whose marks could not be read."""
-_RAISED_S: Final = 5.0
-"""So long raising the term may take."""
 
 
 class Seat(Struct, frozen=True, kw_only=True):
@@ -79,10 +73,11 @@ class Turn:
         """Keep up what the next leader has to know."""
         told, looks = "", 0
         while True:
-            await self._parts.clock.sleep(_LEFT_S)
+            await self._parts.clock.sleep(timing.TICK_S)
             looks += 1
-            if looks % _CHECKED_EVERY == 0 and (await awaited(within(self._seat.left.is_spoiled(), PROMPT_S))).value:
-                told = ""
+            if looks % _CHECKED_EVERY == 0:
+                spoiled = await awaited(within(self._seat.left.is_spoiled(), timing.PROMPT_S))
+                told = "" if spoiled.value else told
             version = self._parts.journal.version
             if version != told and await self.leave_once():
                 told = version
@@ -110,7 +105,7 @@ class Turn:
         """Read marks of clusters that answer at last; the loop begins anew with what they tell."""
         parts, seat = self._parts, self._seat
         while self.taken.unread:
-            await parts.clock.sleep(_UNREAD_S)
+            await parts.clock.sleep(timing.CHECK_S)
             configs = contained(parts.configs_of, self._fleet)
             # It may be reached in another way by now.
             members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
@@ -138,5 +133,5 @@ class Turn:
 
     async def _raised_over(self, term: int) -> bool:
         """Whether this process leads in a term above one that a mark has."""
-        raised = await awaited(within(self._seat.elector.raise_term(term), _RAISED_S))
+        raised = await awaited(within(self._seat.elector.raise_term(term), timing.PROMPT_S))
         return bool(raised.value)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.adapters.clock import Clock
 from reconciler.adapters.notify.deliveries import Deliveries
+from reconciler.daemon import timing
 from reconciler.daemon.vitals.board import Board
 from reconciler.daemon.vitals.histograms import Histograms, Phases
 from reconciler.model.problem import Problem
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.state import Step
 
-_PHASES_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-_REQUESTS_S = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0)
-_IN_STEP_S = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+log = logging.getLogger("reconciler")
 
 
 class ClusterVitals(Struct, kw_only=True):
@@ -88,11 +89,17 @@ class Vitals(Struct, kw_only=True):
     """When it came into force, as RFC 3339; empty: nobody knows."""
     is_told_in_step: bool = False
     """Whether all was in step once since it is in force."""
-    in_step_s: Histograms = field(default_factory=lambda: Histograms(_IN_STEP_S))
+    in_step_s: Histograms = field(
+        default_factory=lambda: Histograms(bounds_s=(1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0))
+    )
     """Seconds from when a revision came into force until all was in step."""
-    phases: Phases = field(default_factory=lambda: Phases(Histograms(_PHASES_S)))
+    phases: Phases = field(
+        default_factory=lambda: Phases(
+            Histograms(bounds_s=(0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0))
+        )
+    )
     """Seconds of each phase of rounds."""
-    requests: Histograms = field(default_factory=lambda: Histograms(_REQUESTS_S))
+    requests: Histograms = field(default_factory=lambda: Histograms(bounds_s=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0)))
     """Seconds until an answer began, by cluster, verb and class of the status."""
     webhooks: dict[str, Deliveries] = field(default_factory=dict)
     """What became of what was to be sent, by the name of the receiver."""
@@ -111,3 +118,11 @@ class Vitals(Struct, kw_only=True):
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""
         self.short_watches[cluster] += 1
+
+
+async def tell_progress(vitals: Vitals, clock: Clock) -> None:
+    """Log every few seconds how far the first round is, until it is over."""
+    await clock.sleep(timing.CHECK_S)
+    while not vitals.rounds:
+        log.info("starting: %s", vitals.phase, extra={"event": "Starting"})
+        await clock.sleep(timing.CHECK_S)

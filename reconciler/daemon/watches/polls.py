@@ -14,6 +14,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -23,25 +24,25 @@ from reconciler.adapters.kube.bounds.shared_slots import SharedSlots
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import WatchEvent
 from reconciler.containment import awaited, fault_fields
-from reconciler.daemon.observing.members import PROMPT_S
+from reconciler.daemon import timing
+from reconciler.daemon.tasks import ended, start
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.daemon.watches.looks import Copy, Looks
-from reconciler.daemon.watches.turns import Turns
+from reconciler.daemon.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
+from reconciler.model.fleet import FleetSettings
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity, ResourceRef
 
 log = logging.getLogger("reconciler")
 
-_STEP_S: Final = 1.0
+Copy = tuple[str, Identity]
+"""An object in a cluster."""
+
+_PARTS: Final = 2**64
 _AT_ONCE: Final = 16
 """So many clusters are listed side by side, however many are due."""
-_SLOW_AFTER_S: Final = 3.0
-"""One that takes longer gives its place to another one."""
 _BY_NAME_MAX: Final = 8
 """Above so many objects of one kind, one list is cheaper than a read of each."""
-_NEVER_S: Final = 600.0
-"""The interval before any is given."""
 
 
 class PollJudge(Protocol):
@@ -118,8 +119,8 @@ class Polls:
         self._judge = judge
         self._clock = clock
         self._kept: dict[str, _Kept] = {}
-        self._turns, self._looks = Turns(_NEVER_S), Looks()
-        self._slots = SharedSlots(_AT_ONCE, _SLOW_AFTER_S)
+        self._turns, self._looks = Turns(FleetSettings().resync_s), Looks(clock)
+        self._slots = SharedSlots(_AT_ONCE, timing.SLOW_S)
         self._lists: dict[str, asyncio.Task[None]] = {}
         self._reads: dict[str, asyncio.Task[None]] = {}
         self._told = Transitions(log)
@@ -148,14 +149,12 @@ class Polls:
         """Leave what is being asked."""
         tasks = [*self._lists.values(), *self._reads.values()]
         self._kept.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(tasks)
 
     async def run(self) -> None:
         """Ask for what is due, without end. Nothing is while no cluster is kept."""
         while True:
-            await self._clock.sleep(_STEP_S)
+            await self._clock.sleep(timing.TICK_S)
             if self._kept:
                 self._begin_due(self._clock.monotonic_s())
 
@@ -165,14 +164,15 @@ class Polls:
         for name in self._turns.due(now_s, self._judge.hurried()):
             if name not in self._lists:
                 kept = self._kept[name]
-                self._lists[name] = asyncio.create_task(self._asked(kept, partial(self._list, kept)))
+                self._lists[name] = start(self._asked(kept, partial(self._list, kept)), f"listing {name}")
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
         free = self._kept.keys() - self._reads.keys()
-        for cluster, identity in self._looks.due((copy for copy in self._judge.ailing() if copy[0] in free), now_s):
+        for cluster, identity in self._looks.due(copy for copy in self._judge.ailing() if copy[0] in free):
             copies[cluster].append(identity)
         for name, identities in copies.items():
             kept = self._kept[name]
-            self._reads[name] = asyncio.create_task(self._asked(kept, partial(self._look, kept, identities)))
+            looking = self._asked(kept, partial(self._look, kept, identities))
+            self._reads[name] = start(looking, f"looking at {name}")
 
     async def _asked(self, kept: _Kept, ask: Callable[[], Awaitable[None]]) -> None:
         """The boundary of one cluster: what it does not tell is no news, and its next turn comes."""
@@ -180,7 +180,7 @@ class Polls:
         async with self._slots.slot():
             asked = await awaited(ask())
         if isinstance(asked.fault, TimeoutError):
-            self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {PROMPT_S:g} s"))
+            self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
         elif isinstance(asked.fault, MemberClusterError):
             self._judge.trouble(name, asked.fault)
         elif asked.fault is not None:
@@ -192,7 +192,7 @@ class Polls:
     async def _list(self, kept: _Kept) -> None:
         """Compare all that a cluster holds of ours with what was seen last."""
         member = kept.member
-        async with asyncio.timeout(PROMPT_S):
+        async with asyncio.timeout(timing.PROMPT_S):
             is_known = await self._judge.is_as_known(member)
         if not is_known:
             self._judge.doubted(member.name)
@@ -265,8 +265,89 @@ class Polls:
             self._saw(member.name, live)
 
     def _saw(self, cluster: str, live: LiveObject) -> None:
-        self._looks.saw((cluster, live.identity), live.resource_version, self._clock.monotonic_s())
+        self._looks.saw((cluster, live.identity), live.resource_version)
         self._judge.seen(cluster, WatchEvent(type="MODIFIED", object=live))
+
+
+class Looks:
+    """The next look at each copy: what changes is looked at every few seconds, and what stays ever more rarely."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Everything is well."""
+        self._queue = WorkQueue[Copy](timing.QUESTION_BACK_OFF, clock)
+        self._versions: dict[Copy, str] = {}
+
+    def due(self, ailing: Iterable[Copy]) -> list[Copy]:
+        """Those of the copies that are not well whose time has come, each once; all others are forgotten."""
+        unwell = dict.fromkeys(ailing)
+        self._queue.keep(unwell.keys())
+        self._versions = {copy: version for copy, version in self._versions.items() if copy in unwell}
+        due = self._queue.due()
+        for copy in (*due, *(copy for copy in unwell if copy not in self._queue)):
+            self._queue.requeue_rate_limited(copy)
+        return due
+
+    def saw(self, copy: Copy, version: str) -> None:
+        """A look showed a copy in this version; in another one than before, it goes on, and is looked at soon again."""
+        if copy in self._queue and self._versions.get(copy) != version:
+            self._versions[copy] = version
+            self._queue.forget(copy)
+            self._queue.requeue_rate_limited(copy)
+
+
+class _Turn(Struct):
+    last_s: float
+    next_s: float
+
+
+class Turns:
+    """The next turn of each cluster, once in an interval. All times are monotonic seconds.
+
+    Each has a moment of its own, made of its name: clusters are spread over the interval, the same after every start.
+    """
+
+    def __init__(self, interval_s: float) -> None:
+        """No cluster has a turn yet."""
+        self._interval_s = interval_s
+        self._turns: dict[str, _Turn] = {}
+
+    def begin(self, cluster: str, now_s: float) -> None:
+        """A cluster has turns from now on. It was read just now; one that has turns keeps them."""
+        if cluster not in self._turns:
+            self._turns[cluster] = _Turn(now_s, moment_after(cluster, self._interval_s, now_s))
+
+    def drop(self, cluster: str) -> None:
+        """A cluster has no turns any more."""
+        self._turns.pop(cluster, None)
+
+    def every(self, interval_s: float, now_s: float) -> None:
+        """Have each cluster's turn come so often from now on."""
+        if interval_s == self._interval_s:
+            return
+        self._interval_s = interval_s
+        for cluster, turn in self._turns.items():
+            turn.next_s = moment_after(cluster, interval_s, now_s)
+
+    def due(self, now_s: float, hurried: Collection[str]) -> list[str]:
+        """The clusters whose turn has come, each once. `hurried`: their turns come every `timing.HURRY_S` at least."""
+        due = [
+            name
+            for name, turn in sorted(self._turns.items())
+            if now_s >= turn.next_s or (name in hurried and now_s >= turn.last_s + timing.HURRY_S)
+        ]
+        for name in due:
+            turn = self._turns[name]
+            turn.last_s = now_s
+            if now_s >= turn.next_s:
+                turn.next_s = moment_after(name, self._interval_s, now_s)
+        return due
+
+
+def moment_after(cluster: str, interval_s: float, now_s: float) -> float:
+    """The first moment after now at which it is the cluster's turn: at most an interval away."""
+    part = int.from_bytes(sha256(cluster.encode()).digest()[:8], "big") / _PARTS
+    wait_s = (part * interval_s - now_s) % interval_s
+    return now_s + (wait_s or interval_s)
 
 
 def _ref(identity: Identity, gvk: GVK) -> ResourceRef:

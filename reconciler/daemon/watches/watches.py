@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from contextlib import aclosing
 from itertools import chain
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,13 +19,17 @@ from reconciler.adapters.clock import Clock
 from reconciler.adapters.kube.client import MemberCluster
 from reconciler.adapters.kube.watch import Bookmark, WatchEvent
 from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.daemon import timing
+from reconciler.daemon.tasks import ended, start
 from reconciler.daemon.vitals.logs import Transitions
-from reconciler.daemon.watches.back_off import LIVED_S, BackOff
 from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK
 
 log = logging.getLogger("reconciler")
+
+EARLY_ENDS: Final = 3
+"""So many early ends in a row are no accident, such as the restart of a proxy."""
 
 
 class Listeners(Struct, frozen=True, kw_only=True):
@@ -47,13 +52,13 @@ class Watches:
     """Running watches by (cluster, kind)."""
 
     def __init__(
-        self, listeners: Listeners, clock: Clock, jitter: random.Random | None = None, namespace: str = ""
+        self, listeners: Listeners, clock: Clock, jitter: Callable[[], float] = random.random, namespace: str = ""
     ) -> None:
         """Nothing is watched before `keep`. `namespace`: empty: all of them."""
         self._listeners = listeners
         self._namespace = namespace
         self._clock = clock
-        self._jitter = jitter or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._jitter = jitter
         self._tasks: dict[str, dict[GVK, asyncio.Task[None]]] = {}
         self._members: dict[str, MemberCluster] = {}
         self._restless: dict[str, set[GVK]] = {}
@@ -70,7 +75,7 @@ class Watches:
         for gvk in sorted(kinds):
             task = tasks.get(gvk)
             if task is None or task.done():
-                tasks[gvk] = asyncio.create_task(self._follow(member, gvk, selector))
+                tasks[gvk] = start(self._follow(member, gvk, selector), f"watching {member.name} {gvk.kind}")
 
     def drop(self, cluster: str) -> None:
         """Stop watching a cluster."""
@@ -83,32 +88,30 @@ class Watches:
         """Stop every watch."""
         tasks = list(chain.from_iterable(kept.values() for kept in self._tasks.values()))
         self._tasks.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(tasks)
 
     async def _follow(self, member: MemberCluster, gvk: GVK, selector: str) -> None:
-        back_off = BackOff(self._jitter)
+        early_ends = EarlyEnds(self._jitter)
         while True:
             try:
                 version = await self._listed(member, gvk, selector)
                 if version is None:
-                    await self._clock.sleep(back_off.ended_early_s(has_failed=True))
+                    await self._clock.sleep(early_ends.ended_early_s(has_failed=True))
                     continue
-                await self._stream(member, gvk, selector, version, back_off)
+                await self._stream(member, gvk, selector, version, early_ends)
             except ListExpired:
-                await self._ended_early(member.name, gvk, back_off, back_off.ended_early_s())
+                await self._ended_early(member.name, gvk, early_ends, early_ends.ended_early_s())
             except MemberClusterError as error:
                 if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
                     self._listeners.trouble(member.name, error)
-                pause_s = back_off.ended_early_s(has_failed=True)
-                await self._ended_early(member.name, gvk, back_off, pause_s, error.message)
+                pause_s = early_ends.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, early_ends, pause_s, error.message)
             except Exception as error:
                 # The boundary of one watch: the list that it begins anew with tells what was missed.
                 text = "a watch failed by a fault of this program; it begins anew"
                 self._told.fault((member.name, gvk), error, text, **fault_fields(member.name, gvk.kind))
-                pause_s = back_off.ended_early_s(has_failed=True)
-                await self._ended_early(member.name, gvk, back_off, pause_s, INTERNAL_ERROR)
+                pause_s = early_ends.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, early_ends, pause_s, INTERNAL_ERROR)
 
     async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str | None:
         """The version from which on to watch; None: the kind gives no answer, and the cluster does.
@@ -127,7 +130,9 @@ class Watches:
         self._listeners.listed(member.name, gvk, listing.objects)
         return listing.resource_version
 
-    async def _stream(self, member: MemberCluster, gvk: GVK, selector: str, version: str, back_off: BackOff) -> None:
+    async def _stream(
+        self, member: MemberCluster, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds
+    ) -> None:
         """Watch from a version on, again and again. Returns when a list has to say what was missed."""
         while True:
             begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
@@ -135,34 +140,34 @@ class Watches:
             async with aclosing(stream) as events:
                 async for found in events:
                     has_spoken = True
-                    self._lived(member.name, gvk, back_off, begun_s)
+                    self._lived(member.name, gvk, early_ends, begun_s)
                     if isinstance(found, Bookmark):
                         version = found.resource_version
                         continue
                     has_told = True
                     version = found.object.resource_version
                     self._listeners.event(member.name, found)
-            if not self._lived(member.name, gvk, back_off, begun_s):
-                pause_s = back_off.ended_early_s(has_told=has_told)
-                await self._ended_early(member.name, gvk, back_off, pause_s)
+            if not self._lived(member.name, gvk, early_ends, begun_s):
+                pause_s = early_ends.ended_early_s(has_told=has_told)
+                await self._ended_early(member.name, gvk, early_ends, pause_s)
             elif not has_spoken:
                 # An API server speaks at least once before it ends a watch: what came between may have been lost.
                 return
 
-    def _lived(self, cluster: str, gvk: GVK, back_off: BackOff, begun_s: float) -> bool:
+    def _lived(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
         """Whether the stream lived long enough for a watch."""
-        if self._clock.monotonic_s() - begun_s < LIVED_S:
+        if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
-        back_off.lived()
+        early_ends.lived()
         restless = self._restless.get(cluster, set())
         restless.discard(gvk)
         if not restless:
             self._told.leave(cluster, "watches last again", event="WatchesLast", cluster=cluster)
         return True
 
-    async def _ended_early(self, cluster: str, gvk: GVK, back_off: BackOff, pause_s: float, why: str = "") -> None:
+    async def _ended_early(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
         self._listeners.ended_early(cluster)
-        if back_off.is_restless:
+        if early_ends.is_restless:
             self._restless.setdefault(cluster, set()).add(gvk)
             self._told.enter(cluster, "restless", logging.WARNING,
                              "watches end as soon as they begin, or fail; they are opened ever more rarely, and what "
@@ -170,3 +175,35 @@ class Watches:
                              obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip
         if pause_s:
             await self._clock.sleep(pause_s)
+
+
+class EarlyEnds:
+    """The early ends in a row of one watch. `jitter` spreads the watches of a cluster that ended together.
+
+    A watch that lived until its time was up goes on at once, so that nothing is seen later than it need be. One that
+    ends early, expires or fails each time is asked for ever more rarely. Source: design#promise-6.
+    """
+
+    def __init__(self, jitter: Callable[[], float]) -> None:
+        """Nothing has ended yet."""
+        self._jitter = jitter
+        self._ends = 0
+
+    @property
+    def is_restless(self) -> bool:
+        """Whether the watch keeps ending early."""
+        return self._ends >= EARLY_ENDS
+
+    def lived(self) -> None:
+        """The stream lived: what was before it counts no more."""
+        self._ends = 0
+
+    def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
+        """Seconds until the next try. The first end costs nothing, unless it was a failure.
+
+        `has_told`: it told of changes before it ended, so that waiting longer each time would be paid in freshness.
+        """
+        self._ends = min(self._ends + 1, EARLY_ENDS) if has_told else self._ends + 1
+        if self._ends == 1 and not has_failed:
+            return 0.0
+        return timing.WATCH_BACK_OFF.pause_s(1 if has_told else self._ends - (not has_failed), self._jitter)

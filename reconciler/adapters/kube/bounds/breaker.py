@@ -7,13 +7,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from reconciler.back_off import BackOff
+
 
 class BreakerSettings(Struct, frozen=True, kw_only=True):
-    """After `failures_max` failures in a row nothing is sent for `pause_s`, doubling up to `pause_max_s`."""
+    """After `failures_max` failures in a row nothing is sent for the first pause, after another one for the second."""
 
     failures_max: int = 3
-    pause_s: float = 5
-    pause_max_s: float = 60
+    back_off: BackOff = BackOff(least_s=5, most_s=60)
 
 
 DEFAULTS: Final = BreakerSettings()
@@ -61,9 +62,8 @@ class Breaker:
         was_open = self.is_open
         self._failures += 0 if was_open and not self._is_probing else 1
         if self.is_open and (not was_open or self._is_probing):
-            doublings = min(self._failures - self._settings.failures_max, 16)
-            pause_s = min(self._settings.pause_s * 2**doublings, self._settings.pause_max_s)
-            self._closed_from_s = self._monotonic_s() + pause_s
+            failed_probes = self._failures - self._settings.failures_max
+            self._closed_from_s = self._monotonic_s() + self._settings.back_off.pause_s(1 + failed_probes)
         self._is_probing = False
 
     def abandoned(self) -> None:

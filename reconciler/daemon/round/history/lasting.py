@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+from reconciler.daemon import timing
 from reconciler.stages.observations import age_s
 from reconciler.stages.state import Condition, Copy, Ending, FleetState, Frozen, Held, Holds, Turn
 
 FLAPS_MAX: Final = 3
 """So often within the window it is told that an object is degraded, and that it is well again."""
-FLAPS_WINDOW_S: Final = 600.0
-SETTLING_S: Final = 10.0
-"""So long an object whose hand edit was set back has to come up again before it is told as degraded."""
 OBJECTS_MAX: Final = 20
 """So many objects of a hold or a freeze are named; `status` and `diff` list all."""
 _FILES_MAX: Final = 5
@@ -104,7 +102,7 @@ class Healed:
     def begins(self, now: str) -> None:
         """The time goes on. A copy that is healed again and again is spared no longer by that."""
         known = self._since
-        self._since = {copy: since for copy, since in known.items() if age_s(since, now) < SETTLING_S}
+        self._since = {copy: since for copy, since in known.items() if age_s(since, now) < timing.SETTLING_S}
         self._since |= dict.fromkeys(self._new - known.keys(), now)
         self._new = set()
 
@@ -128,7 +126,7 @@ class Flaps:
     def goes_on(self, now: str) -> frozenset[str]:
         """The subjects that came and went too often: they are not told to be well until the window is over."""
         for subject, times in list(self._begun.items()):
-            kept = [time for time in times if age_s(time, now) < FLAPS_WINDOW_S]
+            kept = [time for time in times if age_s(time, now) < timing.QUIET_S]
             if kept:
                 self._begun[subject] = kept
             else:

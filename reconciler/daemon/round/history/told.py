@@ -11,9 +11,10 @@ from typing import Any, Final, TypeVar
 
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon import timing
 from reconciler.daemon.round.act import Result
 from reconciler.daemon.round.history.episodes import STORE, Episodes
-from reconciler.daemon.round.history.lasting import SETTLING_S, Flaps, Healed, Lasting, freeze, holds_by_cluster
+from reconciler.daemon.round.history.lasting import Flaps, Healed, Lasting, freeze, holds_by_cluster
 from reconciler.daemon.round.history.steps import Steps
 from reconciler.daemon.round.history.writes import drift_event, failures_told, last_altered, told_error
 from reconciler.model.ledger import MADE, DriftOutcome, Event, EventKind
@@ -157,7 +158,7 @@ class Told:
         self._healed.begins(now)
         known = self._episodes.open(kind).keys()
         new = [copy for copy in found if self._healed.is_settling(copy) and _subject(copy) not in known]
-        self._settling = {copy: self._settling.get(copy, later(now, SETTLING_S)) for copy in new}
+        self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in new}
         holding = {
             _subject(copy): {"why": one.why, **_group(copy)}
             for copy, one in found.items()

@@ -27,6 +27,7 @@ from reconciler.adapters.kube.transport import (
     Transport,
     TransportSettings,
 )
+from reconciler.back_off import BackOff
 from reconciler.errors import (
     AnswerTooLarge,
     BadAnswer,
@@ -237,7 +238,7 @@ async def test_clusters_that_have_gone_silent_do_not_hold_up_the_others() -> Non
 
 
 async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> None:
-    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, pause_s=10))
+    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, back_off=BackOff(least_s=10, most_s=60)))
     clock = TestClock()
     async with ScriptedServer(CUT, CUT, OK) as server, transport_to(server, settings=settings, clock=clock) as (it,):
         for _ in range(2):
@@ -252,7 +253,7 @@ async def test_a_cluster_that_does_not_answer_is_asked_rarely_and_recovers() -> 
 
 
 async def test_a_cluster_whose_writes_get_no_answer_is_written_to_rarely_though_reads_go_on() -> None:
-    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, pause_s=10))
+    settings = TransportSettings(breaker=BreakerSettings(failures_max=2, back_off=BackOff(least_s=10, most_s=60)))
     script = (CUT, OK, CUT, OK, OK)
     async with ScriptedServer(*script) as server, transport_to(server, settings=settings) as (it,):
         for _ in range(2):

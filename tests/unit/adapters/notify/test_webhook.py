@@ -21,9 +21,8 @@ import pytest
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.notify import post, webhook
 from reconciler.adapters.notify.address import addresses
-from reconciler.adapters.notify.back_off import pause_s
 from reconciler.adapters.notify.deliveries import Deliveries
-from reconciler.adapters.notify.post import Poster
+from reconciler.adapters.notify.post import Poster, pause_s
 from reconciler.adapters.notify.webhook import LOOK_S, TOO_OLD_S, Webhook, WebhookOptions
 from reconciler.daemon.service.telling import composing
 from reconciler.model.ledger import Event, EventKind

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.adapters.sops.attempts import Attempts, Pauses
+from reconciler.adapters.sops.attempts import Attempts
 from reconciler.adapters.sops.keyring import Keyring
 from reconciler.adapters.sops.named_keys import unfit
 from reconciler.adapters.sops.opening import Refused
 from reconciler.adapters.sops.program import LIMITS, Program
+from reconciler.back_off import BackOff
 from reconciler.model.content import Opened, Sealed
 from reconciler.model.fleet import Template
 from reconciler.model.problem import Problem
@@ -65,7 +66,10 @@ class Heard:
 
 def attempts_of(fake: Fake, first_s: float = 0.01, environ: Mapping[str, str] | None = None) -> tuple[Attempts, Heard]:
     found, heard = (
-        Attempts(Program(fake.path, environ or {}, limits=LIMITS._replace(wall_s=LONG_S)), Pauses(first_s, LONG_S)),
+        Attempts(
+            Program(fake.path, environ or {}, limits=LIMITS._replace(wall_s=LONG_S)),
+            BackOff(least_s=first_s, most_s=LONG_S),
+        ),
         Heard(),
     )
     found.listen(heard)

@@ -20,12 +20,11 @@ from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import load_members, stamp_of
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.kube.requests import READ_DEADLINE_S
+from reconciler.daemon import timing
 from reconciler.daemon.loop.loop import ControlLoop
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing import members, reading
 from reconciler.daemon.pace.fights import UNDONE_MAX
-from reconciler.daemon.round import hold
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import FleetHeld
@@ -230,8 +229,7 @@ async def test_a_cluster_that_hangs_holds_up_the_others_for_seconds_and_only_onc
         scene.box.servers["m2"].pause()
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2", timeout_s=READ_DEADLINE_S * 0.8)
-        for waits in (reading, members, hold):
-            monkeypatch.setattr(waits, "PROMPT_S", 2 * READ_DEADLINE_S)  # Whoever waits for it again, waits in vain.
+        monkeypatch.setattr(timing, "PROMPT_S", 2 * READ_DEADLINE_S)  # Whoever waits for it again, waits in vain.
         scene.app("3", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "3", timeout_s=READ_DEADLINE_S * 0.8)
         scene.box.servers["m2"].resume()

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.daemon.loop.parts import ITEM_S, Parts
+from reconciler.daemon import timing
+from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
@@ -15,7 +16,7 @@ def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() 
                   configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals,
                   interpreters=BUILT_IN_KINDS)  # fmt: skip
     parts.beat("parsing", 10_000)
-    assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * ITEM_S)
+    assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * timing.ITEM_S)
     first_s = vitals.heartbeat_s
     parts.beat("idle")
     assert vitals.allowance_s == 0

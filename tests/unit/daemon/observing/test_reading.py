@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing import reading
+from reconciler.daemon import timing
 from reconciler.daemon.observing.reading import answering, observe_members, second_names
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.journal_snapshot import JournalSnapshot
@@ -39,7 +39,7 @@ async def test_one_that_falls_silent_is_not_observed_and_keeps_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Source: design#promise-7."""
-    monkeypatch.setattr(reading, "PROMPT_S", 0.2)
+    monkeypatch.setattr(timing, "PROMPT_S", 0.2)
     fleet = fleet_of(clusters=("m1", "m2"))
     async with opened(tmp_path) as scene:
         reachable, _ = await answering(fleet, scene.members, {})

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.adapters.kube.kubeconfig import load_members
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing import members as reading
+from reconciler.daemon import timing
 from reconciler.daemon.observing.members import Interest, read_member
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.cluster import Cluster
@@ -26,7 +26,7 @@ SILENCE_S = 1.0
 async def test_a_reading_may_take_long_while_the_cluster_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_silent: bool
 ) -> None:
-    monkeypatch.setattr(reading, "PROMPT_S", SILENCE_S)
+    monkeypatch.setattr(timing, "PROMPT_S", SILENCE_S)
     async with FleetInABox([ClusterSpec(name="m1")], tmp_path) as box:
         for number in range(COUNT):
             box["m1"].state.put(config_map(f"c{number}"))

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon.pace.away import Away
+from reconciler.errors import ClusterUnreachable
+from tests.fakes.clocks import TestClock
 from tests.fakes.members import opened
 from tests.fakes.scripted_server import ScriptedServer, reply
 
@@ -26,28 +28,43 @@ async def answering(answer: bytes) -> AsyncIterator[tuple[ScriptedServer, Member
             yield server, members
 
 
-class Steady(random.Random):
-    """Jitter that adds nothing."""
+class _Silent:
+    """A cluster that does not answer, and counts how often it is asked."""
 
-    def uniform(self, a: float, b: float) -> float:
-        return b
+    asked = 0
+
+    async def identity(self, *, is_anew: bool) -> str:
+        self.asked += 1
+        raise ClusterUnreachable("m", "no answer")
+
+
+class Asker:
+    """Clusters that were away, on a clock that stands still until told."""
+
+    def __init__(self) -> None:
+        self.clock = TestClock()
+        self.away = Away(self.clock, lambda: 0.0)
+
+    async def came_back(self, members: Members, uids: Mapping[str, str], now_s: float) -> list[str]:
+        self.clock.advance(now_s - self.clock.monotonic_s())
+        return await self.away.came_back(members, uids)
 
 
 async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
+        absent = Asker()
         assert not await absent.came_back(scene.members, {}, LATER_S)
-        absent.was_not_read("m1", 0)
-        assert not await absent.came_back(scene.members, {}, 0.5)
-        assert await absent.came_back(scene.members, {}, 1)
-        absent.was_read("m1")
-        assert not await absent.came_back(scene.members, {}, LATER_S)
+        absent.away.was_not_read("m1")
+        assert not await absent.came_back(scene.members, {}, LATER_S + 0.5)
+        assert await absent.came_back(scene.members, {}, LATER_S + 1)
+        absent.away.was_read("m1")
+        assert not await absent.came_back(scene.members, {}, 2 * LATER_S)
 
 
 async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
-        absent.was_not_read("m1", 0)
+        absent = Asker()
+        absent.away.was_not_read("m1")
         await scene.box.servers["m1"].stop()
         assert not await absent.came_back(scene.members, {}, 1)
         await scene.box.servers["m1"].start()
@@ -57,15 +74,15 @@ async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
 
 async def test_another_cluster_under_the_name_is_no_comeback(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
-        absent.was_not_read("m1", 0)
+        absent = Asker()
+        absent.away.was_not_read("m1")
         assert not await absent.came_back(scene.members, {"m1": "another uid"}, LATER_S)
 
 
 async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
-        absent.was_not_read("m1", 0)
+        absent = Asker()
+        absent.away.was_not_read("m1")
         uid = await scene.members["m1"].identity()
         assert not await absent.came_back(scene.members, {"m2": uid}, LATER_S)
         assert await absent.came_back(scene.members, {"gone": uid}, 2 * LATER_S)
@@ -73,27 +90,27 @@ async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path:
 
 async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
-        absent.was_not_read("m1", 0)
-        absent.keep(frozenset({"m2"}))
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        absent.away.keep(frozenset({"m2"}))
         assert not await absent.came_back(scene.members, {}, LATER_S)
 
 
 async def test_one_that_hangs_is_no_reason_to_ask_another_one_later(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
-        absent = Away(Steady())
+        absent = Asker()
         for name in ("m1", "m2"):
-            absent.was_not_read(name, 0)
+            absent.away.was_not_read(name)
         scene.box.servers["m1"].pause()
         assert await absent.came_back(scene.members, {}, 1) == ["m2"]
         scene.box.servers["m1"].resume()
         assert await absent.came_back(scene.members, {}, 1) == ["m1"], "what was asked is answered late"
-        await absent.close()
+        await absent.away.close()
 
 
 async def test_after_days_a_cluster_is_still_asked_every_few_seconds() -> None:
-    absent, now_s = Away(Steady()), 0.0
-    absent.was_not_read("m1", 0)
+    absent, now_s = Asker(), 0.0
+    absent.away.was_not_read("m1")
     async with answering(reply(404)) as (server, members):
         for _ in range(30):
             asked, now_s = len(server.asked), now_s + 8
@@ -102,11 +119,16 @@ async def test_after_days_a_cluster_is_still_asked_every_few_seconds() -> None:
 
 
 async def test_where_hundreds_are_away_no_more_than_so_many_are_asked_in_a_second() -> None:
-    absent = Away(Steady())
+    absent = Asker()
     for number in range(1000):
-        absent.was_not_read(f"m{number}", 0)
-    dues = [due_s for due_s, _ in absent._due.values()]
-    assert max(dues) >= 1000 / 20 - 1
+        absent.away.was_not_read(f"m{number}")
+    silent = _Silent()
+    members = cast("Members", {f"m{number}": silent for number in range(1000)})
+    for second in range(1, 120):
+        asked = silent.asked
+        await absent.came_back(members, {}, second)
+        assert silent.asked - asked <= 1000 / 50 + 1
+    assert silent.asked > 1000
 
 
 async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> None:
@@ -121,7 +143,7 @@ async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> Non
                     await members["m1"].identity()
             members["m1"]._transport.reading.failed("", "no answer")
         assert members["m1"]._transport.reading.is_open()
-        absent = Away(Steady())
-        absent.was_not_read("m1", 0)
+        absent = Asker()
+        absent.away.was_not_read("m1")
         assert await absent.came_back(members, {"m1": "u1"}, 1) == ["m1"]
         assert await members["m1"].identity() == "u1", "neither a dead connection nor the breaker is in the way"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.daemon.pace.fights import COUNTED_S, QUIET_S, THE_OBJECT, UNDONE_MAX, Fights
+from reconciler.daemon import timing
+from reconciler.daemon.pace.fights import THE_OBJECT, UNDONE_MAX, Fights
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.refs import Identity
 from reconciler.stages.state import THE_SERVER
@@ -40,7 +41,9 @@ def test_a_field_that_is_undone_with_long_pauses_is_a_fight_too_and_told_as_one(
 
 def test_what_is_undone_now_and_then_is_no_fight() -> None:
     fights = Fights()
-    assert not any(undone(fights, number * COUNTED_S / (UNDONE_MAX - 2)) for number in range(UNDONE_MAX * 2))
+    assert not any(
+        undone(fights, number * timing.UNDONE_COUNTED_S / (UNDONE_MAX - 2)) for number in range(UNDONE_MAX * 2)
+    )
 
 
 def test_each_field_is_counted_by_itself() -> None:
@@ -91,16 +94,16 @@ def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alo
     assert fights.came_through("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
     assert not fights.current(60, NOW)
     assert not fights.came_through("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
-    assert fights.going_on(60 + QUIET_S - 1), "it may begin again"
+    assert fights.going_on(60 + timing.QUIET_S - 1), "it may begin again"
 
 
 def test_peace_makes_the_next_fight_a_first_one() -> None:
     fights = Fights()
     fought(fights, 0)
-    assert fights.going_on(60 + QUIET_S - 1)
-    assert not fights.going_on(60 + QUIET_S)
-    assert fought(fights, 60 + QUIET_S)
-    assert fights.pause_left_s("m1", APP, 60 + QUIET_S) == 60
+    assert fights.going_on(60 + timing.QUIET_S - 1)
+    assert not fights.going_on(60 + timing.QUIET_S)
+    assert fought(fights, 60 + timing.QUIET_S)
+    assert fights.pause_left_s("m1", APP, 60 + timing.QUIET_S) == 60
 
 
 def event(kind: EventKind, at: str, **data: object) -> Event:

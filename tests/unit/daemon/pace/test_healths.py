@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
@@ -12,13 +12,18 @@ from msgspec.structs import replace
 from reconciler.adapters.kube.answers import Listing
 from reconciler.adapters.kube.shapes.pods import Pod
 from reconciler.adapters.observe.pod_troubles import pod_troubles, refusals
-from reconciler.daemon.pace.ailments import AILS_S, Ailments
+from reconciler.daemon import timing
+from reconciler.daemon.pace.ailments import Ailments
 from reconciler.daemon.pace.healths import Healths
 from reconciler.errors import Forbidden
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.state import HEALTHY, MISSING, Degraded, Progressing, health_of
+from tests.fakes.clocks import TestClock
+
+if TYPE_CHECKING:
+    from reconciler.adapters.kube.client import MemberCluster
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -121,23 +126,35 @@ class Asked:
         return self.pods_
 
 
+class Watched:
+    """What is found out on a clock that stands still until told."""
+
+    def __init__(self, healths: Healths) -> None:
+        self.clock = TestClock()
+        self.ailments = Ailments(healths, BUILT_IN_KINDS, self.clock)
+
+    async def look(self, members: dict[str, Asked], now_s: float) -> int:
+        self.clock.advance(now_s - self.clock.monotonic_s())
+        return await self.ailments.look(cast("dict[str, MemberCluster]", members))
+
+
 async def test_where_all_is_well_nobody_is_asked() -> None:
     healths, member = Healths(), Asked()
-    ailments = Ailments(healths, BUILT_IN_KINDS)
+    ailments = Watched(healths)
     healths.note("m1", WEB, "1", HEALTHY)
     healths.note("m1", APP, "1", SLOW)
     healths.gone("m1", Identity("apps", "Deployment", "demo", "gone"), MISSING)
     for now_s in range(0, 100, 10):
-        assert await ailments.look({"m1": member}, now_s) == 0  # type: ignore[dict-item] # stands for a member
+        assert await ailments.look({"m1": member}, now_s) == 0
     assert member.asked == []
 
 
 async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> None:
     healths, member = Healths(), Asked(pod(**waits(**PULL)))
-    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    ailments, members = Watched(healths), {"m1": member}
     healths.note("m1", WEB, "1", SLOW)
-    asked_at = [now_s for now_s in range(300) if await ailments.look(members, now_s)]  # type: ignore[arg-type]
-    assert asked_at[0] == AILS_S
+    asked_at = [now_s for now_s in range(300) if await ailments.look(members, now_s)]
+    assert asked_at[0] == timing.AILS_S
     pauses = [after - before for before, after in itertools.pairwise(asked_at)]
     assert pauses == sorted(pauses)
     assert len(asked_at) < 10
@@ -148,7 +165,7 @@ async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> Non
     healths.note("m1", WEB, "2", Progressing("1 of 2 replicas are available"))
     assert healths.shown() == {"m1": {WEB: found}}
     member.pods_ = ()
-    assert [await ailments.look(members, now_s) for now_s in (301, 305)] == [0, 1]  # type: ignore[arg-type]
+    assert [await ailments.look(members, now_s) for now_s in (301, 305)] == [0, 1]
     assert healths.shown() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
     healths.note("m1", WEB, "3", HEALTHY)
     assert healths.shown() == {"m1": {}}
@@ -169,7 +186,7 @@ def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
 
 async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     healths, member = Healths(), Asked(pod(conditions=[NO_ROOM]))
-    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    ailments, members = Watched(healths), {"m1": member}
     no_node = "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)"
     both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
 
@@ -178,7 +195,7 @@ async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
 
     healths.note("m1", WEB, "1", short_of_quota(0))
     assert told() == [QUOTA]
-    assert [await ailments.look(members, now_s) for now_s in (0, 5)] == [0, 1]  # type: ignore[arg-type]
+    assert [await ailments.look(members, now_s) for now_s in (0, 5)] == [0, 1]
     assert told() == [both]
     healths.note("m1", WEB, "2", short_of_quota(1))
     assert told() == [both]
@@ -187,7 +204,7 @@ async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     healths.note("m1", WEB, "4", short_of_quota(1))
     assert told() == [both]
     member.pods_ = ()
-    assert await ailments.look(members, 100) == 1  # type: ignore[arg-type]
+    assert await ailments.look(members, 100) == 1
     assert told() == [QUOTA]
 
 
@@ -211,15 +228,15 @@ def refused(message: str = f"create Pod db-1 in StatefulSet db failed error: {QU
 
 async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_it() -> None:
     healths, member = Healths(), Asked()
-    ailments, members = Ailments(healths, BUILT_IN_KINDS), {"m1": member}
+    ailments, members = Watched(healths), {"m1": member}
     why = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"
     now_s = 0.0
 
     async def told() -> str:
         nonlocal now_s
         now_s += 1000
-        await ailments.look(members, now_s)  # type: ignore[arg-type] # stands for a member
-        await ailments.look(members, now_s + AILS_S)  # type: ignore[arg-type]
+        await ailments.look(members, now_s)
+        await ailments.look(members, now_s + timing.AILS_S)
         (found,) = healths.shown()["m1"].values()
         return found.why
 
@@ -289,10 +306,10 @@ def test_a_pod_that_was_made_later_ends_a_refusal(times: dict[str, Any], *, is_t
 
 async def test_without_the_right_the_status_has_to_do() -> None:
     healths, member = Healths(), Asked(is_allowed=False)
-    ailments = Ailments(healths, BUILT_IN_KINDS)
+    ailments = Watched(healths)
     healths.note("m1", WEB, "1", SLOW)
     for now_s in range(10):
-        await ailments.look({"m1": member}, now_s)  # type: ignore[dict-item] # stands for a member
+        await ailments.look({"m1": member}, now_s)
     assert len(member.asked) > 0
     assert healths.shown() == {"m1": {WEB: SLOW}}
 

@@ -7,10 +7,11 @@ import random
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from reconciler.daemon.pace.kind_faults import Asking, KindFaults
+from reconciler.daemon.pace.kind_faults import KindFaults
 from reconciler.errors import KindNotRead
 from reconciler.model.observation import Listed, NotRead, Read, Unlisted, UnlistedCause
 from reconciler.model.refs import GVK
+from tests.fakes.clocks import TestClock
 from tests.fakes.worlds import fleet_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def told(faults: KindFaults) -> list[str]:
 
 
 def test_a_refusal_stays_until_that_very_list_was_asked_for_again() -> None:
-    faults = KindFaults()
+    faults = KindFaults(TestClock())
     faults.take_in(read(NO_MAPS.what, NO_SCALERS.what, unlisted=(NO_MAPS, NO_SCALERS)))
     faults.take_in(read())
     faults.take_in(read(Listed(SCALERS, "b")))
@@ -47,7 +48,7 @@ def test_a_refusal_stays_until_that_very_list_was_asked_for_again() -> None:
 
 
 def test_a_cluster_that_left_has_nothing_to_tell() -> None:
-    faults = KindFaults()
+    faults = KindFaults(TestClock())
     faults.take_in(read(unlisted=(NO_MAPS,)))
     faults.keep(frozenset({"m2"}))
     assert told(faults) == []
@@ -69,15 +70,17 @@ class _Silent:
 
 
 async def test_a_kind_is_asked_for_again_ever_more_rarely_and_at_last_once_a_minute() -> None:
-    faults, silent, asked_s = KindFaults(random.Random(0)), _Silent(), list[float]()
+    clock, silent, asked_s = TestClock(), _Silent(), list[float]()
+    faults = KindFaults(clock, random.Random(0).random)
     members = {"m1": cast("MemberCluster", silent)}
     faults.take_in(read(unlisted=(SILENT,)))
-    for now_s in range(600):
+    for _ in range(600):
         before = silent.asked
-        faults.ask(Asking(members, FLEET, ""), float(now_s))
+        faults.ask(members, FLEET, "")
         await asyncio.sleep(0)
         assert faults.answered() == set()
-        asked_s += [float(now_s)] * (silent.asked - before)
+        asked_s += [clock.monotonic_s()] * (silent.asked - before)
+        clock.advance(1)
     gaps_s = [later - earlier for earlier, later in pairwise(asked_s)]
     assert asked_s[0] <= 2
     assert max(gaps_s) <= 60
@@ -85,7 +88,8 @@ async def test_a_kind_is_asked_for_again_ever_more_rarely_and_at_last_once_a_min
     assert len(asked_s) < 25
     assert faults.is_at_fault("m1", MAPS)
     silent.answers = True
-    faults.ask(Asking(members, FLEET, ""), 700.0)
+    clock.advance(100)
+    faults.ask(members, FLEET, "")
     await asyncio.sleep(0)
     assert faults.answered() == {"m1"}
     assert not faults.is_at_fault("m1", MAPS), "the next round asks for it"

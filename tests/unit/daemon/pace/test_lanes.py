@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube import requests
-from reconciler.daemon.loop import loop
+from reconciler.daemon import timing
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.unit.daemon.loop.test_loop import Running, running
 
@@ -144,7 +144,7 @@ async def test_the_pauses_between_tries_go_on_growing(tmp_path: Path) -> None:
 
 async def test_the_service_ends_soon_and_the_next_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "WRITE_DEADLINE_S", 3600.0)
-    monkeypatch.setattr(loop, "_LEAVE_S", 0.5)
+    monkeypatch.setattr(timing, "LEAVE_S", 0.5)
     async with running(tmp_path) as scene:
         hang(scene)
         scene.app("2", "m1", "m2")

@@ -11,8 +11,9 @@ import pytest
 from reconciler.adapters.journal.journal import Journal
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
+from reconciler.daemon import timing
 from reconciler.daemon.pace.healths import Healths
-from reconciler.daemon.pace.restores import ANSWERS, SHOWN_S, Restores, Suspicion
+from reconciler.daemon.pace.restores import ANSWERS, Restores, Suspicion
 from reconciler.model.ledger import Event, EventKind
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import GVK, Identity
@@ -114,7 +115,7 @@ def test_it_is_told_for_a_day_and_after_a_restart() -> None:
     restores.recall([event], {})
     assert [found.cluster for found in restores.problems(NOW)] == ["m1"]
     assert restores.problems("2026-11-23T10:00:00Z") == ()
-    assert SHOWN_S == 86_400
+    assert timing.WENT_BACK_SHOWN_S == 86_400
 
 
 def test_what_the_process_before_has_seen_counts(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from reconciler.daemon.pace.lanes import Lanes, Task
-from reconciler.daemon.pace.taking_in import TakingIn
+from reconciler.daemon.pace.lanes import Lanes, TakingIn, Task
 from reconciler.errors import FleetHeld
 from tests.fakes.clocks import TestClock
 

@@ -62,7 +62,7 @@ async def test_nobody_waits_for_one_that_keeps_its_answer() -> None:
 async def test_one_that_refuses_is_tried_after_a_pause_that_grows() -> None:
     clusters, clock = Clusters(), TestClock()
     entering = entering_of(clusters, clock)
-    for pause_s in (5.0, 10.0, 20.0, 40.0, 60.0, 60.0):
+    for pause_s in (2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0):
         asking = asyncio.ensure_future(entering.enter("f", MEMBERS, {"m1": FIRST}))
         await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.daemon import timing
 from reconciler.daemon.pace.unfinished import Unfinished
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.engine import Round
@@ -15,6 +16,7 @@ from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
 from tests.fakes.admitting_server import let_admit
+from tests.fakes.clocks import TestClock
 from tests.fakes.members import Open, opened
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
@@ -134,21 +136,23 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         after = await dry_run(planned, scene.members, reading.snapshot, is_asked_first=lambda change: True)
         assert the_change(after).action is Action.REPLACE
         assert "spec.selector cannot be changed in place" in (the_change(after).held or "")
-        memory = Unfinished()
+        memory = Unfinished(TestClock())
         memory.follow([WEB], after.plan.changes, (), lambda cluster, identity: True)
-        assert memory.is_asked_first(unknown, 0.0), "it is asked in each round, and never sent"
+        assert memory.is_asked_first(unknown), "it is asked in each round, and never sent"
         memory.follow([WEB], (), (), lambda cluster, identity: True)
-        assert not memory.is_asked_first(unknown, 0.0)
+        assert not memory.is_asked_first(unknown)
 
 
 async def test_nothing_is_asked_of_an_update_that_failed_while_its_pause_lasts(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         before, _ = await judged(scene, "T")
-    change, memory = the_change(before), Unfinished()
-    memory.retry(change, 100.0, is_paced=True)
-    assert not memory.is_asked_first(change, 100.5)
-    assert memory.is_asked_first(change, 200.0)
-    assert memory.is_asked_first(replace(change, manifest_digest="another"), 100.5), "a commit waits for no pause"
+    clock = TestClock()
+    change, memory = the_change(before), Unfinished(clock)
+    memory.retry(change, is_paced=True)
+    assert not memory.is_asked_first(change)
+    assert memory.is_asked_first(replace(change, manifest_digest="another")), "a commit waits for no pause"
+    clock.advance(timing.RETRY_BACK_OFF.least_s)
+    assert memory.is_asked_first(change)
 
 
 async def test_an_update_that_failed_for_another_reason_is_tried_again_as_it_is(tmp_path: Path) -> None:

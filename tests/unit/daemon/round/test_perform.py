@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.daemon.round import perform as performing
+from reconciler.daemon import timing
 from reconciler.daemon.round.perform import perform
 from reconciler.errors import AlreadyExists, ClusterUnreachable, MemberClusterError, WriteConflict
 from reconciler.interpreters.registry import BUILT_IN_KINDS
@@ -99,7 +99,7 @@ async def test_a_pod_waits_for_the_account_of_its_new_namespace(tmp_path: Path) 
 async def test_a_pod_whose_account_nobody_makes_fails_with_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(performing, "_ACCOUNT_WAIT_S", 0.0)
+    monkeypatch.setattr(timing, "ACCOUNT_WAIT_S", 0.0)
     async with opened(tmp_path) as scene:
         scene.box.servers["m1"].faults.order(Fault(kind=FaultKind.NO_ACCOUNT), when=is_pod, times=1000)
         _, refused = await scene.apply(pod_store())

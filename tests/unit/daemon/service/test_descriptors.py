@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import resource
-from reconciler.daemon.service.descriptors import raise_descriptors
+from reconciler.daemon.service.service import raise_descriptors
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 256))
 print(raise_descriptors(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 print(raise_descriptors(), *resource.getrlimit(resource.RLIMIT_NOFILE))

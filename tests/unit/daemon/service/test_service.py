@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.daemon import timing
 from reconciler.daemon.service.notify import Notifier
 from reconciler.daemon.service.service import (
-    STALL_S,
     in_service,
     is_progressing,
     status_line,
@@ -118,7 +118,7 @@ async def test_gives_signs_of_life_only_while_there_is_progress(manager: Manager
     clock, vitals = TestClock(), Vitals(is_ready=True, phase="planning")
     told = await _watch(vitals, manager, 60, clock, WATCHDOG_USEC="60000000")
     assert 3 <= told.count("WATCHDOG=1") <= 5
-    clock.advance(STALL_S)
+    clock.advance(timing.STALL_S)
     told = await _watch(vitals, manager, 60, clock, WATCHDOG_USEC="60000000")
     assert "WATCHDOG=1" not in told
     assert "STATUS=stalled while planning" in told
@@ -128,7 +128,7 @@ async def test_gives_signs_of_life_only_while_there_is_progress(manager: Manager
 
 async def test_a_start_that_makes_no_progress_is_not_given_more_time(manager: Manager) -> None:
     clock = TestClock()
-    clock.advance(STALL_S)
+    clock.advance(timing.STALL_S)
     assert not [line for line in await _watch(Vitals(), manager, 5, clock) if line.startswith("EXTEND")]
 
 
@@ -155,14 +155,14 @@ def test_the_watchdog_is_served_as_systemd_asks() -> None:
 
 
 def test_progress_is_a_fresh_heartbeat() -> None:
-    assert is_progressing(Vitals(heartbeat_s=10), 10 + STALL_S - 1)
-    assert not is_progressing(Vitals(heartbeat_s=10), 10 + STALL_S)
+    assert is_progressing(Vitals(heartbeat_s=10), 10 + timing.STALL_S - 1)
+    assert not is_progressing(Vitals(heartbeat_s=10), 10 + timing.STALL_S)
 
 
 def test_much_work_at_once_may_take_longer() -> None:
     vitals = Vitals(heartbeat_s=10, allowance_s=60)
-    assert is_progressing(vitals, 10 + STALL_S + 59)
-    assert not is_progressing(vitals, 10 + STALL_S + 60)
+    assert is_progressing(vitals, 10 + timing.STALL_S + 59)
+    assert not is_progressing(vitals, 10 + timing.STALL_S + 60)
 
 
 def test_the_status_line_names_what_is_in_the_way() -> None:

@@ -7,7 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.daemon.watches.turns import HURRY_S, Turns, moment_after
+from reconciler.daemon import timing
+from reconciler.daemon.watches.polls import Turns, moment_after
 
 NAMES = [f"cluster-{number}" for number in range(1000)]
 
@@ -63,7 +64,7 @@ def test_a_cluster_whose_gate_is_judged_is_listed_more_often_and_no_other_one() 
     turns, taken = turns_of(["m1", "m2"], 6000), Counter[str]()
     for second in range(1, 601):
         taken.update(turns.due(second, {"m1", "gone"}))
-    assert taken["m1"] >= 600 / HURRY_S - 1
+    assert taken["m1"] >= 600 / timing.HURRY_S - 1
     assert taken["m2"] <= 1
 
 

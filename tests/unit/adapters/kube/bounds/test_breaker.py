@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.adapters.kube.bounds.breaker import Breaker, BreakerSettings
+from reconciler.back_off import BackOff
 from tests.fakes.clocks import TestClock
 
-SETTINGS = BreakerSettings(failures_max=2, pause_s=5, pause_max_s=20)
+SETTINGS = BreakerSettings(failures_max=2, back_off=BackOff(least_s=5, most_s=20))
 
 
 @pytest.fixture
@@ -83,5 +84,5 @@ def test_never_shuts_a_cluster_out_for_longer_than_the_longest_pause(steps: list
             case _:
                 clock.advance(1)
     breaker.abandoned()
-    clock.advance(SETTINGS.pause_max_s)
+    clock.advance(SETTINGS.back_off.most_s)
     assert breaker.wait_s() == 0

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from reconciler.adapters.clock import epoch_s, rfc3339
 from reconciler.adapters.journal.books.events import EventFilter
 from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon import timing
 from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.history.lasting import FLAPS_MAX, FLAPS_WINDOW_S, SETTLING_S
+from reconciler.daemon.round.history.lasting import FLAPS_MAX
 from reconciler.daemon.round.history.told import Told
 from reconciler.model.fleet import Reach
 from reconciler.model.ledger import Event, EventKind
@@ -145,7 +146,7 @@ def test_what_comes_and_goes_is_degraded_until_it_has_been_well_for_longer(tmp_p
             telling.round()
         assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX
         assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "degraded"
-        telling.round(after_s=FLAPS_WINDOW_S)
+        telling.round(after_s=timing.QUIET_S)
         assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "recovered"
         telling.scene.health = {COPY: PULL}
         telling.round()
@@ -252,7 +253,7 @@ def test_a_hand_edit_that_is_set_back_is_told_without_what_it_did_to_health(tmp_
         assert telling.told.due_at()
         telling.scene.health = {}
         telling.round()
-        telling.round(after_s=2 * SETTLING_S)
+        telling.round(after_s=2 * timing.SETTLING_S)
         assert not telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
         assert not telling.told.due_at()
 
@@ -268,9 +269,9 @@ def test_what_does_not_come_up_again_after_a_hand_edit_is_told(tmp_path: Path) -
         for _ in range(4):
             # Somebody edits it again and again.
             telling.told.fresh([Result(change=change)])
-            telling.round(after_s=SETTLING_S / 2)
+            telling.round(after_s=timing.SETTLING_S / 2)
         telling.told.fresh([Result(change=change)])
-        telling.round(after_s=SETTLING_S / 2)
+        telling.round(after_s=timing.SETTLING_S / 2)
         (event,) = telling.events(EventKind.DEGRADED)
         assert event.data == {"why": PULL.why}
 

@@ -14,8 +14,7 @@ import pytest
 
 from reconciler.adapters.kube.kubeconfig import MemberConfig
 from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.watches.back_off import BackOff
-from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.daemon.watches.watches import EarlyEnds, Listeners, Watches
 from reconciler.model.refs import GVK
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
@@ -93,7 +92,7 @@ async def watched(answer: Watched) -> AsyncIterator[Counted]:
             listeners = Listeners(
                 listed=lambda *_: None, event=lambda *_: None, trouble=lambda *_: None, ended_early=ended
             )
-            watches = Watches(listeners, clock, random.Random(2))
+            watches = Watches(listeners, clock, random.Random(2).random)
             watches.keep(members["m1"], frozenset({POD}), "a=b")
             try:
                 yield found
@@ -164,10 +163,10 @@ async def test_it_is_logged_when_watches_stop_lasting_and_when_they_last_again(
 
 
 def test_the_first_early_end_costs_nothing_and_a_failure_a_second() -> None:
-    assert BackOff(random.Random(1)).ended_early_s() == 0
-    assert 0.5 <= BackOff(random.Random(1)).ended_early_s(has_failed=True) <= 1
-    back_off = BackOff(random.Random(1))
+    assert EarlyEnds(random.Random(1).random).ended_early_s() == 0
+    assert 0.5 <= EarlyEnds(random.Random(1).random).ended_early_s(has_failed=True) <= 1
+    early_ends = EarlyEnds(random.Random(1).random)
     for _ in range(100):
-        assert back_off.ended_early_s() <= 60
-    back_off.lived()
-    assert back_off.ended_early_s() == 0
+        assert early_ends.ended_early_s() <= 60
+    early_ends.lived()
+    assert early_ends.ended_early_s() == 0
