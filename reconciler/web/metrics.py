@@ -272,10 +272,14 @@ def exposition(vitals: Vitals, monotonic_s: Callable[[], float]) -> bytes:
 
 def reference() -> str:
     """`docs/reference/metrics.md`."""
-    found = [*((row, row.kind) for row in METRICS), *((row, "histogram") for row in HISTOGRAMS)]
-    labels = [f"{{{','.join(row.labels)}}}" if row.labels else "" for row, _ in found]
-    rows = (f"- `{PREFIX}{row.name}{of}` ({kind}): {row.text}\n" for (row, kind), of in zip(found, labels, strict=True))
-    return f"{_REFERENCE_HEAD}\n{''.join(rows)}{_REFERENCE_TAIL}"
+    lines = [_line(row.name, row.kind, row.labels, row.text) for row in METRICS]
+    lines += [_line(row.name, "histogram", row.labels, row.text) for row in HISTOGRAMS]
+    return f"{_REFERENCE_HEAD}\n{''.join(lines)}{_REFERENCE_TAIL}"
+
+
+def _line(name: str, kind: str, labels: Sequence[str], text: str) -> str:
+    shown = f"{{{','.join(labels)}}}" if labels else ""
+    return f"- `{PREFIX}{name}{shown}` ({kind}): {text}\n"
 
 
 _REFERENCE_HEAD: Final = """# Metrics
