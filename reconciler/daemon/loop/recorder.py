@@ -322,7 +322,7 @@ class Recorder:
     def _after(self, result: Result, now_s: float) -> None:
         change = result.change
         if result.error:
-            self._unfinished.retry(change, is_paced=result.is_paced)
+            self._unfinished.retry(change, is_paced=result.is_paced, is_sent=result.is_sent)
         elif change.cause is Cause.DRIFT:
             self._parts.vitals.drifts[change.cluster] += 1
         undone = undone_by(result)

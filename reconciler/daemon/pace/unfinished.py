@@ -25,6 +25,8 @@ class Unfinished:
         self._retries = WorkQueue[Copy](timing.RETRY_BACK_OFF, clock)
         self._paced: dict[Copy, str] = {}
         """The digest of what failed and is not written before its pause is over."""
+        self._failed: set[Copy] = set()
+        """Those of the retries whose last write was sent and failed; the others could not be sent, or are put off."""
         self._looks = WorkQueue[Identity](timing.RETRY_BACK_OFF, clock)
         self._replacing: set[Copy] = set()
 
@@ -59,7 +61,7 @@ class Unfinished:
         sent, and nothing asked: behind a webhook that hangs each question would hold up the round.
         """
         copy = (change.cluster, change.identity)
-        return copy in self._replacing or (copy in self._retries and not self.is_too_early(change))
+        return copy in self._replacing or (copy in self._failed and not self.is_too_early(change))
 
     def is_held(self, identity: Identity) -> bool:
         """Whether a change waits for something in the clusters."""
@@ -101,14 +103,16 @@ class Unfinished:
             if change.held is not None:
                 (self._confirming if is_held_by_guard(change) else self._waiting).add(change.identity)
 
-    def retry(self, change: Change, *, is_paced: bool) -> None:
+    def retry(self, change: Change, *, is_paced: bool, is_sent: bool = True) -> None:
         """Try again; each failure in a row doubles the pause.
 
         `is_paced`: whatever is seen of the object before that, the same is not written earlier: it would fail again.
+        `is_sent`: it was tried; False: it could not even be sent, which says nothing of the change.
         """
         copy = (change.cluster, change.identity)
         self._retries.requeue_rate_limited(copy)
         self._paced.pop(copy, None)
+        (self._failed.add if is_sent else self._failed.discard)(copy)
         if is_paced:
             self._paced[copy] = change.manifest_digest
 
@@ -128,6 +132,7 @@ class Unfinished:
     def made(self, cluster: str, identity: Identity) -> None:
         """It was written."""
         self._retries.forget((cluster, identity))
+        self._failed.discard((cluster, identity))
         self._paced.pop((cluster, identity), None)
 
     def put_off(self, cluster: str, identity: Identity, pause_s: float) -> None:

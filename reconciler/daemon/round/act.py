@@ -49,21 +49,21 @@ class Result(Struct, frozen=True, kw_only=True):
 
     `is_open`: it failed, and may have been made all the same; its object has to be looked at. `fault`: it failed for a
     fault of the program. `altered`: it was made, and the cluster made something else of these fields (`before`: what
-    is there; `after`: what was asked for). `is_paced`: the same would fail again, so that it has to wait.
+    is there; `after`: what was asked for). `is_paced`: the same would fail again, so that it has to wait. `is_sent`:
+    the cluster was asked. `is_terminating`: finalizers keep what is deleted. `health`: when written; None: it was not.
     """
 
     change: Change
     error: str = ""
     is_open: bool = False
     is_paced: bool = False
+    is_sent: bool = True
     fault: Problem | None = None
     altered: tuple[FieldChange, ...] = ()
     uid: str = ""
     resource_version: str = ""
     is_terminating: bool = False
-    """The deletion was accepted, and finalizers keep the object for now."""
     health: HealthState | None = None
-    """How the object was when it was written; None: it left, or was not written."""
 
 
 GROUP: Final = 128
@@ -109,7 +109,8 @@ class Acting(Struct, frozen=True, kw_only=True):
 
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
     """Changes that are due in a cluster where the fleet could not be held, as failures."""
-    return tuple(Result(change=change, error=f"the fleet cannot be held there: {error.message}") for change in changes)
+    said = f"the fleet cannot be held there: {error.message}"
+    return tuple(Result(change=change, error=said, is_sent=False) for change in changes)
 
 
 def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
@@ -125,10 +126,9 @@ def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = Tr
 def tell_each(acting: Acting, results: Iterable[Result]) -> None:
     """Tell of results. A fault of who is told changes nothing of what was made."""
     for result in results:
-        told = contained(acting.tell, result)
-        if told.fault is not None:
+        if (fault := contained(acting.tell, result).fault) is not None:
             subject = fault_fields(result.change.cluster, result.change.identity)
-            log.error("what became of a change could not be told", exc_info=told.fault, extra=subject)
+            log.error("what became of a change could not be told", exc_info=fault, extra=subject)
 
 
 Waves = tuple[tuple[Change, ...], ...]

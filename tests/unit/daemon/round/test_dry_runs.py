@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from reconciler.daemon import timing
 from reconciler.daemon.pace.unfinished import Unfinished
+from reconciler.daemon.round.act import not_held
 from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.engine import Round
+from reconciler.errors import MemberClusterError
 from reconciler.model.plan import Action, Change, Engine
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, is_write
@@ -152,6 +154,22 @@ async def test_nothing_is_asked_of_an_update_that_failed_while_its_pause_lasts(t
     assert not memory.is_asked_first(change)
     assert memory.is_asked_first(replace(change, manifest_digest="another")), "a commit waits for no pause"
     clock.advance(timing.RETRY_BACK_OFF.least_s)
+    assert memory.is_asked_first(change)
+
+
+async def test_nothing_is_asked_of_an_update_that_was_not_even_sent(tmp_path: Path) -> None:
+    """As where a copy of the journal holds the fleet: each round would ask, and nothing could be written."""
+    async with opened(tmp_path) as scene:
+        before, _ = await judged(scene, "T")
+    clock = TestClock()
+    change, memory = the_change(before), Unfinished(clock)
+    (unsent,) = not_held([change], MemberClusterError("m1", "another journal holds the fleet"))
+    memory.retry(change, is_paced=unsent.is_paced, is_sent=unsent.is_sent)
+    memory.put_off("m2", change.identity, 60.0)
+    clock.advance(600.0)
+    for cluster in ("m1", "m2"):
+        assert not memory.is_asked_first(replace(change, cluster=cluster))
+    memory.retry(change, is_paced=False)
     assert memory.is_asked_first(change)
 
 
