@@ -227,6 +227,44 @@ def test_a_field_that_the_schema_of_a_custom_resource_lacks_is_told_and_never_wr
     assert (ran.code, "ghost" in ran.out + ran.err) == (1, True), ran
 
 
+def test_one_apply_goes_on_beside_a_kind_whose_definition_was_deleted(scene: Scene) -> None:
+    """Source: architecture, Faults: a kind of a cluster fails by itself."""
+    scene.cluster.apply(DEFINITION)
+    name = f"crd/{DEFINITION['metadata']['name']}"
+    scene.cluster.kubectl("wait", "--for=condition=Established", name)
+    try:
+        scene.put_widget(None, size=1)
+        widgets = (scene.folder / "store" / "app.yaml").read_text()
+
+        def put_map(value: str) -> None:
+            scene.put(config_map(value))
+            (scene.folder / "store" / "widgets.yaml").write_text(widgets)
+
+        def value() -> str:
+            return str(scene.cluster.get("configmap", "app", "-n", scene.namespace)["data"]["value"])
+
+        put_map("1")
+        made = scene.apply()
+        assert (made.code, value()) == (0, "1"), made
+        scene.cluster.kubectl("delete", name)
+        put_map("2")
+        ran = scene.apply()
+        assert (ran.code, value()) == (1, "2"), ran
+        said = ran.out + ran.err
+        assert "Widget (example.com/v1)" in said
+        assert "its CustomResourceDefinition is not there" in said
+        assert "404" not in said
+        assert scene.run("status").out.count("Widget") > 0
+        scene.cluster.apply(DEFINITION)
+        scene.cluster.kubectl("wait", "--for=condition=Established", name)
+        back = scene.apply()
+        assert back.code == 0, back
+        assert scene.cluster.get("widgets.example.com", "w", "-n", scene.namespace)["spec"]["size"] == 1
+        assert scene.apply().out.startswith("no changes")
+    finally:
+        scene.cluster.kubectl("delete", name, "--ignore-not-found")
+
+
 def test_what_the_cluster_changes_is_not_synced_where_the_api_server_is_asked_first(
     scene: Scene, definition: dict[str, Any] | None
 ) -> None:

@@ -79,3 +79,14 @@ async def let_lie(box: FleetInABox, name: str) -> LyingServer:
     box.servers[name] = server
     await server.start()
     return server
+
+
+def stale(request: Request, body: Any) -> Any:
+    """Discovery as it is while the extension API server of example.com is down: a lie."""
+    if request.path != "/apis":
+        return body
+    versions = [version for group in body["items"] if group["metadata"]["name"] == "example.com"
+                for version in group["versions"]]  # fmt: skip
+    for version in versions:
+        version |= {"freshness": "Stale", "resources": []}
+    return body

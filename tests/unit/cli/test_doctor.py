@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.sim import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.stages.leadership import Handover, Lease, handover_body, lease_body
+from tests.fakes.definitions import definition
+from tests.fakes.lying_server import Lie, let_lie, stale
 from tests.fakes.sops_programs import Fake
 from tests.unit.cli.command_line import Ran, run, write_store
 
@@ -54,6 +57,26 @@ class Desk:
     def change(self, work: Callable[[FleetInABox], object]) -> None:
         """Do something in the clusters."""
         self._fleet.call(work)
+
+    def define_widgets(self) -> None:
+        """Both clusters define the kind Widget of example.com."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        ask = Request(method="POST", path=path, body=definition(), user_agent="kubectl/v1.36")
+
+        def define(box: FleetInABox) -> None:
+            for name in NAMES:
+                box[name].request(ask)
+                box[name].run_controllers()
+
+        self.change(define)
+
+    def lie(self, cluster: str, lie: Lie | None) -> None:
+        """What its API server answers from now on instead of the truth; None: the truth."""
+
+        async def change(box: FleetInABox) -> None:
+            (await let_lie(box, cluster)).lie = lie
+
+        self._fleet.wait(change)
 
     def run(self, *args: str) -> Ran:
         journal = str(self.folder / "journal.db")
@@ -147,6 +170,28 @@ def test_a_kind_that_a_cluster_does_not_serve_is_named_with_what_helps_and_is_no
     found = desk.json()
     assert found["m1"]["unserved"][0].startswith(told)
     assert "unserved" not in found["m2"]
+
+
+def test_an_api_that_does_not_answer_is_named_as_silent_and_is_no_failure(desk: Desk) -> None:
+    """It may serve the kind: nothing of it is missing, and its definition is not to be brought back."""
+    desk.define_widgets()
+    rule = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": {"name": "w", "namespace": "demo"},
+            "spec": {"resourceSelectors": [{"apiVersion": "example.com/v1", "kind": "Widget"}],
+                     "placement": {"clusterAffinity": {"clusterNames": ["m1", "m2"]}}}}  # fmt: skip
+    body = WIDGET.replace("ex.io", "example.com")
+    (desk.store / "widget.yaml").write_text(f"{body}---\n{yaml.safe_dump(rule)}")
+    assert (desk.run().code, desk.run().err) == (0, "")
+    desk.lie("m1", stale)
+    done = desk.run()
+    assert (done.code, "m2: " in done.err) == (0, False), done
+    told = "Widget (example.com/v1) cannot be read: the API server of example.com/v1 does not answer"
+    assert f"m1: {told}" in done.err
+    assert "kubectl get apiservice v1.example.com" in done.err
+    assert "bring it back" not in done.err
+    assert desk.json()["m1"]["unserved"][0].startswith(told)
+    desk.lie("m1", None)
+    assert (desk.run().code, desk.run().err) == (0, "")
 
 
 def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:

@@ -16,7 +16,7 @@ from reconciler.adapters.kube.requests import READ_DEADLINE_S
 from reconciler.model.refs import Identity
 from reconciler.sim import Fault, FaultKind, Request
 from tests.fakes.definitions import definition, widget
-from tests.fakes.lying_server import let_lie
+from tests.fakes.lying_server import let_lie, stale
 from tests.fakes.worlds import policy
 from tests.unit.daemon.loop.test_loop import Running, running
 
@@ -204,17 +204,6 @@ async def test_a_kind_that_is_served_a_moment_later_is_placed_without_a_round_ov
         define(scene, "m2")
         await scene.until(lambda: value_of(scene, "m2") == "1")
         await goes_on(scene, "2")
-
-
-def stale(request: Request, body: Any) -> Any:
-    """Discovery as it is while the extension API server of the kind is down."""
-    if request.path != "/apis":
-        return body
-    versions = [version for group in body["items"] if group["metadata"]["name"] == "example.com"
-                for version in group["versions"]]  # fmt: skip
-    for version in versions:
-        version |= {"freshness": "Stale", "resources": []}
-    return body
 
 
 async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing_new(tmp_path: Path) -> None:

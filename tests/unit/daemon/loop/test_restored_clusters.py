@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
+from reconciler.adapters.journal.journal import Journal
+from reconciler.daemon.once.access import Access
+from reconciler.daemon.once.rebuild import rebuild_once
+from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.ledger import EventKind
 from reconciler.sim.state.store import Backup
+from reconciler.stages.fleet.parse import parse
+from tests.fakes.clocks import QuickClock
 from tests.unit.daemon.loop.test_loop import Running, events_of, running
 
 BACK = "cluster-went-back"
@@ -76,6 +82,52 @@ async def test_what_had_been_deleted_and_is_back_is_shown_and_stays(tmp_path: Pa
         await scene.until(lambda: [found["code"] for found in document(scene)["problems"]].count(shown) == len(names))
         await scene.quiet()
         assert all(scene.value("m1", name) == "1" for name in names), "none is deleted by a record of another past"
+
+
+async def test_what_stock_was_taken_of_is_held_by_the_guards_until_it_is_confirmed(tmp_path: Path) -> None:
+    """As the trouble page says: the list, `journal rebuild --cluster` without the service, and the next start."""
+    async with running(tmp_path) as scene:
+        names = [f"old{number}" for number in range(12)]
+        for name in names:
+            scene.app("1", "m1", name=name)
+        await scene.until(lambda: all(scene.value("m1", name) == "1" for name in names))
+        await scene.quiet()
+        backup = scene.box["m1"].back_up()
+        scene.settings = {**scene.settings, "guards": {"maxDeletes": 100, "maxDeletePercent": 100}}
+        scene.put(**{key: None for name in names for key in (name, f"{name}-policy")})
+        await scene.until(lambda: all(scene.value("m1", name) is None for name in names))
+        scene.settings = {"drift": {"resync": "100h"}}
+        scene.put()
+        await scene.quiet()
+        await restored(scene, backup)
+        await scene.until(lambda: told(scene) == ["cluster m1"])
+        await scene.until(lambda: [found["code"] for found in document(scene)["problems"]].count("not-deleted") == 12)
+        await scene.stop()
+        await take_stock(scene, tmp_path / "journal.db")
+        scene.source.forget()
+        scene.start(scene.parts_of(scene.parts.opened, scene.parts.agent, scene.parts.clock))
+        await scene.until(lambda: len(document(scene)["held"]) == 12)
+        await scene.quiet()
+        assert all(scene.value("m1", name) == "1" for name in names)
+        scene.settings = {**scene.settings, "guards": {"confirm": document(scene)["heldDigest"]}}
+        scene.put()
+        await scene.until(lambda: all(scene.value("m1", name) is None for name in names))
+        await scene.quiet()
+        assert (scene.value("m1"), scene.value("m2")) == ("1", "1")
+        assert document(scene)["troubles"] == []
+
+
+async def take_stock(scene: Running, path: Path) -> None:
+    """`reconciler journal rebuild STORE --cluster m1`, while no service writes the journal."""
+    scene.source.forget()
+    snapshot = await scene.source.read()
+    assert snapshot is not None
+    scene.journal.close()
+    access = Access(kubeconfig=scene.box.kubeconfig, journal=path, interpreters=BUILT_IN_KINDS, clusters=("m1",),
+                    clock=QuickClock())  # fmt: skip
+    found = await rebuild_once(parse(snapshot), access)
+    assert (found.is_stock, found.failed) == (True, {})
+    scene.journal = Journal.open(path)
 
 
 async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tmp_path: Path) -> None:
