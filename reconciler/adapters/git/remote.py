@@ -38,11 +38,7 @@ _SETTINGS: Final[tuple[str, ...]] = (
     "core.fsmonitor=false",
     "core.alternateRefsCommand=",
     "credential.helper=",
-    "submodule.recurse=false",
-    "fetch.recurseSubmodules=false",
-    "fetch.writeCommitGraph=false",
     "fetch.showForcedUpdates=false",
-    "transfer.bundleURI=false",
     f"http.lowSpeedTime={_SILENCE_S}",
     "http.lowSpeedLimit=1",
     # Always a pack, never loose files; when packs are joined is ours to say.
@@ -191,7 +187,7 @@ class Remote:
             StoreError: it failed.
         """
         self._tell("0.0 MB have come")
-        told = ("--progress", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap=")
+        told = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
         self._run("-c", "http.followRedirects=false", "fetch", *told, "--", self._address, *specs)
 
     def join_packs(self) -> None:
@@ -326,38 +322,24 @@ def _ssh_environ(access: GitAccess, ssh: str, home: Path) -> dict[str, str]:
 
 
 def _ssh_options(access: GitAccess, home: Path) -> list[str]:
-    """The arguments of ssh: only the key that was given, only hosts that were vouched for, and nothing is asked."""
+    """The arguments of ssh: only the key that was given, only hosts that were vouched for, and nothing is asked.
+
+    `-F /dev/null` leaves every other option at its default in ssh_config(5): no proxy, no forwarding, no command.
+    """
     options = {
         # A passphrase is asked for by the program of ours alone; without one, nothing ever is.
         "BatchMode": "no" if access.passphrase else "yes",
         "NumberOfPasswordPrompts": "1",
         "PreferredAuthentications": "publickey",
-        "PubkeyAuthentication": "yes",
-        "PasswordAuthentication": "no",
-        "KbdInteractiveAuthentication": "no",
-        "HostbasedAuthentication": "no",
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",
         "IdentityFile": _quoted(access.key) if access.key else "none",
-        "AddKeysToAgent": "no",
         "StrictHostKeyChecking": "yes",
-        "UserKnownHostsFile": " ".join(map(_quoted, access.known_hosts)) or "none",
-        "GlobalKnownHostsFile": "none",
+        "UserKnownHostsFile": " ".join(map(_quoted, access.known_hosts)) or os.devnull,
+        "GlobalKnownHostsFile": os.devnull,
         "UpdateHostKeys": "no",
-        "VerifyHostKeyDNS": "no",
         "CheckHostIP": "no",
-        "CanonicalizeHostname": "no",
-        "ProxyCommand": "none",
-        "PermitLocalCommand": "no",
-        "ControlMaster": "no",
-        "ControlPath": "none",
-        "ClearAllForwardings": "yes",
-        "ForwardAgent": "no",
-        "ForwardX11": "no",
-        "Tunnel": "no",
-        "EscapeChar": "none",
         "ConnectTimeout": str(_CONNECT_S),
-        "ConnectionAttempts": "1",
         "ServerAliveInterval": str(_SILENCE_S // 4),
         "ServerAliveCountMax": "4",
         "LogLevel": "ERROR",

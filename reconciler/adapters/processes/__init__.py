@@ -1,1 +1,1 @@
-"""Programs of others, run in bounds: the only package that starts a process."""
+"""Programs of others in bounds: git, sops, helm and kustomize. Independent of their purpose."""
