@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test quick soak bench profile trace lint changelog format lock wheel build clean
+.PHONY: help setup test quick soak bench profile trace lint changelog subject format lock wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -59,7 +59,11 @@ lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/python scripts/check_house.py
 
 # Not a part of lint, which runs before a commit: a commit that lacks its line could then not be mended.
-changelog: $(READY) ## Check that what commits change for users is in CHANGELOG.md.
+subject: $(READY) ## Check the subject of the commit that is being made.
+	$(BIN)/python scripts/check_subjects.py "$$(git rev-parse --git-path COMMIT_EDITMSG)"
+
+changelog: $(READY) ## Check subjects of commits, and that what they change for users is in CHANGELOG.md.
+	$(BIN)/python scripts/check_subjects.py
 	$(BIN)/python scripts/check_changelog.py
 
 format: $(READY) ## Format the code.
