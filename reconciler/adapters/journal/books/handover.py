@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from reconciler.adapters.journal.books.losses import CONFIRMED
 from reconciler.adapters.journal.books.orders import LED_BY
 from reconciler.adapters.journal.file import JournalFile, Row, Table
 from reconciler.adapters.journal.mirror import Mirror
@@ -75,6 +76,7 @@ class HandoverBook:
         """Return the present handover for the next leader."""
         with self._file.transaction():
             found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
+            found[CONFIRMED] = self._file.rows(META, "WHERE key = ?", (CONFIRMED,))
             # Placements are in the marks of placed objects, but for the cluster group in use.
             return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
@@ -84,6 +86,8 @@ class HandoverBook:
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
                 self._file.put(table, _rows(table, told.get(table.name)))
+            self._file.execute("DELETE FROM meta WHERE key = ?", (CONFIRMED,))
+            self._file.put(META, [row for row in _rows(META, told.get(CONFIRMED)) if row[0] == CONFIRMED])
         self._mirror.forget()
         self._losses = None
 

@@ -14,7 +14,8 @@ from reconciler.model.ledger import Loss, Losses
 from reconciler.model.plan import NOT_CONFIRMED, Confirmed
 from reconciler.model.refs import Identity
 
-_CONFIRMED: Final = "confirmed"
+CONFIRMED: Final = "confirmed"
+"""The key of the confirmed changes that are not made yet."""
 
 
 class LossBook:
@@ -38,7 +39,7 @@ class LossBook:
         return Losses(made=tuple(made), held_since=held_since, confirmed=self._confirmed())
 
     def _confirmed(self) -> Confirmed:
-        rows = self._file.rows(META, "WHERE key = ?", (_CONFIRMED,))
+        rows = self._file.rows(META, "WHERE key = ?", (CONFIRMED,))
         found = contained(msgspec.json.decode, rows[0][1], type=Confirmed).value if rows else None
         return found or NOT_CONFIRMED
 
@@ -68,7 +69,7 @@ class LossBook:
             self._file.execute_many(f"DELETE FROM loss WHERE {where}", _keys(gone))  # noqa: S608 - constants
             self._put_holds(known.held_since, kept.held_since)
             if known.confirmed != kept.confirmed:
-                self._file.put(META, [(_CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
+                self._file.put(META, [(CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
 
     def _put_holds(self, known: Mapping[str, str], kept: Mapping[str, str]) -> None:
         ended = [(cluster,) for cluster in sorted(known.keys() - kept.keys())]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+from msgspec.structs import replace
 
 from reconciler.adapters.journal.journal import Journal
 from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster, Tick
 from reconciler.model.ledger import EvictionRecord, Loss, SuspensionRecord
+from reconciler.model.plan import Confirmed
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.record import Record
 
@@ -35,6 +37,8 @@ def filled(path: Path) -> Journal:
     journal.evict(EvictionRecord(identity=WEB, cluster="m1", since="2026-11-21T10:00:00Z", who="li", reason="bad"))
     with journal.transaction():
         journal.record_losses([Loss(cluster="m1", identity=WEB, time="2026-11-21T10:00:00Z")])
+        confirmed = Confirmed(digest="8c1f0a6be21d4477", changes=frozenset({("delete", "m1", WEB)}))
+        journal.keep_losses(replace(journal.losses(), confirmed=confirmed))
     journal.record_cluster("m1", "uid-1")
     journal.record_rollouts("default", {"m1": Record(revision="abc", begun_at="2026-11-21T10:00:00Z")})
     targets = (TargetCluster(cluster="m1", replicas=3),)
@@ -55,6 +59,7 @@ def test_what_one_hands_on_the_other_knows(tmp_path: Path) -> None:
         assert two.suspensions() == one.suspensions()
         assert two.evictions() == one.evictions()
         assert two.losses() == one.losses()
+        assert two.losses().confirmed.changes == {("delete", "m1", WEB)}
         assert two.cluster_uids() == one.cluster_uids()
         assert two.rollout_records() == one.rollout_records()
         # Placements stand in the marks; which group of clusters is in use does not.
@@ -70,10 +75,12 @@ def test_rows_of_another_form_are_left_out(tmp_path: Path) -> None:
         told["tick_constraint"][0][10] = "a tick of tomorrow"
         told["suspension"] = "no rows"
         told["meta"] = [["uuid", "stolen"]]
+        told["confirmed"] = [["uuid", "stolen"], ["confirmed", "no JSON"]]
         two.take_handover(told)
         assert two.timers() == one.timers()
         assert two.constraints() == ()
         assert two.suspensions() == ()
+        assert two.losses() == replace(one.losses(), confirmed=Confirmed())
         assert two.uuid not in ("stolen", one.uuid)
         assert two.verify() == ()
 
