@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 
 
 class SharedSlots:
@@ -19,17 +19,11 @@ class SharedSlots:
     async def slot(self) -> AsyncIterator[None]:
         """Hold a slot until the end, or until this turns out slow."""
         await self._semaphore.acquire()
-        is_released = False
-
-        def release() -> None:
-            nonlocal is_released
-            if not is_released:
-                is_released = True
-                self._semaphore.release()
-
-        timer = asyncio.get_running_loop().call_later(self._slow_after_s, release)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            release()
+        held = ExitStack()
+        held.callback(self._semaphore.release)
+        timer = asyncio.get_running_loop().call_later(self._slow_after_s, held.close)
+        with held:
+            try:
+                yield
+            finally:
+                timer.cancel()
