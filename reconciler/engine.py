@@ -1,7 +1,7 @@
-"""The whole computation: from a parsed store and what is known of the members to an ordered plan.
+"""The whole computation: from a parsed store and observations of the members to an ordered plan.
 
-`decide` is what the store says (claims, dependencies, placement); `plan_round` compares it with the members. Both are
-pure functions of frozen values: the same input gives the same output, byte for byte.
+`decide` evaluates the store (claims, dependencies, placement); `plan_round` compares it with the members. Both are pure
+functions of frozen values: the same input gives the same output, byte for byte.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Round(Struct, frozen=True, kw_only=True):
     plan: Plan
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
-    """Copies that were seen where nothing is on its way, by cluster: to be recorded."""
+    """Copies without pending writes, by cluster: to be recorded."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
-    """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
+    """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
     rollouts: tuple[Progress, ...] = ()
-    """Where Rollouts stand; the plan is of what they let begin."""
+    """The state of Rollouts; the plan has only the changes that they let begin."""
 
 
 def render_decision(decision: Decision) -> Rendering:
@@ -83,7 +83,7 @@ def render_decision(decision: Decision) -> Rendering:
 
 
 def render_one(decision: Decision, identity: Identity) -> dict[str, Rendered]:
-    """What one template becomes in each cluster to which it is bound, with what overrides did; unbound: nothing."""
+    """Return the rendering of one template in each cluster of its placement; empty if unbound."""
     renderer, binding = Renderer(decision), decision.bindings.get(identity)
     targets = binding.targets if binding is not None else ()
     return {cluster: renderer(identity, cluster, replicas) for cluster, replicas in targets}
@@ -149,10 +149,10 @@ def _round(
 def compare_revisions(
     base: Fleet, head: Fleet, observations: Observations, now: str, *, interpreters: Registry
 ) -> Plan:
-    """What would change between two revisions, without any cluster: what head changes in members that base has made.
+    """Return the plan of head against members at base, without any cluster.
 
-    Dynamic placements rest on the observations; the previous placement of head is the result of base. Where members
-    are observed, base is taken to be what was applied to them.
+    Dynamic placements depend on the observations; the previous placement of head is the result of base. If members are
+    observed, base counts as applied to them.
     """
     base, head = named_alike(base, head)
     passage = passage_between(base, head, observations, now, interpreters)
@@ -160,7 +160,7 @@ def compare_revisions(
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
     was = render_all(sides[0], caches[0], only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
-    # No journal says here what was lost lately: the guards count this plan alone.
+    # No journal here has recent losses: the guards count this plan alone.
     snapshot = FleetSnapshot(
         fleet=head,
         interpreters=interpreters,
@@ -195,7 +195,7 @@ def compare_revisions(
 
 
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
-    """Where each object was last applied: identity to clusters."""
+    """Return the clusters where each object was last applied, by identity."""
     copies: dict[Identity, set[str]] = {}
     for cluster, rows in ledger.items():
         for identity in rows:

@@ -51,7 +51,7 @@ async def in_thread(work: Callable[Parameters, Value], *args: Parameters.args, *
 
 @asynccontextmanager
 async def either(*events: asyncio.Event) -> AsyncIterator[asyncio.Event]:
-    """An event that is set as soon as one of these is; that it is set tells none of them."""
+    """Yield an event that is set as soon as one of these is; setting it changes none of them."""
     joined = asyncio.Event()
 
     async def passed_on(event: asyncio.Event) -> None:

@@ -36,7 +36,7 @@ class JournalSnapshot(Struct, frozen=True, kw_only=True):
     timers: Mapping[str, str] = field(default_factory=dict)
     """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
     rollouts: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
-    """By Rollout and cluster what is in force."""
+    """By Rollout and cluster the active record."""
     former: str = ""
     """The revision of the last round."""
     unanswered: tuple[Intent, ...] = ()

@@ -39,7 +39,7 @@ class FleetSnapshot(Struct, frozen=True, kw_only=True):
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the fleet that another process applies to: they are no members, and nobody looks at them."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
-    """Why objects stay as they are: what decides about them is not known to this process."""
+    """The reasons why objects stay as they are: this process lacks inputs to schedule them."""
 
     def placed_elsewhere(self, identity: Identity) -> dict[str, int | None]:
         """Return by cluster of another process the replicas that were assigned there last; no more is known of it."""

@@ -117,7 +117,7 @@ def _is_before(repository: Any, branch: Any, parent: Any) -> bool:
 
 
 def _edit(repository: Any, tree: Any, index: Any, edit: FileEdit) -> None:
-    """Put one file into an index, if it is what it was read as."""
+    """Put one file into an index, if it is unchanged since it was read."""
     try:
         there: Any = tree[edit.path]
     except KeyError:

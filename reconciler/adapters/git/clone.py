@@ -69,7 +69,7 @@ def prepare(folder: Path, into: str) -> None:
         # Made beside it and moved there, so that one that is half made is never met again.
         begun = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(begun, ignore_errors=True)
-        # A store may hold Secrets: what is kept of it is its owner's alone.
+        # A store may hold Secrets: only its owner may read our copy.
         begun.mkdir(mode=0o700)
         pygit2.init_repository(str(begun), bare=True).free()
         shutil.rmtree(folder, ignore_errors=True)

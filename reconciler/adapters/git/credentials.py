@@ -1,4 +1,4 @@
-"""Where credentials for a Git server come from. They are read at every fetch, so that a renewed token is used at once.
+"""Sources of credentials for a Git server. They are read at every fetch, so that a renewed token is used at once.
 
 Source: systemd.exec, "Credentials": `LoadCredential=` puts files into `$CREDENTIALS_DIRECTORY`.
 """

@@ -1,6 +1,6 @@
-"""What files of a store said before they were broken, by the history of Git alone.
+"""The last good content of a store's broken files, from the history of Git alone.
 
-No journal is needed for it, so that a lost one, a pull request and a single command know what was good as well.
+It needs no journal, so that a lost one, a pull request and a single command have it as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.stages.fleet import Earlier, ParsedFile, parse_file
 from reconciler.stages.yaml import MAX_BYTES
 
 COMMITS_MAX: Final = 500
-"""So far back is looked, along first parents. Of what was broken for longer nothing is known."""
+"""Limit of the search, along first parents. A file that has been broken for longer has no known content."""
 _READ_MAX: Final = 20
 """So many commits are read whole in search of one."""
 
@@ -27,11 +27,10 @@ _READ_MAX: Final = 20
 def earlier_of(
     store: GitStore, commits: Iterable[str], subdir: str, paths: Collection[str], broken: Collection[str]
 ) -> Earlier:
-    """What was in force of the paths that are broken, as far as commits tell. Raises nothing.
+    """Return the last good content of broken paths, as far as commits have it. Raises nothing.
 
-    `commits`: the newest first, down to the first one of all. `paths`: all of the store now. Where one that is broken
-    is new, what is gone since counts as it was, as it may have moved there. A path that is in no part of the answer is
-    one of which nothing is known.
+    `commits`: the newest first, down to the first one of all. `paths`: all of the store now. If a broken path is new,
+    files gone since count as they were, as they may have moved there. A path in no part of the answer is unknown.
     """
     good: dict[str, ParsedFile] = {}
     new: set[str] = set()
@@ -53,7 +52,7 @@ def earlier_of(
 
 
 def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str]) -> Earlier:
-    """What the commit before a revision had where the revision has something else that is no document.
+    """Return the files of the commit before that the revision replaced by something that is no document.
 
     Raises:
         StoreError: one of the commits cannot be read.
@@ -67,7 +66,7 @@ def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str
 
 
 def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_files: Collection[str]) -> dict[str, str]:
-    """Path to blob of the newest commit in which these files say what is left out; empty where none is found.
+    """Return path to blob of the newest commit with readable ignore files; empty if none is found.
 
     Raises:
         StoreError: a commit cannot be read.
@@ -80,7 +79,7 @@ def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_fi
 
 
 def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]) -> set[str]:
-    """Those of the paths that the commit does not have; what it has that is good goes to `good`."""
+    """Return the paths that the commit does not have; add its good content to `good`."""
     try:
         tree = store.tree(commit, subdir)
     except RevisionNotFound:

@@ -102,7 +102,7 @@ def _fault(failure: Failure) -> str:
 
 
 def _not_let_in(failure: Failure) -> str:
-    """The server took no key: whether one could be shown at all, ssh tells in no log."""
+    """Return the fault: the server took no key. No log shows whether ssh could offer one."""
     key = failure.access.key
     if not key:
         return "the server wants an SSH key, and none was given (git-ssh-key)"

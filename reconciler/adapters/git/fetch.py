@@ -24,14 +24,14 @@ _ALL: Final = ("+refs/heads/*:refs/fleet/heads/*", "+refs/tags/*:refs/fleet/tags
 
 
 class Fetched(NamedTuple):
-    """What the server has. `reference` is the branch's or tag's full name, empty for a commit id."""
+    """The server's commit. `reference` is the branch's or tag's full name, empty for a commit id."""
 
     commit: str
     reference: str
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """What to fetch. `rev` None: the server's default branch. `into`: the reference of the clone that is written."""
+    """A request to fetch. `rev` None: the default branch. `into`: the reference of the clone to write."""
 
     url: GitUrl
     rev: str | None

@@ -47,9 +47,9 @@ class OlderRevisions:
         self._order: tuple[str, ...] = ()
 
     def lineage(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
-        """How the revisions stand to the head. Raises nothing: what cannot be read is missing.
+        """Return the ancestry of the revisions to the head. Raises nothing: an unreadable one is missing.
 
-        What is missing is looked at each time: a garbage collection may have come in between.
+        Missing ones are checked each time: a garbage collection may have come in between.
         """
         wanted = frozenset({*revisions, head})
         try:
@@ -208,9 +208,9 @@ def in_force(folder: Path, name: str) -> str | None:
 
 
 def pin(folder: Path, name: str, commit: str) -> None:
-    """Make the reference hold the commit, so that no garbage collection takes what is in force.
+    """Make the reference hold the commit, so that no garbage collection removes the active one.
 
-    What was in force before stays reachable too: the last good content of a broken file may only be there.
+    The former active commit stays reachable too: the last good content of a broken file may only be there.
     """
     try:
         before = in_force(folder, name)
@@ -224,7 +224,7 @@ def pin(folder: Path, name: str, commit: str) -> None:
 
 
 def relation(folder: Path, old: str, new: str) -> Relation:
-    """How the commit `new` stands to `old`; both are in the clone, or `old` is lost (then they are unrelated)."""
+    """Return the relation of the commit `new` to `old`; both are in the clone, or `old` is lost (then unrelated)."""
     before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
     try:
         with opened(folder) as repository:

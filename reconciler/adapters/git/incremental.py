@@ -61,7 +61,7 @@ class SnapshotReader:
         return snapshot if snapshot is not None else store.snapshot(commit, self._subdir)
 
     def _patched(self, store: GitStore, commit: str, last: Snapshot) -> Snapshot | None:
-        """A snapshot with what differs; None when a difference may concern other files."""
+        """Return a snapshot with the differences; None if a difference may concern other files."""
         try:
             paths = store.changed_paths(last.revision, commit, self._subdir)
         except StoreError:
@@ -91,12 +91,12 @@ class SnapshotReader:
 
 
 def _is_simple(path: str) -> bool:
-    """Whether a path concerns itself alone and can be shown."""
+    """Return whether a path concerns itself alone and can be shown."""
     return path.rpartition("/")[2] != IGNORE_FILE and path.isprintable()
 
 
 def is_document(path: str) -> bool:
-    """Whether a file of that path is a document of the store."""
+    """Return whether a file of that path is a document of the store."""
     *folders, name = path.split("/")
     return is_store_file(name) and not is_leftover(name) and not any(map(is_hidden_folder, folders))
 
@@ -124,7 +124,7 @@ class _Witness(Struct):
         return entries
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at a path."""
+        """Return the entry at a path."""
         return self.tree.entry(path)
 
     def blob(self, entry: Entry) -> str | None:

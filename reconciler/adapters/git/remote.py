@@ -28,7 +28,7 @@ _SILENCE_S: Final = 60
 _CPU_S: Final = 6 * 3600
 _PACK_BYTES: Final = 8 * 2**30
 _STEP_BYTES: Final = 16 * 1024
-"""What has to come to count as progress: a server that sends a byte now and then is a silent one."""
+"""The least amount that counts as progress: a server that sends a byte now and then is a silent one."""
 _TELL_S: Final = 1.0
 _LOG_BYTES: Final = 8 * 1024
 
@@ -65,9 +65,9 @@ case $1 in *assphrase*) printf '%s\\n' "$FLEET_PASSPHRASE" ;; esac
 
 
 class Patience(NamedTuple):
-    """How long a fetch may take: as long as something comes, so that a slow link ends some time.
+    """The time limits of a fetch: it may last while data come, up to a total.
 
-    `silence_s`: how long nothing may come, or next to nothing. `total_s`: what a first clone over a slow link may take.
+    `silence_s`: time without data, or next to none. `total_s`: enough for a first clone over a slow link.
     """
 
     silence_s: float = 300.0

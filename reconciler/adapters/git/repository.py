@@ -30,9 +30,9 @@ def opened(path: Path) -> Iterator[pygit2.Repository]:
 
 
 def close(repository: pygit2.Repository) -> None:
-    """Give its memory back at once: a service opens one every second, and what waits for the collector adds up.
+    """Free its memory at once: a service opens one every second, and garbage would add up.
 
-    Its collections of branches and references lead back to it, so counting references alone frees neither.
+    Its collections of branches and references refer back to it, so reference counting alone frees neither.
     """
     repository.free()
     vars(repository).clear()
@@ -49,7 +49,7 @@ def open_repository(path: Path) -> pygit2.Repository:
 
 
 def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
-    """Folders in which a change of HEAD, packed-refs or a branch shows, and whether what is below counts too.
+    """Return folders that show a change of HEAD, packed-refs or a branch, and whether subfolders count too.
 
     A linked work tree has a HEAD of its own, and the rest with its main repository.
     """

@@ -95,7 +95,7 @@ class GitStore:
 
     @property
     def is_shallow(self) -> bool:
-        """Whether the history ends where somebody cut it off."""
+        """Return whether the history ends at a shallow boundary."""
         return bool(self._repository.is_shallow)
 
     def first_parents(self, commit: str) -> Iterator[str]:
@@ -177,7 +177,7 @@ class GitStore:
         return str(found) if found is not None else None
 
     def commit_info(self, commit: str) -> CommitInfo:
-        """Who wrote a commit, when, and its first line."""
+        """Return author, time and first line of a commit."""
         found = self._commit(commit)
         lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
         author = found.author.raw_name.decode("utf-8", errors="replace")
@@ -213,7 +213,7 @@ class GitStore:
         if not _COMMIT_ID.fullmatch(text):
             raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id")
         try:
-            # Only an abbreviation has to be looked up, for which libgit2 unpacks what it leads to.
+            # Only an abbreviation must be looked up, for which libgit2 unpacks the object.
             found = pygit2.Oid(hex=text) if len(text) in (40, 64) else self._repository.expand_id(text)
             if found not in self._repository.odb:
                 raise KeyError(text)
@@ -291,7 +291,7 @@ class _CommitTree:
         return [_entry(item) for item in self._tree(found.handle)]
 
     def entry(self, path: str) -> Entry | None:
-        """What stands at a path, not followed when it is a link."""
+        """Return the entry at a path; a link is not followed."""
         found = Entry("", EntryKind.FOLDER, self._root)
         for part in path.split("/"):
             if found.kind is not EntryKind.FOLDER:
@@ -326,7 +326,7 @@ class _CommitTree:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
 
     def _blob(self, path: str, entry: Entry, limit: int) -> bytes | None:
-        """The content; None when it is longer than the limit, which its header tells."""
+        """Return the content; None if its header shows that it is longer than the limit."""
         try:
             _, size = self._odb.read_header(entry.handle)
             if size > limit:

@@ -26,7 +26,7 @@ def refuse_bomb(odb: Any, oid: Any) -> None:
 
 
 def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
-    """Paths of what is no folder and differs below two trees; either may be None. Equal subtrees are not entered.
+    """Yield paths of non-folders that differ below two trees; either may be None. Equal subtrees are not entered.
 
     Raises:
         StoreError: more differs than a store can hold.

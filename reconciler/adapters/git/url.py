@@ -28,7 +28,7 @@ _HEAD: Final = re.compile(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
 _TARGET: Final = re.compile(rf"(?m)^ref: {_NAME}\t(HEAD)$")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _DEFAULT_USER: Final = "git"
-"""What forges call the account behind every deploy key; with a token they take any name."""
+"""The account of forges behind every deploy key; with a token they take any name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class GitUrl:
 
 
 def is_git_url(text: str) -> bool:
-    """Whether STORE is a URL (or `user@host:path`) rather than a folder."""
+    """Return whether STORE is a URL (or `user@host:path`) rather than a folder."""
     if _SCHEME.match(text):
         return True
     match = _LIKE_SCP.fullmatch(text)
@@ -133,7 +133,7 @@ def check_revision(rev: str) -> str:
 
 
 class Head(NamedTuple):
-    """Where a reference of the server leads. `target`: the reference that HEAD stands for, else empty."""
+    """The target of a server's reference. `target`: the reference that HEAD stands for, else empty."""
 
     oid: str
     target: str = ""

@@ -141,7 +141,7 @@ def _flag(repository: Any, name: str) -> bool:
 
 
 def signature(repository: Any, folder: Path, who: str, environ: Mapping[str, str]) -> Any:
-    """`AUTHOR` or `COMMITTER`, as Git finds them: the environment before the settings of the repository and the user.
+    """Return `AUTHOR` or `COMMITTER`, as Git finds them: from the environment, else from the settings.
 
     Raises:
         StoreError: neither says who it is.

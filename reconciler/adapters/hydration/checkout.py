@@ -16,14 +16,14 @@ from reconciler.stages.hydration import Standing
 class FolderCheckout:
     """A folder with a checkout. Paths are from it, "" is the folder itself; `.git` and other hidden names are not seen.
 
-    Every method raises StoreError: it cannot be read, a link is among what is read, or there is too much.
+    Every method raises StoreError: it cannot be read, a link is among the files, or there is too much.
     """
 
     def __init__(self, tree: DirectoryTree) -> None:
         self._tree, self._files = tree, RenderFiles(tree)
 
     def standing(self, path: str) -> Standing:
-        """What stands at a path; a link is nothing."""
+        """Return the kind of entry at a path; a link is nothing."""
         try:
             return Standing.FOLDER if not path else self._files.standing(path)
         except Unreadable as error:
@@ -41,7 +41,7 @@ class FolderCheckout:
         return list(self._files.listed(sorted(set(found))))
 
     def _top(self) -> Iterator[str]:
-        """What is directly in the folder; a link there leads elsewhere and is passed over."""
+        """Yield the entries of the folder; a link leads elsewhere and is ignored."""
         try:
             for entry in self._tree.children(""):
                 if not entry.name.startswith(".") and entry.kind in (EntryKind.FILE, EntryKind.FOLDER):

@@ -80,7 +80,7 @@ def render_twice(
 
 
 def run_once(command: Sequence[str], folder: Path, *, environ: Mapping[str, str], allow_network: bool) -> bytes:
-    """What one command wrote. `environ`: what it is told beside the usual. No files are hidden from it.
+    """Return the output of one command. `environ`: added to the usual one. No files are hidden from it.
 
     Raises:
         NotContained, RenderFailed: as of `render_twice`.
@@ -132,7 +132,7 @@ def _output(command: Command, limits: Limits) -> bytes:
 
 
 def _complaint(ran: Exited | Terminated, limits: Limits) -> str:
-    """Why a run failed, without the folders that nobody knows."""
+    """Return why a run failed, without the names of temporary folders."""
     too_much = f"it wrote more than {limits.output_bytes:,} bytes"
     if isinstance(ran, Terminated):
         return {

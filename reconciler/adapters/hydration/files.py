@@ -23,7 +23,7 @@ _LEFT_OUT: Final = ("~", ".swp", ".swo", ".bak", ".DS_Store")
 
 
 class InputRefused(StoreError):
-    """What a render reads cannot be taken; the message is for people."""
+    """An input of a render is refused; the message is for people."""
 
 
 class RenderFiles:
@@ -33,7 +33,7 @@ class RenderFiles:
         self._tree = tree
 
     def standing(self, path: str) -> Standing:
-        """What stands at a path; a link is nothing."""
+        """Return the kind of entry at a path; a link is nothing."""
         kind = self._kind(path)
         found = {EntryKind.FILE: Standing.FILE, EntryKind.FOLDER: Standing.FOLDER}
         return found.get(kind, Standing.NOTHING) if kind is not None else Standing.NOTHING
@@ -110,7 +110,7 @@ class RenderFiles:
         return data
 
     def staleness(self, render: Render, lock: RenderLock | None) -> Iterator[Problem]:
-        """What changed since an output was made. An input that cannot be taken is another one than then."""
+        """Yield the changes since an output was made. A refused input counts as changed."""
         try:
             inputs = self.ids(input_paths(render, lock))
         except InputRefused as error:
@@ -143,7 +143,7 @@ def tree_of(location: StoreLocation, rev: str | None, *, as_files: bool) -> Iter
 
 
 def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
-    """What is to be said of all renders of a fleet: out of date, edited, two variants for a cluster.
+    """Return the problems of all renders of a fleet: out of date, edited, two variants for a cluster.
 
     Raises:
         StoreError: an object of the store is missing or corrupt.

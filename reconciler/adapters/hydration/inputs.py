@@ -1,4 +1,4 @@
-"""What a render reads, taken out of the store: looked through before any tool sees it, and written without links."""
+"""The inputs of a render, taken out of the store: checked before any tool sees them, and written without links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(render: Render, files: RenderFiles) -> Inputs:
-    """The files that a render reads; kustomizations are followed, and what they may not do is refused.
+    """Return the files that a render reads; kustomizations are followed, and forbidden parts refused.
 
     Raises:
         StoreError: the store cannot be read.
@@ -99,7 +99,7 @@ def _read(files: RenderFiles, path: str) -> bytes | None:
 
 
 def export(render: Render, ids: dict[str, str], files: RenderFiles, folder: Path) -> None:
-    """Write the files of a render into an empty folder of our own: nothing of it is a link or can be run.
+    """Write the files of a render into an empty folder of our own, without links and executables.
 
     Raises:
         InputRefused: they are too large, or the archive of the chart is not what it should be.
@@ -135,7 +135,7 @@ def _check_archive(chart: HelmChart, data: bytes) -> None:
 
 
 def _unpacked(path: str, data: bytes) -> bytes:
-    """What a gzip file holds, as long as that is not too much."""
+    """Return the content of a gzip file, up to a limit."""
     reader = zlib.decompressobj(wbits=_GZIP)
     try:
         found = reader.decompress(data, _MAX_UNPACKED_BYTES + 1)

@@ -131,7 +131,7 @@ def _has_errors(problems: Sequence[Problem]) -> bool:
 
 
 def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
-    """The fixed command line for a variant (empty: the base); `store`: the folder with what was exported."""
+    """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files."""
     variant = next((found for found in render.variants if found.name == name), None)
     if render.helm is None:
         folder = render.kustomize if variant is None else variant.overlay

@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A binary that is used, and what a lock says of it: names to versions."""
+    """A binary, and its entry in a lock: names to versions."""
 
     path: str
     versions: Mapping[str, str]

@@ -20,12 +20,12 @@ _PASSED_ON: Final = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HELM_REGISTRY_CONFIG",
 )  # fmt: skip
-"""What the person's machine needs to reach a registry, and to sign in."""
+"""Variables that the person's machine needs to reach a registry, and to sign in."""
 _LOCAL: Final = ("oci://127.0.0.1", "oci://localhost", "oci://[::1]")
 
 
 def is_there(chart: HelmChart, files: RenderFiles) -> bool:
-    """Whether the store has the archive that the digest names."""
+    """Return whether the store has the archive that the digest names."""
     try:
         return digest_of_archive(files.read(chart.path)) == chart.digest
     except InputRefused:

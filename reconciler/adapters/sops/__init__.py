@@ -1,1 +1,1 @@
-"""Opens what sops encrypted, with age. The only room that knows pyrage and cryptography, and what a key is."""
+"""Decrypts sops documents, with age. The only package that knows pyrage, cryptography, and keys."""

@@ -1,7 +1,7 @@
-"""What sops answered about a file, taken only where it has the shape of the file: the same tree with values in it.
+"""The answer of sops about a file, accepted only in the shape of the file: the same tree with values in it.
 
-AES-GCM makes nothing longer or shorter, so that a value has exactly the bytes that its ciphertext has, and a type that
-stands in clear. What authenticates a file needs its data key, which sops keeps to itself: it has checked that.
+AES-GCM keeps the length, so that a value has exactly as many bytes as its ciphertext, and a type that stands in clear.
+The authentication of a file needs its data key, which sops keeps to itself: it has checked that.
 """
 
 from __future__ import annotations

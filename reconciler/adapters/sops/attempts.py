@@ -29,7 +29,7 @@ _AT_ONCE: Final = 4
 """So many files of the same keys are asked about at a time."""
 
 Told = Callable[[Collection[Identity]], None]
-"""Called from another thread with the objects of files of which something else is known now."""
+"""Called from another thread with the objects of files whose result has changed."""
 _Keys = tuple[str, ...]
 
 
@@ -55,7 +55,7 @@ class _Line:
 
 
 class Attempts:
-    """What sops said of files that age alone does not open. Every method may be called from any thread."""
+    """Answers of sops about files that age alone does not decrypt. Every method may be called from any thread."""
 
     def __init__(self, program: Program, back_off: BackOff = BACK_OFF) -> None:
         """Nothing is started before a file is asked for."""
@@ -95,7 +95,7 @@ class Attempts:
             self._changed.notify_all()
 
     def ask(self, wanted: Mapping[Sealed, Iterable[Identity]], wait_s: float) -> dict[Sealed, Opened | Refused]:
-        """What is known of each file, after at most so many seconds. What comes later is told."""
+        """Return the result of each file, after at most so many seconds. Later results are reported."""
         with self._changed:
             for part, identities in wanted.items():
                 self._about.setdefault(part, set()).update(identities)
@@ -107,7 +107,7 @@ class Attempts:
             return {part: self._known(part) for part in wanted}
 
     def _is_settled(self, part: Sealed) -> bool:
-        """Whether waiting makes no sense: it is answered, or it or its keys are left alone for now."""
+        """Return whether waiting is useless: it is answered, or it or its keys are paused."""
         return part in self._answers or part in self._failed or self._lines[part.recipients].failed is not None
 
     def _known(self, part: Sealed) -> Opened | Refused:

@@ -20,7 +20,7 @@ _BEGIN: Final = "AGE-SECRET-KEY-1"
 
 
 class Identities(NamedTuple):
-    """Identities of a file, and what tells its content from another one. `digest` is of secrets: it stays in memory."""
+    """Identities of a file, and a digest of its content. `digest` is of secrets: it stays in memory."""
 
     keys: tuple[Any, ...] = ()
     digest: bytes = b""

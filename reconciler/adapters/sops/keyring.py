@@ -17,7 +17,7 @@ from reconciler.model.refs import Identity
 
 
 class Keyring:
-    """What a machine can open. Decrypted values stay in its memory, for files that are in the fleet."""
+    """Decryption on this machine. Decrypted values stay in its memory, for files that are in the fleet."""
 
     def __init__(
         self,
@@ -26,10 +26,10 @@ class Keyring:
         attempts: Attempts | None = None,
         wait_s: float = 0.0,
     ) -> None:
-        """Open with the identities of a file, else with those of the credential `sops-age`, else nothing.
+        """Use the identities of a file, else those of the credential `sops-age`, else none.
 
-        `attempts`: asks the sops of the operator about files for other keys than age; None: nothing is started.
-        `wait_s`: so long it is waited for that; what comes later is told to who listens.
+        `attempts`: asks the operator's sops about files for other keys than age; None: nothing is started. `wait_s`:
+        the time to wait for that; later results are reported to listeners.
         """
         self._named = named
         self._attempts, self._wait_s = attempts, wait_s
@@ -85,14 +85,14 @@ class Keyring:
             self._attempts.listen(told)
 
     def again(self) -> None:
-        """Ask anew about what could not be opened, at the next `open`."""
+        """Try failed files again, at the next `open`."""
         if self._attempts is not None:
             self._attempts.again()
 
     def _answered(
         self, sealed: Iterable[Template], known: Mapping[Sealed, Opened | Refused]
     ) -> Mapping[Sealed, Opened | Refused]:
-        """What the sops of the operator says of files that age alone does not open."""
+        """Return the results of the operator's sops for files that age alone does not decrypt."""
         if self._attempts is None:
             return {}
         wanted: dict[Sealed, set[Identity]] = {}

@@ -1,4 +1,4 @@
-"""What a file may name for sops to ask: a store is hostile input, and sops asks whom the file names.
+"""Allowed key services of a file: a store is hostile input, and sops asks the services that the file names.
 
 A Vault gets the token of the service, so it has to be the one that the operator named. Clouds sign requests, or have
 tokens that are good for them alone, so that their names must have the form that leads to them. All of it is read here
@@ -46,7 +46,7 @@ _FORMS: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
 
 
 def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
-    """Why sops is not to be asked about a file; empty: it may be. `environ`: what it is told."""
+    """Return why sops may not be asked about a file; empty: it may. `environ`: for sops."""
     try:
         blocks = list(_json_blocks(data) if is_json else _yaml_blocks(data))
     except (YamlRefused, ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ from reconciler.stages.sealed import TAMPERED, UNKNOWN, OrderUnknown, go_float, 
 
 NO_KEY: Final = "sops-no-key"
 _MAC_ONLY_ENCRYPTED: Final = hashlib.sha256(b"sops").digest()
-"""What the hash begins with where only encrypted values are authenticated."""
+"""The beginning of the hash if only encrypted values are authenticated."""
 _TAG_BYTES: Final = 16
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = range(8, 129)
@@ -36,7 +36,7 @@ _EXACT: Final = 1e21
 
 
 class Refused(NamedTuple):
-    """Why a file is not opened: the code of a problem, and words that quote nothing but recipients."""
+    """The reason why a file is not decrypted: a problem code, and words that quote nothing but recipients."""
 
     code: str
     message: str
@@ -91,7 +91,7 @@ def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
 
 
 def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | None:
-    """What a group gives: the data key, or a share of it; None: no identity is one of its recipients."""
+    """Return a group's data key, or share of it; None: no identity is one of its recipients."""
     for _, encrypted in group.age if identities else ():
         try:
             found = pyrage.decrypt(encrypted.encode(), identities)
@@ -103,7 +103,7 @@ def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | N
 
 
 def _lacking(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
-    """Why there is no data key, and what would give it."""
+    """Return why there is no data key, with the remedy."""
     recipients = ", ".join(sealed.recipients)
     if not any(group.age for group in sealed.groups):
         return f"it is encrypted for {recipients} alone; add an age recipient, or give the service --sops-binary"
@@ -116,7 +116,7 @@ def _lacking(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
 
 
 def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
-    """An encrypted value decrypted, and its type. `about`: what it is bound to."""
+    """Return a decrypted value, and its type. `about`: the authenticated context."""
     parts = parts_of(ciphertext)
     if parts is None:
         raise _tampered("an encrypted value is cut off")
@@ -133,7 +133,7 @@ def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
 
 
 def value_of(raw: bytes, type_: str) -> tuple[Json, bytes]:
-    """A value as it becomes part of an object, and what is authenticated of it."""
+    """Return a value as part of an object, and its authenticated bytes."""
     match type_:
         case "str" | "time":
             try:

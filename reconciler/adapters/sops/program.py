@@ -1,6 +1,6 @@
-"""The sops of the operator, run for one file at a time, held, with a fixed command line and told little.
+"""The operator's sops, run for one file at a time, contained, with a fixed command line and a small environment.
 
-Nothing is written to a disk: the file goes in by stdin, what was decrypted comes back by stdout.
+Nothing is written to a disk: the file goes in by stdin, the decrypted text comes back by stdout.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from reconciler.errors import ConfigurationError
 _OPTION: Final = "--sops-binary"
 _VERSION: Final = re.compile(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)
 _MINOR_LEAST: Final = 10
-"""sops 3.10 is the first that decrypts what it is given by stdin. Source: its changelog."""
+"""sops 3.10 is the first that decrypts stdin. Source: its changelog."""
 _HANDED_ON: Final = frozenset(
     {"PATH", "HOME", "XDG_CONFIG_HOME", "GNUPGHOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "IDENTITY_ENDPOINT",
      "IDENTITY_HEADER", "MSI_ENDPOINT", "MSI_SECRET", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy",
      "https_proxy", "no_proxy"}
 )  # fmt: skip
 _HANDED_ON_BEGIN: Final = ("AWS_", "VAULT_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "HUAWEICLOUD_")
-"""What clouds sign in with. Nothing of ours is among it, and nothing of what sops itself can be told: some of that
-names programs, and some of it switches checks off."""
+"""Credentials for clouds. Nothing of ours is among it, and no setting of sops itself: some of those name programs,
+and some switch checks off."""
 _SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HEADER|CREDENTIAL", re.IGNORECASE)
 _SECRET_LEAST: Final = 4
 _SAID_CHARACTERS: Final = 400
@@ -37,9 +37,9 @@ LIMITS: Final = Limits(wall_s=30.0, cpu_s=30, file_bytes=2**20, output_bytes=16 
 
 
 class Ran(NamedTuple):
-    """What a run gave. `code`: of its exit; None: it was ended, or could not be started, for the reason in `why`.
+    """The result of a run. `code`: of its exit; None: it was ended, or could not be started, for the reason in `why`.
 
-    `said`: the end of what it said on stderr, on one line and without what it was told of credentials.
+    `said`: the end of stderr, on one line and without its credentials.
     """
 
     code: int | None
@@ -47,11 +47,11 @@ class Ran(NamedTuple):
     said: str = ""
     why: str = ""
     is_large: bool = False
-    """Whether it wrote more than it may."""
+    """True if it wrote more than it may."""
 
 
 class Program(NamedTuple):
-    """A sops that was named. `environ`: what it is told; `sha256`: of the binary, where that was named."""
+    """A sops binary. `environ`: its environment; `sha256`: of the binary, if named."""
 
     path: Path
     environ: Mapping[str, str]
@@ -69,7 +69,7 @@ class Program(NamedTuple):
         )  # fmt: skip
 
     def version(self) -> str:
-        """Its version, such as 3.13.3.
+        """Return its version, such as 3.13.3.
 
         Raises:
             ConfigurationError: it does not say one, or one that does not know what is needed.

@@ -1,6 +1,6 @@
-"""Shares of a data key, of which several together give it: Shamir's scheme over bytes.
+"""Shares of a data key: Shamir's scheme over bytes.
 
-Source: sops 3.13, shamir/shamir.go. A share has a byte of each polynomial, and at its end where these were evaluated.
+Source: sops 3.13, shamir/shamir.go. A share has a byte of each polynomial, and at its end the place of evaluation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _REDUCED_BY: Final = 0x11B
 
 
 def joined(shares: Sequence[bytes]) -> bytes | None:
-    r"""What shares of one length give together; None: two of them are the same one.
+    r"""Return the key of shares of one length; None: two of them are the same one.
 
     >>> joined([bytes([5, 1]), bytes([6, 2])])
     b'\x04'
@@ -32,7 +32,7 @@ def joined(shares: Sequence[bytes]) -> bytes | None:
 
 
 def _weight(place: int, others: Sequence[int]) -> int:
-    """How much a share counts at zero: Lagrange's polynomial."""
+    """Return the weight of a share at zero: Lagrange's polynomial."""
     weight = 1
     for other in others:
         weight = _times(weight, _times(other, _inverse(place ^ other)))

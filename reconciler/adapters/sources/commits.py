@@ -41,7 +41,7 @@ class Commits:
         return self._known[revision]
 
     def look_again(self) -> None:
-        """Forget what was not found: it may have been fetched since."""
+        """Forget missing revisions: they may have been fetched since."""
         self._known = {revision: found for revision, found in self._known.items() if found is not None}
         self._is_opened = self._repository is not None
 

@@ -1,4 +1,4 @@
-"""What sources on this machine have in common: a cheap look is the truth about change, hints only bring it forward."""
+"""Shared parts of sources on this machine: a cheap look detects changes, hints only bring it forward."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Failed:
 
 
 class LocalSource(ABC):
-    """Compares looks. `changed` tells of every new look once; `read` makes its look the one that is known."""
+    """Compares looks. `changed` returns once for every new look; `read` makes its look the known one."""
 
     def __init__(self, clock: Clock) -> None:
         """Nothing is known yet, so that the first `changed` returns at once."""
@@ -63,7 +63,7 @@ class LocalSource(ABC):
         while True:
             self.hint.clear()
             seen = await asyncio.to_thread(self._look)
-            # Nothing is awaited between this note and the return, so a cancelled call has told nothing.
+            # No await between this note and the return, so a cancelled call has reported nothing.
             if seen != self._told:
                 self._told = seen
                 return
@@ -78,7 +78,7 @@ class LocalSource(ABC):
 
     @property
     def is_due(self) -> bool:
-        """Whether a reading that failed, or was too young to be trusted, is to be tried again."""
+        """Return whether a reading that failed, or was too recent to be trusted, is to be tried again."""
         return self._again_s is not None and self.clock.monotonic_s() >= self._again_s
 
     async def read(self) -> Snapshot | None:

@@ -39,7 +39,7 @@ _OPERATIONS: Final = (
 
 
 class StoreKind(StrEnum):
-    """Where the store's files are."""
+    """The kind of the store's place."""
 
     DIRECTORY = "directory"
     WORK_TREE = "work tree"
@@ -47,10 +47,9 @@ class StoreKind(StrEnum):
 
 
 class StoreLocation(Struct, frozen=True, kw_only=True):
-    """A store that is there. `repository` is the folder that Git opens; `subdir` the store's path inside of it.
+    """An existing store. `repository` is the folder that Git opens; `subdir` the store's path inside of it.
 
-    `folder`: device, inode and time of a bare repository's folder, which is another one when it was swapped or when
-    something came to what lies in it.
+    `folder`: device, inode and time of a bare repository's folder, which change when it is swapped or gets new entries.
     """
 
     kind: StoreKind
@@ -65,11 +64,11 @@ class StoreLocation(Struct, frozen=True, kw_only=True):
 
 
 def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation | None = None) -> StoreLocation:
-    """What a store argument names: a bare repository, a folder of a Git work tree, or a plain directory.
+    """Return the place that a store argument names: a bare repository, a folder of a work tree, or a directory.
 
     `as_directory` (`--dir`) leaves Git out of it. A work tree around the folder comes before a bare repository that the
     folder itself looks like: whoever may add files to a store could make it look like one (Git, `safe.bareRepository`).
-    `known`: what was found here before; a bare repository whose folder is still that one is not searched again.
+    `known`: the earlier result; an unchanged bare repository is not searched again.
 
     Raises:
         StoreError: there is no such directory, or it is not clear what it is.
@@ -100,7 +99,7 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
 
 
 def _work_tree(path: Path) -> Path | None:
-    """The work tree that a path is in; None for what is in Git's own folder, which no commit can hold."""
+    """Return the work tree of a path; None inside Git's own folder, which no commit can hold."""
     if ".git" in path.parts:
         return None
     return next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
@@ -118,7 +117,7 @@ def _is_bare_repository(path: Path) -> bool:
 
 
 def _refuse_documents(path: Path) -> None:
-    """Nothing, unless a bare repository has documents beside what is Git's: then one of both was forged."""
+    """Refuse a bare repository that has documents beside Git's own files: one of both was forged."""
     for folder, below, names in os.walk(path):
         if Path(folder) == path:
             below[:] = sorted(set(below) - _WITH_NAMES_OF_BRANCHES)
@@ -168,7 +167,7 @@ def open_store(
 
 
 def _operation(store: GitStore) -> str:
-    """What is under way in a work tree, and since when, for people; empty: nothing."""
+    """Return the unfinished operation of a work tree, and its start, for people; empty: none."""
     for name, words in _OPERATIONS:
         try:
             changed_s = (store.folder / name).stat().st_mtime
@@ -191,7 +190,7 @@ def _refuse_operation(location: StoreLocation, store: GitStore) -> None:
 
 
 def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:
-    """Nothing, when a branch is checked out and nothing is under way: then HEAD is followed.
+    """Raise unless a branch is checked out and no operation is unfinished: then HEAD is followed.
 
     A submodule and a linked work tree that a link leads to (git-sync) are detached by their nature.
 

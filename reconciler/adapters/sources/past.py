@@ -1,4 +1,4 @@
-"""What a store held before: the last good content of what cannot be read now, and what stands where files were."""
+"""The past of a store: the last good content of unreadable files, and obstacles in the place of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.stages.fleet import Earlier
 
 
 class StorePast(Protocol):
-    """Asked only when something cannot be read, or is gone. Nothing of it raises: what cannot be told is left out."""
+    """Asked only when files are unreadable or gone. Nothing of it raises: unknown content is left out."""
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
@@ -25,15 +25,15 @@ class StorePast(Protocol):
         """By path of a file that a revision no longer has, what stands there instead. Reads files."""
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What was in force of the paths that are broken at a revision, for whoever remembers nothing. Reads files.
+        """Return the last good content of paths broken at a revision, for a caller without memory. Reads files.
 
-        `paths`: all that the revision has.
+        `paths`: all of the revision.
         """
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """Path to the blob that was in force, as far as the store itself remembers. Reads files.
+        """Return path to active blob, as far as the store itself has it. Reads files.
 
-        `ignore_files`: those of the revision that cannot be read, so that nobody else knows what they left out.
+        `ignore_files`: unreadable ones of the revision, so that the ignored paths are unknown.
         """
 
 
@@ -57,7 +57,7 @@ class GitPast:
         return StoreFile(path=path, blob=blob, data=data) if data is not None else None
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What the commit has in place of files or of folders above them."""
+        """Return the obstacles of the commit in place of files or of folders above them."""
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
         try:
@@ -67,7 +67,7 @@ class GitPast:
             return {}
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What the commits before it had, along first parents."""
+        """Return the content of the commits before it, along first parents."""
         from reconciler.adapters.git.earlier import displaced, earlier_of  # noqa: PLC0415 - pygit2 costs 90 ms
         from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415 - pygit2 costs 90 ms
 
@@ -82,7 +82,7 @@ class GitPast:
             return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """Those of a commit before it, where that alone tells what was left out; a repository has no other memory."""
+        """Return the blobs of a commit before it, if only that shows the ignored paths; there is no other memory."""
         if not ignore_files:
             return {}
         from reconciler.adapters.git.earlier import blobs_before  # noqa: PLC0415 - pygit2 costs 90 ms
@@ -109,11 +109,11 @@ class WorkTreePast:
         return None
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What lies in place of files or of folders above them, now."""
+        """Return the present obstacles in place of files or of folders above them."""
         return _lying_in_the_way(self._root, paths)
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """What HEAD and the commits before it had."""
+        """Return the content of HEAD and the commits before it."""
         if not broken:
             return Earlier()
         from reconciler.adapters.git.earlier import earlier_of  # noqa: PLC0415 - pygit2 costs 90 ms
@@ -132,7 +132,7 @@ class WorkTreePast:
 
 
 class DirectoryPast:
-    """The past of a plain directory: the copy of what was in force last."""
+    """The past of a plain directory: the copy of the last active content."""
 
     def __init__(self, root: Path, copy: StoreCopy) -> None:
         """Nothing is read yet."""
@@ -140,11 +140,11 @@ class DirectoryPast:
         self._copy = copy
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """A file of the copy, without what may not be kept on a disk."""
+        """Return a file of the copy, without secrets."""
         return self._copy.file(path, blob)
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """What lies in place of files or of folders above them, now."""
+        """Return the present obstacles in place of files or of folders above them."""
         return _lying_in_the_way(self._root, paths)
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
@@ -152,7 +152,7 @@ class DirectoryPast:
         return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """What the copy has."""
+        """Return the blobs of the copy."""
         return self._copy.good_blobs()
 
 

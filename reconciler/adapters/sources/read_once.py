@@ -23,7 +23,7 @@ async def fetch_snapshot(
     take: Taker = as_read,
     tell: Callable[[str], None],
 ) -> Snapshot:
-    """The store at a branch, tag or full commit id of a server; None: its default branch.
+    """Return the store at a branch, tag or full commit id of a server; None: its default branch.
 
     `clones`: the folder of our clones, so that the next fetch brings only what is new. `known`: what the caller has
     parsed already, by `memo_key`; such a file comes without its data. `take`: gets the others one by one. `tell`:
@@ -43,5 +43,5 @@ async def fetch_snapshot(
 
 
 def clone_of(url: GitUrl, clones: Path) -> Path:
-    """Where the clone of a URL is, or will be."""
+    """Return the folder of a URL's clone."""
     return clones / url.digest

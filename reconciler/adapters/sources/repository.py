@@ -39,7 +39,7 @@ class RepositorySource(LocalSource):
     """
 
     def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
-        """Begin to watch its references. Without a revision, what is checked out, or HEAD of a bare repository."""
+        """Begin to watch its references. Without a revision: the checked-out one, or HEAD of a bare repository."""
         super().__init__(clock)
         assert location.repository is not None
         self._location = self._found = location
@@ -63,7 +63,7 @@ class RepositorySource(LocalSource):
 
     @property
     def description(self) -> str:
-        """The repository and what of it is followed."""
+        """Return the repository and the followed revision."""
         return f"{self._location.kind} {self._location} at {self._rev or 'HEAD'}"
 
     @property
@@ -81,7 +81,7 @@ class RepositorySource(LocalSource):
                 return _Seen(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
             refuse_unsettled(location, store)
             commit = store.resolve("HEAD")
-            # What began or ended meanwhile may have moved HEAD to a commit on its way.
+            # An operation that began or ended meanwhile may have moved HEAD to an intermediate commit.
             refuse_unsettled(location, store)
             return _Seen(commit, location.repository, location.subdir)
 
@@ -117,7 +117,7 @@ class RepositorySource(LocalSource):
             return None
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
-        """How revisions stand to a head, as far as the repository has them."""
+        """Return the ancestry of revisions to a head, as far as the repository has them."""
         return self._older.lineage(self.past.repository, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
@@ -125,10 +125,10 @@ class RepositorySource(LocalSource):
         return resolve_revisions(self.past.repository, texts)
 
     def keep(self, revisions: Collection[str]) -> None:
-        """Nothing: the repository is a person's, and no reference of ours shows up in it, or keeps what they delete.
+        """Do nothing: the repository is a person's, and no reference of ours may appear in it, or keep deleted commits.
 
         While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that a
-        garbage collection takes is missing then, and what runs at it stays as it is.
+        garbage collection takes is missing then, and its clusters stay as they are.
         """
 
     async def close(self) -> None:

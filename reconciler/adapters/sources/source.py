@@ -1,4 +1,4 @@
-"""A store that is followed: it says when it may have changed, and reads what it holds then.
+"""A followed store: it reports possible changes, and reads the present content.
 
 Source: design#events-are-nudges; design#revisions.
 """
@@ -29,7 +29,7 @@ class StoreSource(Protocol):
 
     @property
     def description(self) -> str:
-        """What is followed, without credentials: `https://host/fleet.git branch main`."""
+        """Return the followed store, without credentials: `https://host/fleet.git branch main`."""
 
     @property
     def past(self) -> StorePast:
@@ -37,16 +37,16 @@ class StoreSource(Protocol):
 
     @property
     def note(self) -> str:
-        """What an operator should know about how it is followed; empty when all is as it should be."""
+        """Return a remark on the following for operators; empty if all is well."""
 
     async def changed(self) -> None:
         """Return when the store may have changed since it was last read, or when a failed reading is due again.
 
-        Each change is told of once. It can be cancelled at any time: what it would have told, the next call tells.
+        Each change is reported once. It can be cancelled at any time: the next call reports the rest.
         """
 
     async def ask_now(self) -> None:
-        """Return when `read` gives what the store has at this moment or later. Only while nobody waits in `changed`.
+        """Return when `read` gives the store's content of this moment or later. Only while nobody waits in `changed`.
 
         Raises:
             StoreError: it cannot be asked; `read` gives what is known of it.
@@ -72,9 +72,9 @@ class StoreSource(Protocol):
         """
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
-        """How revisions stand to a head. Reads files, up to half a second of history when it is asked something new.
+        """Return the ancestry of revisions to a head. Reads files, up to half a second of history for a new question.
 
-        Raises nothing: what cannot be read is missing. A plain directory has no order, and all are missing.
+        Raises nothing: unreadable ones are missing. A plain directory has no order, and all are missing.
         """
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
@@ -137,7 +137,7 @@ async def open_source(  # noqa: PLR0913
     try:
         location = locate_store(text, as_directory=as_directory)
     except StoreError:
-        # A volume that is not mounted, a link that leads nowhere: what was in force before goes on.
+        # A volume that is not mounted, a dangling link: the former content stays active.
         if rev is not None or not StoreCopy(state_folder, Path(text)).is_there:
             raise
         return DirectorySource(Path(text), clock, state_folder)

@@ -1,4 +1,4 @@
-"""What of a work tree a commit does not have: files that a person edited and may believe to be in force."""
+"""Uncommitted files of a work tree: a person edited them and may believe them to be active."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.model.fleet import StoreFile
 
 
 class Uncommitted(NamedTuple):
-    """A file of the store, and what happened to it since the commit: `new`, `changed` or `deleted`."""
+    """A file of the store, and its change since the commit: `new`, `changed` or `deleted`."""
 
     path: str
     what: str
@@ -22,9 +22,9 @@ class Uncommitted(NamedTuple):
 
 
 def uncommitted(location: StoreLocation) -> tuple[Uncommitted, ...]:
-    """The files that lie otherwise than the commit at HEAD has them, by path; none where there is no work tree.
+    """Return the files that differ from the commit at HEAD, by path; none without a work tree.
 
-    The files are those that `diff` reads, so what it shows and a commit lacks is among them, ignored by Git or not.
+    The files are those of `diff`, so every file that it shows and a commit lacks is among them.
 
     Raises:
         StoreError: the files or the commit cannot be read.

@@ -1,12 +1,12 @@
-"""A Git URL that is followed: fetched into a bare clone of our own, and read from there.
+"""A followed Git URL: fetched into a bare clone of our own, and read from there.
 
-The commit in force is pinned in the clone. So a restart while the server is away goes on with it, and a branch that no
+The active commit is pinned in the clone. So a restart while the server is away goes on with it, and a branch that no
 longer leads forward from it is noticed: by default such a branch is not followed, because it is more often a mirror
 that lags behind or a push by mistake than a wish, and a fleet would go back to an older state without a review.
-`accept_rewinds` follows whatever the branch says, as most tools of the field do.
+`accept_rewinds` follows the branch in any case, as most tools of the field do.
 
 Fetching is a task of its own that nobody waits for: a server that hangs holds up no round. `changed` returns at the end
-of each fetch, and `read` looks at what it brought.
+of each fetch, and `read` reads its result.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
 """A first clone may take minutes; the start does not wait for all of it without a sign of life."""
 _SLOW_S: Final = 300.0
-"""A fetch may take hours over a slow link; who follows the store is told of it each time that this has passed."""
+"""A fetch may take hours over a slow link; it is reported at this interval."""
 _JITTER: Final = 0.1
 
 _REFUSED: Final = {
@@ -102,7 +102,7 @@ class UrlSource:
 
     @property
     def description(self) -> str:
-        """The URL without credentials, and what of it is followed."""
+        """Return the URL without credentials, and the followed reference."""
         return f"{self._url} {self._reference.removeprefix('refs/heads/')}"
 
     @property
@@ -117,14 +117,14 @@ class UrlSource:
         if self._fetching is None:
             while (wait_s := self._next_s - self._clock.monotonic_s()) > 0 and not self._is_wanted.is_set():
                 await wait_for(self._is_wanted, wait_s, self._clock)
-        # Cancelling the wait leaves the fetch alone, and its end is told by the next call.
+        # Cancelling the wait leaves the fetch alone, and the next call reports its end.
         ended, _ = await asyncio.wait({self._fetch_task()}, timeout=_SLOW_S)
         if ended:
             self._fetching = None
         self._is_slow = not ended
 
     async def ask_now(self) -> None:
-        """Ask the server; a fetch that is under way may have begun before what is asked for was there.
+        """Ask the server anew; a running fetch may have begun before the wanted commit was there.
 
         Raises:
             StoreError: it cannot be asked, or does not answer in time; such a fetch goes on.
@@ -174,7 +174,7 @@ class UrlSource:
         self._told = text
 
     async def read(self) -> Snapshot | None:
-        """What the last fetch brought. Asked for without one since the last reading, the next fetch comes at once."""
+        """Return the result of the last fetch. A second call without a new one makes the next fetch come at once."""
         if self._outcome is None:
             await asyncio.wait({self._fetch_task()}, timeout=_FIRST_WAIT_S)
         elif self._is_read:
@@ -224,7 +224,7 @@ class UrlSource:
             )
 
     def _recall(self) -> Snapshot | None:
-        """What was in force when the clone was last used."""
+        """Return the active content when the clone was last used."""
         commit = in_force(self._folder, self._pin) if self._folder.is_dir() else None
         if commit is None:
             return None
@@ -248,7 +248,7 @@ class UrlSource:
             return None
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
-        """How revisions stand to a head, as far as the clone has them."""
+        """Return the ancestry of revisions to a head, as far as the clone has them."""
         return self._older.lineage(self._folder, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:

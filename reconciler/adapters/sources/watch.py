@@ -59,7 +59,7 @@ class Watch:
 
 
 async def wait_for(event: asyncio.Event, seconds: float, clock: Clock) -> bool:
-    """Whether the event came within the time."""
+    """Return whether the event came within the time."""
     waiting = asyncio.ensure_future(event.wait())
     sleeping = asyncio.ensure_future(clock.sleep(seconds))
     try:

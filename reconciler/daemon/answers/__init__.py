@@ -1,1 +1,1 @@
-"""What commands and pages tell of the journal: one document for both. Knows nothing of rounds that go on."""
+"""Answers of commands and pages from the journal: one document for both. Independent of running rounds."""

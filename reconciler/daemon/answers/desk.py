@@ -1,6 +1,6 @@
-"""What a running service tells of its journal: read over a connection of its own, in one thread, and kept.
+"""Cached read-only access to the journal for the HTTP API.
 
-The control loop never waits for it, and it does not wait for the loop for long. Everything is called from one thread.
+It has its own connection. The control loop never waits for it. Everything is called from one thread.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Desk:
             return self._noted
 
     def words(self, revision: str) -> CommitWords | None:
-        """What is known of a revision; None: it is no commit that can be found."""
+        """Return author, subject and time of a revision; None: no known commit."""
         found = self._commits.info(revision)
         return CommitWords(found.author, found.subject, rfc3339(found.time)) if found is not None else None
 
@@ -90,7 +90,7 @@ class Desk:
         return self._newest(EventFilter(about=about, cluster=cluster), limit)
 
     def writes(self, about: str) -> tuple[Event, ...]:
-        """The newest events of what was written of an object, newest first; none where the journal cannot be read."""
+        """Return the newest write events of an object, newest first; none if the journal cannot be read."""
         return self._newest(EventFilter(about=about, kinds=tuple(map(str, MADE))), _WRITES_MAX)
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Desk:
         return tuple(each.event for each in found)
 
     def _asked(self, question: Callable[[Journal], _Answer]) -> _Answer:
-        """What the journal says, in one view of it."""
+        """Answer from the journal, in one view of it."""
         try:
             if self._journal is None:
                 self._journal = Journal.open_to_look(self._path, busy_s=timing.SLOW_S)
@@ -141,7 +141,7 @@ class Desk:
         return self._noted
 
     def _follow(self, journal: Journal) -> None:
-        """Take in what began and what is over since the last look."""
+        """Read the beginnings and ends since the last call."""
         begun, last = dict(self._begun), journal.last_event
         for _, event in journal.events_after(self._last, EventFilter(kinds=_FOLLOWED)):
             kind = EventKind(event.kind)

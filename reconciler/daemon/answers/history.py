@@ -1,4 +1,4 @@
-"""What `history` tells, here and from another machine."""
+"""The answers of `history`, here and from another machine."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
 
 
 def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) -> Told:
-    """The newest events that are meant, newest first; with `after` those since then, oldest first.
+    """Return the newest matching events, newest first; with `after` the later ones, oldest first.
 
-    A journal that was built anew begins to count again: what `after` names is not there, and nothing is told twice.
+    A rebuilt journal counts from the beginning: `after` names no event of it, and nothing is reported twice.
     """
     last = journal.last_event
     if question.after is None:
@@ -57,14 +57,14 @@ def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) 
 
 
 class History(Protocol):
-    """Who tells what happened."""
+    """A source of history."""
 
     def newest(self) -> tuple[dict[str, Any], int]:
         """The document, newest first, and the number after which to go on."""
         ...
 
     def after(self, number: int) -> tuple[dict[str, Any], int]:
-        """The document of what was recorded after that, oldest first, and the number after which to go on."""
+        """Return the document of later events, oldest first, and the number to go on after."""
         ...
 
 

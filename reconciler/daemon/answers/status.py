@@ -1,4 +1,4 @@
-"""What `status` tells, here and from another machine."""
+"""The answers of `status`, here and from another machine."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Subject(NamedTuple):
 
 
 def known_subjects(journal: Journal) -> set[Subject]:
-    """What is placed now, and everything that an event is about, gone or not."""
+    """Return all placed subjects, and those of events, gone or not."""
     placed = {Subject(identity.kind, identity.namespace, identity.name) for identity in journal.previous_placements()}
     return placed | {subject for text in journal.subjects() if (subject := subject_of(text)) is not None}
 

@@ -52,7 +52,7 @@ _NOT_RENEWED: Final = "the Lease was not renewed in time"
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """What is held, by whom, and for how long. `holder` names this process, and no other one ever."""
+    """The fleet, holder and duration of a Lease. `holder` names this process, and no other one ever."""
 
     fleet: str
     holder: str
@@ -87,12 +87,12 @@ class Elector:
 
     @property
     def duration_s(self) -> int:
-        """How long the Lease holds without being renewed."""
+        """Return the time for which the Lease holds without a renewal."""
         return self._terms.duration_s
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was seen last; empty: nobody."""
+        """Return the last known holder of the Lease; empty: nobody."""
         return self._seen.lease.holder if self._seen is not None else ""
 
     def writing_left_s(self) -> float:
@@ -200,7 +200,7 @@ class Elector:
                     return ""
 
     def _held_there(self) -> Lease:
-        """The Lease as it is there, of which we know that we hold it; a hand may have written another term into it."""
+        """Return the live Lease that we hold; a person may have written another term into it."""
         assert self._seen is not None, "it was looked at"
         found = self._seen.lease
         return replace(found, transitions=max(found.transitions, self._held.transitions))

@@ -29,7 +29,7 @@ class HandoverFile:
         self._written: Handover | None = None
 
     async def read(self) -> Handover | None:
-        """What the last leader left; None: there was none.
+        """Return the last leader's handover; None: there was none.
 
         Raises:
             MemberClusterError: it cannot be read.
@@ -42,7 +42,7 @@ class HandoverFile:
         return read_handover(self._live.body)
 
     async def is_spoiled(self) -> bool:
-        """Whether somebody else wrote or deleted what was left last; it is written again then.
+        """Return whether others changed or deleted the last written handover; it is written again then.
 
         Raises:
             MemberClusterError: it cannot be read.
@@ -57,7 +57,7 @@ class HandoverFile:
         return self._written is None
 
     async def write(self, left: Handover, number: Callable[[], int]) -> None:
-        """Leave this; nothing is written where the same is there. `number`: counts what is written.
+        """Write the handover, unless an equal one is there. `number`: counts the writes.
 
         Raises:
             WriteConflict, AlreadyExists: somebody else wrote it since it was read.

@@ -1,4 +1,4 @@
-"""Whether this process leads its fleet, for whoever is about to write."""
+"""The part of this process in its fleet, for every writer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.daemon.leadership.elector import Elector
 
 
 class Part(Enum):
-    """What this process is for its fleet."""
+    """The part of this process in its fleet."""
 
     ALONE = auto()
     """The fleet has no Lease."""

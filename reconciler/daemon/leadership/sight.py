@@ -1,4 +1,4 @@
-"""Who leads, for a person who looks: nothing is written, and no clock is compared. Source: ADR 20."""
+"""The leader, for a person who asks: nothing is written, and no clock is compared. Source: ADR 20."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
 
 
 class Leading(Struct, frozen=True, kw_only=True):
-    """What stands in the cluster of the Lease. `holder`: who leads; empty: nobody, or it is not known.
+    """The Lease's content and the handover. `holder`: the leader; empty: nobody, or unknown.
 
-    `renewed`: when the Lease was renewed last, by the clock of its holder. `has_handover`: whether there is what the
-    next leader has to know. `error`: why any of it could not be read.
+    `renewed`: the last renewal of the Lease, by its holder's clock. `has_handover`: whether there is a handover.
+    `error`: the error of reading any of it.
     """
 
     cluster: str
@@ -36,7 +36,7 @@ class Leading(Struct, frozen=True, kw_only=True):
 
 
 async def who_leads(member: MemberCluster, fleet: str) -> Leading:
-    """What the Lease says, and what stands beside it."""
+    """Return the content of the Lease and of the handover."""
     found = await awaited(within(_look(member, fleet), timing.PROMPT_S))
     if found.value is not None:
         return found.value

@@ -1,7 +1,7 @@
-"""What a new leader does before it acts: it knows what the last one knew, and leads in a higher term than any mark has.
+"""The takeover of a new leader before it acts: it learns the last leader's state, and raises the term above every mark.
 
-Source: ADR 20. What stands in the marks of the clusters is read there; the rest is what the last leader left. A journal
-that led last itself knows all of it, and is believed.
+Source: ADR 20. The state in the marks of the clusters is read there; the rest is in the last leader's handover. A
+journal that led last itself has all of it, and is trusted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ log = logging.getLogger("reconciler")
 
 
 class Taken(Struct, frozen=True, kw_only=True):
-    """What is known after a takeover. `leaders`: journals of all that ever led, this one first.
+    """The state after a takeover. `leaders`: journals of all former leaders, this one first.
 
-    `revision`: of the store, by which this process began to lead. `unread`: clusters whose marks could not be read;
-    nothing is done there before they are.
+    `revision`: of the store, at the beginning of this term. `unread`: clusters with unread marks; nothing is done there
+    before they are read.
     """
 
     leaders: tuple[str, ...]
@@ -45,7 +45,7 @@ class Taken(Struct, frozen=True, kw_only=True):
 async def take_over(
     fleet: Fleet, journal: Journal, members: Members, elector: Elector, left_there: HandoverFile, clock: Clock
 ) -> Taken | None:
-    """Know what the last leader knew; None: another process leads by now.
+    """Learn the last leader's state; None: another process leads by now.
 
     Raises:
         MemberClusterError: what was left, or the Lease, cannot be read or written.
@@ -69,7 +69,7 @@ async def take_over(
 
 
 def left_by(journal: Journal, elector: Elector, taken: Taken) -> Handover:
-    """What the leader leaves now."""
+    """Return the present handover."""
     return Handover(
         journal=journal.uuid,
         term=elector.term or 0,
@@ -107,7 +107,7 @@ async def _leads_above(elector: Elector, marks: Mapping[str, Mark], left: Handov
 
 
 def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None) -> bool:
-    """Whether this journal led last, or nobody ever did under a Lease. One from a backup knows less than it did."""
+    """Return whether this journal led last, or nobody ever did under a Lease. One from a backup is outdated."""
     if any(mark.journal == journal.uuid and not is_own(mark, journal.holds(name)) for name, mark in marks.items()):
         return False
     if left is not None:
@@ -128,7 +128,7 @@ async def _learn(
     holder: Holder,
     clock: Clock,
 ) -> frozenset[str]:
-    """Fill the journal with what the marks and the last leader tell; the clusters that could not be read."""
+    """Fill the journal from the marks and the handover; return the clusters that could not be read."""
     members, uids = met
     rows, failed = await _rows(members, fleet)
     journal.reset()
@@ -174,7 +174,7 @@ def _record(journal: Journal, fleet: Fleet, rows: Mapping[str, list[AppliedRow]]
 
 
 def _joined(before: PreviousPlacement | None, told: PreviousPlacement) -> PreviousPlacement:
-    """What marks tell of a placement, with what is known of other clusters and of the group that is in use."""
+    """Return the placement in marks, joined with the known one of other clusters and its group in use."""
     if before is None:
         return told
     targets = {target.cluster: target for target in (*before.targets, *told.targets)}

@@ -1,1 +1,1 @@
-"""When the service plans again, and what it then plans."""
+"""The control loop: the times of planning, and its scope."""

@@ -1,4 +1,4 @@
-"""What the next round has to look at. Events and timers mark, rounds empty it."""
+"""The work queue of the next round. Events and timers enqueue, rounds empty it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Agenda(Struct):
     reload: bool = False
     stages: bool = False
     restored: set[str] = field(default_factory=set)
-    """Clusters in an earlier state than before: what was seen of them is void."""
+    """Restored clusters, now in an earlier state: earlier observations of them are void."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def mark(self, *identities: Identity) -> None:
@@ -51,7 +51,7 @@ class Agenda(Struct):
         self.wake.set()
 
     def mark_restored(self, cluster: str) -> None:
-        """Forget what was seen of a cluster, and look at everything in it: it went back to an earlier state."""
+        """Discard the observations of a cluster, and enqueue all of it: it went back to an earlier state."""
         self.restored.add(cluster)
         self.mark_cluster(cluster)
 
@@ -77,6 +77,6 @@ class Agenda(Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Return whether there is nothing to do."""
         due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
         return not (due or self.unanswered or self.stages or self.reconnect)

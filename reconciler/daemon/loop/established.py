@@ -1,6 +1,6 @@
-"""Copies whose clusters tell between two rounds what they serve: the journal has to know.
+"""Copies whose availability became known between two rounds: the journal needs it.
 
-Source: `stages.moves`: with how many replicas a copy is established, and its base, seen while nothing is on its way.
+Source: `stages.moves`: the established number of replicas, and the base, seen without pending writes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from reconciler.stages.moves import Available, Lacking, Rest, availability_of, w
 
 
 class Established:
-    """What copies were seen at rest with since the journal was told last."""
+    """New records of copies at rest since the journal was updated."""
 
     def __init__(self) -> None:
         """Nothing was seen."""
         self._seen: dict[tuple[str, Identity], Rest] = {}
 
     def note(self, state: State, cluster: str, live: LiveObject) -> None:
-        """Take note of a copy that is as wanted, if what it serves is known and that is news."""
+        """Record the availability of a synced copy, if known and new."""
         identity, ledger = live.identity, state.known.ledger
         decision, row = state.decision, ledger.get(cluster, {}).get(identity)
         binding = decision.bindings.get(identity) if decision is not None else None
@@ -43,7 +43,7 @@ class Established:
                 self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=False)
 
     def record(self, state: State, journal: Journal) -> State:
-        """The state once the journal was told. What was written or removed since then counts no more."""
+        """Return the state after updating the journal. Copies written or removed since do not count."""
         seen, self._seen = self._seen, {}
         ledger = journal.ledger()
         rows = [
@@ -58,7 +58,7 @@ class Established:
 
 
 def _is_at_rest(binding: Binding, ledger: Ledger) -> bool:
-    """Whether every copy is where it belongs, with the replicas that it is to have, and there is no other."""
+    """Return whether every copy is in its cluster with its number of replicas, and there is no other."""
     rows = {name: rows[binding.identity].replicas for name, rows in ledger.items() if binding.identity in rows}
     return rows == dict(binding.targets)
 

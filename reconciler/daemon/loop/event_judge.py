@@ -1,6 +1,6 @@
-"""Whether an event of a watch concerns us: echoes of our own writes and what is as wanted mark nothing.
+"""The event handler of watches: echoes of our own writes and synced objects enqueue nothing.
 
-Source: design#events-are-nudges: a round always reads state; an event only says what may be stale.
+Source: design#events-are-nudges: a round always reads state; an event only shows what may be stale.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class EventJudge:
         established: Established,
         heard: Callable[[str], None],
     ) -> None:
-        """Share what the rounds know. `state`: as the last step left it. `agenda`: the one of the next round.
+        """Share the state of rounds. `state`: after the last step. `agenda`: of the next round.
 
-        `heard` is told of each cluster that answered between rounds.
+        `heard` is called for each cluster that answered between rounds.
         """
         self._established = established
         self._heard = heard
@@ -66,7 +66,7 @@ class EventJudge:
 
     @property
     def listeners(self) -> Listeners:
-        """What watches tell."""
+        """Return the handlers of watches."""
         return Listeners(
             asked=self.asked,
             as_of=self._restores.listed,
@@ -78,7 +78,7 @@ class EventJudge:
         )
 
     def round_begins(self) -> None:
-        """A round reads the clusters from now on; what it finds to wait for something is not known before its end."""
+        """Begin a round: it reads the clusters from now on; its pending waits are unknown before its end."""
         self._passed = set()
         self._healths.round_begins()
 
@@ -90,9 +90,9 @@ class EventJudge:
             self._agenda().mark(*missed)
 
     def caught_up(self, ended: Ended) -> None:
-        """Mark what was left out while a cluster was written to, and judge the events that came meanwhile."""
+        """Enqueue the objects skipped during a cluster's writes, and handle the events kept meanwhile."""
         self._agenda().mark_in(ended.task.cluster, ended.skipped)
-        # The event that shows just what was made was not kept; what waits for that may go on all the same.
+        # The event of the write itself was not kept; dependents may go on all the same.
         made = {result.change.identity for result in ended.results if not result.error}
         if self._passed is not None:
             self._passed |= made
@@ -111,7 +111,7 @@ class EventJudge:
         self._agenda().mark_in(cluster, self._doubtful(cluster, gvk, objects))
 
     def _doubtful(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> set[Identity]:
-        """What of a complete list contradicts our beliefs, but for what is being written."""
+        """Return the objects of a complete list that contradict synced versions, without pending writes."""
         if isinstance(self._state().reachable.get(cluster), str):
             self._agenda().mark_cluster(cluster)
             return set()
@@ -141,7 +141,7 @@ class EventJudge:
         self._agenda().mark_in(cluster, (live.identity,))
 
     def _note_health(self, cluster: str, event: WatchEvent) -> None:
-        """How an object fares is told, whether or not it concerns a round."""
+        """Record the health in an event, whether or not it concerns a round."""
         now, live = self._state(), event.object
         self._restores.saw(cluster, live.gvk, live.resource_version)
         if event.type != "DELETED":
@@ -162,10 +162,10 @@ class EventJudge:
             return False
 
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
-        """Whether an event shows nothing that concerns us: a status that moved on, a field that is not ours.
+        """Return whether an event shows no relevant change: a status update, a field that is not ours.
 
-        Health matters while something waits for it; then a round has to look. What shows nothing but what is fought
-        over is looked at when the pause is over.
+        Health matters while something waits for it; then a round has to look. An event with only conflicting fields is
+        handled after the back-off.
         """
         now, identity = self._state(), live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
@@ -185,7 +185,7 @@ class EventJudge:
         return True
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
-        """Whether all that a copy differs in is left alone; then it is looked at after the pause."""
+        """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
         cluster, identity, now_s = change.cluster, change.identity, self._parts.clock.monotonic_s()
         paths = [field.path for field in change.fields]
         is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
@@ -194,7 +194,7 @@ class EventJudge:
         return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
-        """A watch broke: a round has to ask the cluster whether it answers, and tells it if not."""
+        """Handle a broken watch: a round has to ask the cluster, and reports it if it is unreachable."""
         vital = self._parts.vitals.clusters.get(cluster)
         if vital is not None and vital.is_up and not vital.is_doubted:
             vital.is_doubted = True
@@ -202,7 +202,7 @@ class EventJudge:
             self._agenda().mark_cluster(cluster)
 
     def went_back(self, cluster: str, now: str) -> None:
-        """A cluster went back to an earlier state: nothing that was seen of it counts, which is told once."""
+        """Discard all observations of a restored cluster, and report it once."""
         self._restores.went_back(cluster, now)
         self._beliefs.forget(cluster)
         self._healths.forget(cluster)
@@ -221,7 +221,7 @@ class EventJudge:
             self.doubted(cluster)
 
     def unlisted(self, cluster: str, gvk: GVK) -> None:
-        """A kind could not be listed in a cluster that answers: a round tells of it, unless that is known."""
+        """Handle a failed list in a cluster that answers: enqueue it, unless the fault is known."""
         if not self._kind_faults.is_known(cluster, gvk):
             self.doubted(cluster)
 
@@ -232,7 +232,7 @@ class EventJudge:
         self._restores.listed(cluster, gvk, version)
 
     async def is_as_known(self, member: MemberCluster) -> bool:
-        """Whether a cluster is who it was, and nobody else holds the fleet in it."""
+        """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
         state = self._state()
         uid = await member.identity()
         if state.fleet is None or state.known.cluster_uids.get(member.name, uid) != uid:
@@ -242,16 +242,16 @@ class EventJudge:
         return not await self._parts.holder.held_by([member], state.fleet.settings.name)
 
     def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
-        """Whether a cluster serves what it did; placement asks for that. `silent`: as of a ClusterObservation."""
+        """Return whether a cluster serves the same as before. `silent`: as of a ClusterObservation."""
         observed = self._state().observations.clusters.get(cluster)
         if observed is None or observed.apis is None:
             return True
         return (observed.apis, observed.silent) == (frozenset(served), frozenset(silent))
 
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> frozenset[Identity]:
-        """A complete list of a kind. What is to be read in full: it is there in a version that nobody has seen.
+        """Handle a complete list of a kind. Return the objects to read in full: those in an unseen version.
 
-        What is missing is on the agenda, and the whole cluster for what carries our mark and was never applied there.
+        Missing objects are enqueued, and the whole cluster for an object with our mark that was never applied there.
         """
         self._note_answer(cluster, gvk)
         doubtful = self._doubtful(cluster, gvk, objects)
@@ -289,7 +289,7 @@ class EventJudge:
         self._heard(cluster)
 
     def applied(self, cluster: str) -> Mapping[Identity, GVK]:
-        """What was applied to a cluster, with its kind."""
+        """Return the applied objects of a cluster, with their kinds."""
         return {identity: row.gvk for identity, row in self._state().known.ledger.get(cluster, {}).items()}
 
     def _wanted(self, cluster: str) -> Collection[Identity]:
@@ -297,7 +297,7 @@ class EventJudge:
         return picture.manifests.get(cluster, {}).keys() if picture is not None else ()
 
     def ailing(self) -> Iterable[Copy]:
-        """What was applied and is not well, where clusters answer."""
+        """Yield applied, unhealthy copies in reachable clusters."""
         state = self._state()
         for cluster, identity in self._healths.ailing():
             is_there = not isinstance(state.reachable.get(cluster, ""), str)

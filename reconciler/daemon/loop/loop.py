@@ -106,7 +106,7 @@ class ControlLoop:
         return self._state.members
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set; what is being written then is waited for, but not for long.
+        """Work until `stop` is set; wait a limited time for running writes.
 
         Raises:
             JournalError: nothing may be done that cannot be recorded.
@@ -135,7 +135,7 @@ class ControlLoop:
             await self._keeper.close()
 
     async def _leave(self) -> None:
-        """What is being written may end; the rest is looked into at the next start, as after a crash."""
+        """Wait for running writes; the next start inspects the rest, as after a crash."""
         if self._lanes.busy:
             self._parts.beat(f"ending, waiting for writes to {', '.join(sorted(self._lanes.busy))}")
             await self._lanes.close(timing.LEAVE_S)
@@ -215,7 +215,7 @@ class ControlLoop:
             self._agenda.mark_in(cluster, (identity,))
 
     def _due_s(self) -> float:
-        """When a timer is due next."""
+        """Return the time of the next timer."""
         return min(self._reader.next_s(self._state), self._unfinished.next_retry_s(), self._stages.next_s)
 
     def _beat_idle(self) -> None:
@@ -234,7 +234,7 @@ class ControlLoop:
             self._parts.vitals.is_reloading = self._agenda.reload
 
     def _take_in_ended(self, agenda: Agenda) -> None:
-        """Record what was written since the last round ended, and mark what has to be looked at now."""
+        """Record finished writes, and enqueue their consequences."""
         begun_s = self._parts.clock.monotonic_s()
         ended = self._lanes.collect(parts=self._stop.is_set() or self._taking_in.is_part_due)
         if not ended:
@@ -282,7 +282,7 @@ class ControlLoop:
         self._parts.vitals.durations_s["round"] = self._parts.clock.monotonic_s() - started_s
 
     def _scope(self, state: State, fleet: Fleet, agenda: Agenda, differing: Differing) -> Scope:
-        """What the round looks at where: what is decided otherwise, what was marked, and what a guard holds."""
+        """Return the scope of the round: rescheduled, enqueued and guarded objects."""
         assert state.decision is not None, "a reading decides"
         return scope_of(
             state.decision,
@@ -300,7 +300,7 @@ class ControlLoop:
         before = self._state.fleet
         self._state = replace(self._state, fleet=fleet, decision=None)
         if before is None:
-            # Whoever starts the service is to be told what is wrong with its options.
+            # The person who starts the service must see the faults of its options.
             members = self._state.members.reached_by(self._parts.configs_of(fleet))
             self._state, _ = exchanged(self._state, members)
         elif needs_other_members(before, fleet):
@@ -319,7 +319,7 @@ class ControlLoop:
         agenda.mark_cluster(*other)
 
     async def _pass(self, state: State, fleet: Fleet, scope: Scope | None, now: str) -> None:
-        """Read, plan, write and record what is in the scope; None: everything."""
+        """Read, plan, write and record the scope; None: everything."""
         parts, decision = self._parts, state.decision
         assert decision is not None, "a reading decides"
         copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size

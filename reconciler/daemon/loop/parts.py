@@ -1,4 +1,4 @@
-"""What the control loop and its steps work with."""
+"""Shared parts of the control loop and its steps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def _tell_nobody() -> None:
 
 
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
-"""How the members of a fleet are reached."""
+"""Function from a fleet to the access of its members."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
     is_other_part: Callable[[HighAvailability | None], bool] = _never
-    """Whether `spec.ha` says something else than what this process goes by."""
+    """Returns whether `spec.ha` differs from the options of this process."""
     tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
     """Have the process that acts next know by which revision this one acts from now on."""
     access_stamp: Callable[[], Hashable] = _unchanged
@@ -97,7 +97,7 @@ class Parts(Struct, frozen=True, kw_only=True):
         return progress
 
     def beat(self, phase: str, items: int = 0) -> None:
-        """A sign of progress, and what is being done now. `items`: how many are worked on before the next sign."""
+        """Report progress and the present phase. `items`: number until the next report."""
         self.vitals.phase = phase
         self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()

@@ -45,7 +45,7 @@ log = logging.getLogger("reconciler")
 
 
 class Differing(Struct, frozen=True, kw_only=True):
-    """What is decided otherwise than before. `copies`: by cluster what comes there, and is elsewhere as it was."""
+    """Rescheduled objects. `copies`: by cluster objects that only come there, and are unchanged elsewhere."""
 
     identities: frozenset[Identity] = frozenset()
     copies: Mapping[str, Collection[Identity]] = field(default_factory=dict)
@@ -79,15 +79,15 @@ class Reader:
 
     @property
     def copies(self) -> Copies:
-        """Where each object was last applied, as the last decision knew it."""
+        """Return the clusters of each applied object, as of the last schedule."""
         return self._copies
 
     def next_s(self, state: State) -> float:
-        """When it is due next."""
+        """Return the time of its next work."""
         return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)
 
     def mark(self, state: State, agenda: Agenda, now_s: float) -> None:
-        """Put on the agenda what is due."""
+        """Enqueue due work."""
         if now_s >= self._next_resync_s:
             self._mark_resync(state, agenda, now_s)
         if now_s >= self._next_capacity_s or self._ticks.is_due:
@@ -105,7 +105,7 @@ class Reader:
             agenda.mark(*self._unfinished.held)
 
     async def read(self, state: State, fleet: Fleet, agenda: Agenda, now: str) -> tuple[State, Differing]:
-        """The state with a decision, and what is decided otherwise than before."""
+        """Return the state with a schedule, and the differences to the earlier one."""
         changed, before = set[Identity](), self._decided
         found: Mapping[str, Collection[Identity]] = {}
         if agenda.everything or agenda.clusters:
@@ -116,7 +116,7 @@ class Reader:
             state, found, left = await self._recover(state, fleet)
             changed |= left
         if not agenda.everything and self._is_to_observe(state, fleet, agenda):
-            # A commit is divided by the room that there is now, not by what was there before the last round.
+            # A commit is divided by the present capacity, not by that before the last round.
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
         if state.decision is None or self._decided_under != self._constraints(state):
@@ -132,7 +132,7 @@ class Reader:
         return state, replace(differing, copies=joined(differing.copies, found))
 
     def _differing(self, before: Decision | None, changed: set[Identity]) -> Differing:
-        """What has to be looked at everywhere, and what only where it comes to, since nothing else of it differs."""
+        """Return objects to evaluate everywhere, and those to evaluate only in their new clusters."""
         assert self._decided is not None, "a reading decides"
         if before is None or before is self._decided:
             return Differing(identities=frozenset(changed))
@@ -147,7 +147,7 @@ class Reader:
         return self._parts.clock.monotonic_s() + fleet.settings.resync_s
 
     def _closed(self, state: State, now: str) -> dict[str, str]:
-        """Why nothing may be written, by scope. An order may be newer than what is known of the journal."""
+        """Return the reason of each write block, by scope. An order may be newer than the cached journal."""
         copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
         return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
 
@@ -156,7 +156,7 @@ class Reader:
         return agenda.capacity or (is_void and is_room_needed(fleet, self._decided))
 
     def _next_recovery_s(self, state: State) -> float:
-        """When what was written without an answer is looked at; a cluster that is silent is asked when it is back."""
+        """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""
         reachable = state.reachable
         is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in self._lost(state))
         return self._recovered_s + timing.LOOK_S if is_due else float("inf")
@@ -166,14 +166,14 @@ class Reader:
         return [intent for intent in state.known.unanswered if self._is_lost(intent)]
 
     def _is_lost(self, intent: Intent) -> bool:
-        """Whether nobody waits for the answer, and its object can be looked at."""
+        """Return whether nobody waits for the answer, and its object can be read."""
         is_at_fault = self._kind_faults.is_at_fault(intent.cluster, intent.gvk)
         return not (is_at_fault or self._lanes.is_under_way(intent.cluster, intent.identity))
 
     async def _recover(
         self, state: State, fleet: Fleet
     ) -> tuple[State, Mapping[str, frozenset[Identity]], set[Identity]]:
-        """Look at what was written without an answer: by cluster what that was, and what follows from what left."""
+        """Inspect unanswered writes: return them by cluster, and the consequences of vanished objects."""
         parts, before = self._parts, state.known.ledger
         if not self._lost(state):
             return state, {}, set()
@@ -202,7 +202,7 @@ class Reader:
         return self._decide(replace(state, known=replace(state.known, observations=known)), fleet, now)
 
     async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
-        """Ask clusters who they are, hold them and observe them. `names`: these alone; None: all."""
+        """Identify, lock and observe clusters. `names`: these alone; None: all."""
         parts = self._parts
         parts.beat("meeting the clusters")
         known = remembered(parts.journal)
@@ -274,7 +274,7 @@ class Reader:
         return state
 
     def _decide(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
-        """Decide what depends on a difference; what is decided otherwise than the last time."""
+        """Schedule what depends on a difference; return the rescheduled objects."""
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
@@ -291,7 +291,7 @@ class Reader:
         return state, changed_identities(before, decision, self._tables.changed)
 
     def _constraints(self, state: State) -> frozenset[Constraint]:
-        """What ticks and persons want of placement. An order may come in with any reading of the journal."""
+        """Return the constraints of ticks and persons. An order may come in with any reading of the journal."""
         return frozenset(state.known.observations.constraints)
 
     def within_reach(self, extent: Extent, state: State) -> Extent:

@@ -90,7 +90,7 @@ class Recorder:
         agenda: Agenda,
         health: Looked,
     ) -> State:
-        """The state after a round. `agenda`: of the next one. `health`: of what was looked at, as it was read."""
+        """Return the state after a round. `agenda`: of the next one. `health`: of evaluated objects, as read."""
         parts, snapshot, before = self._parts, reading.snapshot, state.known
         parts.beat("recording")
         placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
@@ -150,7 +150,7 @@ class Recorder:
         self._parts.journal.record_versions(self._restores.newest())
 
     def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
-        """Whether a member answered, and of what it has not told yet how it is; what it holds is large."""
+        """Return a member without its objects: whether it answered, and its pending reads."""
         if not isinstance(member, Read):
             return member
         before = self._members.get(member.name)
@@ -193,7 +193,7 @@ class Recorder:
         self._contacts[cluster] = self._parts.clock.now()
 
     def tell_news(self, state: State) -> tuple[State, float]:
-        """The state once what events alone have shown is told, and how many seconds until that is due again."""
+        """Return the state after reporting changes from events, and the seconds until the next report."""
         clock = self._parts.clock
         begun_s = clock.monotonic_s()
         now, due_at = clock.now(), self._told.due_at()
@@ -209,7 +209,7 @@ class Recorder:
         return state, float("inf")
 
     def tell_rollouts(self, state: State) -> State:
-        """The state once it is told where Rollouts stand, when no round is to follow."""
+        """Return the state after reporting Rollouts, when no round is to follow."""
         if state.picture is None:
             return state
         return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
@@ -234,7 +234,7 @@ class Recorder:
         heard: Collection[str],
         only: frozenset[Identity] | None,
     ) -> State:
-        """`heard`: the clusters that were asked, of which it is known how they are now. `only`: what was looked at."""
+        """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
         parts, begun_s = self._parts, self._parts.clock.monotonic_s()
         fights = self._fights.current(begun_s, now)
         failures = failures_after(state.failures, picture, results, fights)
@@ -287,7 +287,7 @@ class Recorder:
         self._parts.vitals.board.show(shown)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
-        """The picture with what waits for too long, which is logged once."""
+        """Return the round with overdue waits, which are logged once."""
         found = tuple(stalled(picture.plan.changes, timers, now))
         for problem in found:
             if problem not in self._stalled:
@@ -298,7 +298,7 @@ class Recorder:
         return replace(picture, plan=replace(picture.plan, problems=with_problems(others, found)))
 
     def _placed(self, decision: Decision, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
-        """What may be placed otherwise than the last round recorded; None: anything."""
+        """Return the objects whose placement may differ from the last recorded one; None: any."""
         if only is None or self._recorded is None:
             return None
         return only | changed_keys(self._recorded.bindings, decision.bindings)
@@ -334,14 +334,14 @@ class Recorder:
         self._leave_alone(change.cluster, change.identity, now_s)
 
     def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
-        """Look again at what is fought over when the pause is over."""
+        """Enqueue a copy in conflict for the end of its back-off."""
         pause_s = self._fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
             self._unfinished.put_off(cluster, identity, pause_s)
 
 
 def undone_by(result: Result) -> Undone:
-    """Which fields somebody had undone by what this result tells: what was healed, or changed on its way."""
+    """Return the fields that this result shows as undone by others: healed ones, or altered ones."""
     if result.altered:
         return {field.path: (THE_SERVER,) for field in result.altered}
     if result.error or result.change.cause is not Cause.DRIFT:
@@ -351,7 +351,7 @@ def undone_by(result: Result) -> Undone:
 
 
 def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
-    """Whether a round asked a member anything, or knows why it could not."""
+    """Return whether a round asked a member anything, or knows why it could not."""
     return only is None or not isinstance(member, Read) or not only <= member.unasked
 
 

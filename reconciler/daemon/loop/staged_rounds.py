@@ -1,4 +1,4 @@
-"""Rollouts and windows in the rounds of the service: when they are judged, and what has to be looked at then."""
+"""Rollouts and windows in the rounds of the service: their evaluation, and the objects to enqueue."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINN
 
 
 class StagedRounds:
-    """Stages the decision of each round, and remembers what it made of the last one."""
+    """Stages the schedule of each round, and keeps the last result."""
 
     def __init__(self, parts: Parts, follower: StoreFollower, wake: Callable[[], None]) -> None:
-        """What is recorded is read from the journal."""
+        """Read the records from the journal."""
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
@@ -46,11 +46,11 @@ class StagedRounds:
 
     @property
     def next_s(self) -> float:
-        """When something can change by itself, by the monotonic clock."""
+        """Return the time of the next change by time alone, by the monotonic clock."""
         return min(self._stager.next_s, self._opens_s)
 
     def is_due(self, state: State) -> bool:
-        """Whether something can change now: by the clock, or since something is seen otherwise than before."""
+        """Return whether something can change now: by the clock, or by a new observation."""
         if self._parts.clock.monotonic_s() >= self.next_s:
             return True
         return self._stager.is_news(state.shown)
@@ -60,7 +60,7 @@ class StagedRounds:
         await self._stager.close()
 
     async def stage(self, state: State, reader: Reader, agenda: Agenda, now: str) -> tuple[State, frozenset[Identity]]:
-        """The state with a decision as the revisions in force leave it, and what is rendered otherwise by that.
+        """Return the state with the staged schedule, and the objects that it renders differently.
 
         Clusters in which a window opened or closed are put on the agenda.
 
@@ -84,7 +84,7 @@ class StagedRounds:
         return replace(state, decision=decision, rollouts=self._stager.progress), frozenset(changed)
 
     def _tell(self, now: str) -> None:
-        """History and metrics of what this look has found."""
+        """Report the events and metrics of this evaluation."""
         found, journal = self._stager.progress, self._parts.journal
         if self._lasting is None:
             open_now = Episodes(journal, _LASTING)

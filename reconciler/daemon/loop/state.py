@@ -1,4 +1,4 @@
-"""What the control loop goes by: each step of a round returns what it becomes, and the loop alone takes it over."""
+"""State of the loop; steps return a new one, only the loop stores it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _UNMET: Final = "it is reached in another way now, and has not said who it is ye
 class State(Struct, frozen=True, kw_only=True):
     """Values of the last round.
 
-    `fleet`: the store in force, None before the first reading. `decision`: None when it is void. `picture`: the last
-    round over everything, with what later rounds changed of it.
+    `fleet`: the active store, None before the first reading. `decision`: None when void. `picture`: the last round over
+    everything, updated by later rounds.
     """
 
     members: Members
@@ -50,14 +50,14 @@ class State(Struct, frozen=True, kw_only=True):
     known: JournalSnapshot = field(default_factory=JournalSnapshot)
     reachable: Reachable = field(default_factory=dict)
     held_elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Clusters where a copy of the journal holds the fleet, and what to do about it."""
+    """Clusters that a copy of the journal owns, with the remedy."""
     schemas: Mapping[GVK, Schema] = field(default_factory=dict)
     picture: Round | None = None
     failures: Failures = field(default_factory=dict)
     shown: FleetState | None = None
-    """How everything is, as it was told last."""
+    """The last reported state."""
     rollouts: tuple[Progress, ...] = ()
-    """Where Rollouts stand."""
+    """The state of Rollouts."""
 
     def snapshot(self, fleet: Fleet, interpreters: Registry, now: str) -> FleetSnapshot:
         """Return what a round is computed from, before the objects of the clusters are read."""
@@ -73,17 +73,17 @@ class State(Struct, frozen=True, kw_only=True):
 
     @property
     def selector(self) -> str:
-        """The label selector of what is ours; empty before the store was read."""
+        """Return the label selector of our objects; empty before the store was read."""
         return our_label(self.fleet.settings) if self.fleet is not None else ""
 
     def listed_otherwise(self, before: Mapping[str, ClusterObservation]) -> set[str]:
-        """Where a kind can be listed again, or no longer, since `before`: another thing is told of the cluster."""
+        """Return clusters with other unlistable kinds than `before`: their reported problems change."""
         seen = self.observations.clusters
         return {name for name, found in seen.items() if name in before and causes(found) != causes(before[name])}
 
     @property
     def fell_silent(self) -> list[str]:
-        """Clusters that could not be observed since they were met: each is asked by itself next who it is."""
+        """Return clusters that could not be observed since they were identified: each is identified again."""
         seen = self.observations.clusters.values()
         return [found.name for found in seen if not found.reachable and not self._is_away(found.name)]
 
@@ -92,12 +92,12 @@ class State(Struct, frozen=True, kw_only=True):
 
     @property
     def is_anybody_away(self) -> bool:
-        """Whether a cluster did not answer when it was asked last."""
+        """Return whether a cluster did not answer the last time."""
         return any(isinstance(member, str) for member in self.reachable.values())
 
     @property
     def copies(self) -> int:
-        """How many copies a round over everything has to do with, at most."""
+        """Return the maximal number of copies of a round over everything."""
         bindings = self.decision.bindings.values() if self.decision is not None else ()
         wanted = sum(len(binding.targets) for binding in bindings)
         return wanted + sum(len(rows) for rows in self.known.ledger.values())
@@ -120,7 +120,7 @@ def reconnected(parts: Parts, state: State, fleet: Fleet) -> tuple[State, frozen
 
 
 def exchanged(state: State, members: Members) -> tuple[State, frozenset[str]]:
-    """The state with these clusters, and which of them are reached otherwise: these have to say first who they are."""
+    """Return the state with these clusters, and those with another access: they have to be identified first."""
     before = state.members
     other = frozenset(name for name in {*before, *members} if members.get(name) is not before.get(name))
     unmet = dict.fromkeys(other & state.reachable.keys(), _UNMET)

@@ -26,10 +26,10 @@ log = logging.getLogger("reconciler")
 
 
 class StoreFollower:
-    """Reads when told to; what is wrong with the store is logged once, and shown until it is mended.
+    """Reads the store on request; logs its faults once, and shows them until they are mended.
 
-    A revision that was read and refused stays refused until another one is read. What is in force is the revision that
-    was accepted last; the journal names it, so that a restart goes on with it.
+    A revision that was refused stays refused until another one is read. The active revision is the last accepted one;
+    the journal names it, so that a restart goes on with it.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -46,9 +46,9 @@ class StoreFollower:
         self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
 
     async def read(self) -> Fleet | None:
-        """The fleet when another one is in force from now on; None: what is in force stays.
+        """Return the fleet when a new one becomes active; None: the active one stays.
 
-        A fault of ours is one more reason why the store, or a revision of it, cannot be followed.
+        An internal fault is one more reason why the store, or a revision of it, cannot be followed.
         """
         parts = self._parts
         parts.beat("reading the store")
@@ -97,7 +97,7 @@ class StoreFollower:
         return (None if why else parsed.value), why
 
     def _why_not(self, fault: Exception, subject: str) -> str:
-        """Why something cannot be followed; a fault of ours is logged with its trace."""
+        """Return the reason of a failure; log an internal fault with its trace."""
         if isinstance(fault, StoreError) and not isinstance(fault, StoreFault):
             return str(fault)
         cause = fault.__cause__ if isinstance(fault, StoreFault) and isinstance(fault.__cause__, Exception) else fault
@@ -129,7 +129,7 @@ class StoreFollower:
         return fleet
 
     async def _without(self, error: str) -> Fleet | None:
-        """Nothing new comes into force. After a start, what was in force before does."""
+        """Keep the active revision. After a start, activate the former one."""
         vitals = self._parts.vitals
         if vitals.source_error != error:
             stays = "the last good revision stays in force" if self._is_in_force else "nothing of it is followed"
@@ -190,10 +190,10 @@ class StoreFollower:
         self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now(), over=(STORE,))
 
     def _why_refused(self, fleet: Fleet) -> str:
-        """Why the store may not come into force; empty: it may.
+        """Return why the store may not become active; empty: it may.
 
         It names no fleet, or another one than the journal, or it is a directory with Rollouts: without revisions all
-        that these hold back would change at once, so that nothing changes until they are out of it.
+        their delayed changes would be immediate, so that nothing changes until they are removed.
         """
         bound, settings = self._parts.journal.fleet, fleet.settings
         revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
@@ -209,14 +209,14 @@ class StoreFollower:
 
 
 def _effect(fleet: Fleet) -> str:
-    """What errors do. What a file said before stays in force, and is kept up in the clusters."""
+    """Return the effect of errors. The last good content of a file stays active, and is maintained in the clusters."""
     if any(found.code == LAST_GOOD for found in fleet.problems):
         return "the last good content of files stays in force, and what else they concern stays as it is"
     return "what they concern stays as it is"
 
 
 def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
-    """Whether everything has to be looked at, not only what is decided otherwise."""
+    """Return whether everything has to be evaluated, not only rescheduled objects."""
     if before is None or before.settings != after.settings or not before.clusters.keys() <= after.clusters.keys():
         return True
     both = before.clusters.keys() & after.clusters.keys()
@@ -232,5 +232,5 @@ def other_clusters(before: Fleet | None, after: Fleet) -> set[str]:
 
 
 def needs_other_members(before: Fleet | None, after: Fleet) -> bool:
-    """Whether clusters have to be opened or left."""
+    """Return whether clusters have to be opened or left."""
     return before is None or before.clusters != after.clusters or before.settings != after.settings

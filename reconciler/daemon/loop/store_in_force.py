@@ -29,7 +29,7 @@ _UNSAVED_MAX: Final = 200
 """So many files at most are parsed again at the next start: saving touches the whole cache, and a commit few files."""
 
 _OLDER_MAX: Final = 20_000
-"""So many files of older revisions are kept as they were parsed: what differs from what is in force."""
+"""The limit of parsed files of older revisions: those that differ from the active one."""
 
 _State = tuple[
     tuple[StoreFile, ...], list[ParsedFile], frozenset[str], frozenset[str], dict[str, ParsedFile], dict[str, str]
@@ -41,10 +41,10 @@ def _has_twins(fleet: Fleet) -> bool:
 
 
 class ParsedBefore(Protocol):
-    """What was parsed before, by `memo_key`."""
+    """A cache of parsed files, by `memo_key`."""
 
     def load(self, files: Iterable[StoreFile]) -> Mapping[str, ParsedFile]:
-        """What is kept of these files; the others are to be parsed."""
+        """Return the cached results of these files; the others must be parsed."""
 
     def save(self, parsed: Mapping[str, ParsedFile]) -> None:
         """Keep these files."""
@@ -61,11 +61,11 @@ class StoreInForce:
         *,
         is_followed: bool = True,
     ) -> None:
-        """Begin with what the journal remembers.
+        """Begin with the journal's state.
 
-        `good_blobs`: path to the blob that was good last. `past`: what the store held before, as far as it still knows.
-        `cache`: what was parsed before this start. `is_followed`: files of a directory are read as they are written, so
-        that one may be half written; False: a person says when.
+        `good_blobs`: path to the last good blob. `past`: earlier content of the store, as far as known. `cache`: files
+        parsed before this start. `is_followed`: files of a directory are read while they are written, so that one may
+        be incomplete; False: a person chooses the moment.
         """
         self._stored: tuple[StoreFile, ...] = ()
         self._parsed: list[ParsedFile] = []
@@ -89,9 +89,9 @@ class StoreInForce:
         self._before: _State = (self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered)
 
     def parse(self, snapshot: Snapshot) -> Fleet:
-        """The fleet of the snapshot. Slow for many new files: call it off the event loop.
+        """Return the fleet of the snapshot. Slow for many new files: call it off the event loop.
 
-        After any exception what was in force is in force still; what is kept of it may be half made, and is not used.
+        After any exception the former content is still active; incomplete caches are not used.
         """
         try:
             return self._parse(snapshot)
@@ -137,14 +137,14 @@ class StoreInForce:
         return fleet
 
     def _said_before(self, file: ParsedFile, key: Hashable) -> bool:
-        """Whether a path said this in what is in force so far."""
+        """Return whether a path had this document in the active content."""
         if self._remembered.get(file.path) == file.blob:
             return True
         before = self._recalled(file.path)
         return before is not None and says(before, key)
 
     def _earlier(self, revision: str) -> Earlier:
-        """What was good of the paths that are broken now, or gone though nobody may have taken them out."""
+        """Return the last good content of paths that are broken now, or gone though nobody may have deleted them."""
         broken = self._broken
         if not self._remembered:
             # The first start of all, or a journal that was lost.
@@ -157,7 +157,7 @@ class StoreInForce:
         return Earlier(good=good, new=new, in_the_way=taken)
 
     def _remember(self, fresh: Collection[ParsedFile], earlier: Earlier) -> None:
-        """What is in force from now on, by path."""
+        """Record the active content by path."""
         if not (fresh or self._gone or earlier.good):
             return
         for path in self._gone - earlier.good.keys():
@@ -172,10 +172,10 @@ class StoreInForce:
         self._gone = frozenset(earlier.good.keys() - {file.path for file in self._parsed})
 
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
-        """The fleet of an older revision. What is in force stays, and so does what is known of it.
+        """Return the fleet of an older revision, without effect on the active content and its caches.
 
-        Files that are in force, or were asked for before, are not parsed again. What was good of broken ones is what
-        the revisions before it had. It may be called in a thread of its own, beside `parse`.
+        Active files, or those asked for before, are not parsed again. The last good content of broken ones is that of
+        the revisions before it. It may be called in a thread of its own, beside `parse`.
         """
         parsed, stored, cached = self._parsed, snapshot.files, self._older
         in_force = {(file.path, file.blob): file for file in parsed}
@@ -200,11 +200,11 @@ class StoreInForce:
         return with_last_good(files, self._past.earlier(revision, {file.path for file in files}, broken))
 
     def reject(self) -> None:
-        """Forget the snapshot that was parsed last: what it broke or lost is not broken or lost in what is in force."""
+        """Discard the last parsed snapshot and restore the state of the active revision."""
         self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered = self._before
 
     def _save(self) -> None:
-        """Keep what was parsed for the next start, when it is worth it."""
+        """Save parsed files for the next start, when it is worth it."""
         if self._cache is not None and self._unsaved > (_UNSAVED_MAX if self._before[0] else 0):
             parsed = zip(self._stored, self._parsed, strict=True)
             self._cache.save({memo_key(stored): file for stored, file in parsed})
@@ -258,7 +258,7 @@ class StoreInForce:
         return emptied(parsed) if had_documents else parsed
 
     def _recalled(self, path: str) -> ParsedFile | None:
-        """What was good last of a path: of this process, or what the journal remembers, if that can still be read."""
+        """Return the last good content of a path: of this process, or of the journal's blob, if readable."""
         known = self._good.get(path)
         blob = self._remembered.get(path)
         if known is not None or not blob:

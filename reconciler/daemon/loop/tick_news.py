@@ -1,4 +1,4 @@
-"""What ticks decided, told: in the audit trail for good, in the log once."""
+"""Reports of ticks' decisions: in the audit trail always, in the log once."""
 
 from __future__ import annotations
 

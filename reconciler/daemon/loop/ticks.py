@@ -1,4 +1,4 @@
-"""The timetable of ticks: what runs by the clock, and what it decides is recorded before anything rests on it.
+"""The schedule of ticks: work by the clock, whose results are recorded before anything depends on them.
 
 A tick moves nothing: it yields constraints, and placement does the rest. Source: design#ticks-constrain;
 design#descheduler; design#failover; design#timers.
@@ -36,7 +36,7 @@ Decide = Callable[[State, Observations], tuple[State, Collection[Identity]]]
 
 
 class Ticks:
-    """When the next tick is due, and what the last one decided."""
+    """The time of the next tick, and the result of the last one."""
 
     def __init__(self, parts: Parts) -> None:
         """Nothing is due before the clusters' nodes and pods have been read."""
@@ -50,16 +50,16 @@ class Ticks:
 
     @property
     def next_s(self) -> float:
-        """When descheduling is due, by the monotonic clock. Failover is looked at with every observation."""
+        """Return when descheduling is due, by the monotonic clock. Failover runs with every observation."""
         return self._descheduling_s
 
     @property
     def is_due(self) -> bool:
-        """Whether descheduling is due."""
+        """Return whether descheduling is due."""
         return self._parts.clock.monotonic_s() >= self._descheduling_s
 
     def with_times(self, state: State) -> State:
-        """The state with what was just observed: since when applications have been unhealthy."""
+        """Return the state with new observations: since when applications have been unhealthy."""
         observations, timers = remembered_times(state.observations, state.known.timers)
         return self._with_timers(replace(state, observations=observations), timers)
 
@@ -70,7 +70,7 @@ class Ticks:
         return replace(state, known=replace(state.known, timers=timers))
 
     async def run(self, state: State, now: str, decide: Decide) -> tuple[State, frozenset[Identity]]:
-        """Look at what was observed, decide and record; what is decided otherwise, or no event tells of."""
+        """Run the ticks and record them; return rescheduled objects, and those without an event."""
         fleet, decision = state.fleet, state.decision
         if fleet is None or decision is None or fleet.settings.observe_only:
             return state, frozenset()
@@ -128,7 +128,7 @@ class Ticks:
         decide(seen)
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
-        """Record what was decided, and tell it."""
+        """Record and report the result."""
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
         state = self._told_once(state, event, ticked.left, now)
         self._tried.update((found.identity, found.cluster) for found in ticked.left)
@@ -166,7 +166,7 @@ class Ticks:
                 since = now
                 state = self._with_timers(state, {**state.known.timers, LOOKED: now})
             interval_s = fleet.settings.descheduling_interval_s
-            # Where the clock was set back, it began in what is the future now.
+            # If the clock was set back, its beginning is in the future now.
             rest_s = min(interval_s, interval_s - age_s(since, now))
             self._descheduling_s = self._parts.clock.monotonic_s() + max(0.0, rest_s)
         elif self._has_just_looked:

@@ -45,7 +45,7 @@ log = logging.getLogger("reconciler")
 
 
 _Hold = asyncio.Future[dict[str, MemberClusterError]]
-"""Why the fleet cannot be held in a cluster."""
+"""The reason why the fleet cannot be locked in a cluster, if any."""
 _Told = asyncio.Future[None]
 """Done when all clusters have said who holds the fleet in them, or had their time to say it."""
 
@@ -81,7 +81,7 @@ class Writer:
         self._turns = all_turns()
 
     def restrained(self, planned: Round, snapshot: FleetSnapshot) -> Round:
-        """The plan as far as suspensions, `observe`, fights, and the pauses of what failed allow it."""
+        """Return the plan within suspensions, `observe`, write conflicts, and back-off of failures."""
         self._unfinished.forgive(self._away.back_among(snapshot.members))
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
         self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
@@ -97,10 +97,9 @@ class Writer:
         return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change)
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, met: Mapping[str, MemberCluster]) -> None:
-        """Begin what is due, a lane for each cluster; in one that is busy still, it is looked at again after that.
+        """Begin due writes, one worker for each cluster; a busy one is enqueued for later.
 
-        `met`: the clients that the plan was made of, which have said who they are. What becomes of it, errors too, is
-        what the lanes give when they end.
+        `met`: the identified clients that the plan was made with. The workers return all results, errors too.
         """
         plan, fleet = planned.plan, snapshot.fleet
         if not plan.waves:
@@ -182,9 +181,9 @@ class Writer:
 
 
 def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] = ()) -> set[Copy]:
-    """Copies whose changes were due and that nobody began, since they have to wait.
+    """Return copies with due changes that nobody began, since they have to wait.
 
-    `awaited`: what is still to come of others.
+    `awaited`: copies with pending results.
     """
     if planned.decision.fleet.settings.observe_only:
         return set()

@@ -1,6 +1,6 @@
-"""For which templates and clusters free capacity matters: only there nodes, pods and workloads are read.
+"""Templates and clusters that need free capacity: only for these nodes, pods and workloads are read.
 
-A fleet of which one policy in a hundred divides by free capacity would else list the workloads of all others, too, in
+A fleet with one policy in a hundred that divides by free capacity would else list the workloads of all others, too, in
 every namespace of every cluster, and the nodes and pods of clusters that it never places anything in.
 """
 
@@ -18,7 +18,7 @@ from reconciler.stages.placement import groups_of, policy_wants_capacity, tier_o
 
 
 def is_room_needed(fleet: Fleet, decided: Decision | None) -> bool:
-    """Whether a store that moved on since it was decided last has to be placed by the room that there is now."""
+    """Return whether the changes of a store since the last schedule need the present capacity."""
     if not wants_capacity(fleet):
         return False
     if decided is None or decided.fleet.propagation != fleet.propagation:
@@ -27,7 +27,7 @@ def is_room_needed(fleet: Fleet, decided: Decision | None) -> bool:
 
 
 def may_need_room(identity: Identity, decided: Decision) -> bool:
-    """Whether free capacity may matter for a template: unless it has been claimed by a policy that wants none."""
+    """Return whether free capacity may matter for a template: unless a policy that needs none claims it."""
     policy = decided.policies.get(identity)
     return policy is None or policy_wants_capacity(policy)
 
@@ -62,14 +62,14 @@ def clusters_with_room(fleet: Fleet, ledger: Ledger) -> frozenset[str]:
 
 
 def can_fail_over(fleet: Fleet) -> bool:
-    """Whether any policy asks for application failover."""
+    """Return whether any policy asks for application failover."""
     return any(policy.application_failover is not None for policy in fleet.propagation)
 
 
 def is_to_observe(identity: Identity, interpreters: Registry, decided: Decision | None, *, fails_over: bool) -> bool:
-    """Whether the state of something in the clusters may decide anything. `fails_over`: some policy lets it.
+    """Return whether the state of an object in the clusters may matter. `fails_over`: some policy allows it.
 
-    Placement looks at what has replicas or is a set of pods, failover at whatever runs something.
+    Placement needs objects with replicas or sets of pods, failover all that run something.
     """
     if decided is not None and not may_need_room(identity, decided):
         return False
@@ -82,10 +82,10 @@ def is_to_observe(identity: Identity, interpreters: Registry, decided: Decision 
 
 
 def is_placed_by_room(interpreter: Interpreter) -> bool:
-    """Whether a kind runs a number of pods that is in its template."""
+    """Return whether a kind runs a number of pods that is in its template."""
     return bool(interpreter.replicas_path) or interpreter.demand is not GENERIC.demand
 
 
 def may_run_something(identity: Identity, interpreter: Interpreter) -> bool:
-    """Whether it may run pods: what has a pod template, and every custom kind of which nobody says that it has none."""
+    """Return whether it may run pods: with a pod template, or a custom kind without a known answer."""
     return interpreter.pod_template is not GENERIC.pod_template or identity[:2] not in BUILT_IN

@@ -12,7 +12,7 @@ from reconciler.model.fleet import Fleet
 
 
 def pulling(fleet: Fleet) -> frozenset[str]:
-    """The clusters with a process of their own: what is for all clusters leaves them out."""
+    """Return the clusters with a process of their own: the main process leaves them alone."""
     return frozenset([name for name, cluster in fleet.clusters.items() if cluster.pulls])
 
 
@@ -23,7 +23,7 @@ class ClusterFilter(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether this process decides for the fleet: it runs ticks, and its placements are those in force."""
+        """Return whether this process schedules for the fleet: it runs ticks, and its placements are active."""
         return not self.chosen
 
     def own(self, fleet: Fleet) -> frozenset[str]:
@@ -35,12 +35,12 @@ class ClusterFilter(Struct, frozen=True):
         return frozenset(fleet.clusters) - self.own(fleet)
 
     def cut(self, fleet: Fleet) -> Fleet:
-        """The fleet without the clusters of others, for what asks each of its clusters and places nothing."""
+        """Return the fleet without the clusters of others, for tasks that ask each cluster and place nothing."""
         own = self.own(fleet)
         return replace(fleet, clusters={name: found for name, found in fleet.clusters.items() if name in own})
 
     def check(self, fleet: Fleet) -> None:
-        """Nothing, when the fleet has what was chosen.
+        """Raise unless the fleet has the chosen clusters.
 
         Raises:
             ConfigurationError: it has no such cluster.

@@ -22,7 +22,7 @@ def copies_since(copies: Copies, before: Ledger, after: Ledger) -> Copies:
 
 
 def left_since(before: Ledger, after: Ledger) -> set[Identity]:
-    """What had a copy that it has no longer."""
+    """Return objects that lost a copy."""
     return {identity for _, old, new in _differing(before, after) for identity in old.keys() - new.keys()}
 
 

@@ -1,4 +1,4 @@
-"""What a round wants to know of each cluster, and what it knows of those that it does not ask.
+"""The reads of a round in each cluster, and the known state of those that it does not read.
 
 Source: ADR 15; design#absent-from-the-list.
 """
@@ -31,13 +31,13 @@ def with_unasked(members: Reachable, read: Mapping[str, Member], scope: Scope) -
 
 
 def _bound(decision: Decision, only: frozenset[Identity]) -> frozenset[Identity]:
-    """What of these is placed, and what of it waits for something that may not be there."""
+    """Return placed objects among these, and the prerequisites they wait for."""
     bound = only & decision.bindings.keys()
     return bound | withheld_prerequisites(decision, bound)
 
 
 def interest_in(decision: Decision, ledger: Ledger, scope: Scope | None) -> dict[str, Interest]:
-    """Per cluster the kinds to list and the objects to look up. With a scope, what has neither is left out."""
+    """Return per cluster the kinds to list and the objects to read. With a scope, idle clusters are left out."""
     interest: dict[str, Interest] = {}
     is_listed = scope is None or bool(scope.clusters)
     kinds = {template.gvk for template in decision.fleet.templates.values()} if is_listed else set()
@@ -46,7 +46,7 @@ def interest_in(decision: Decision, ledger: Ledger, scope: Scope | None) -> dict
         if scope is None or name in scope.clusters:
             applied = {row.gvk for row in rows.values()}
             named = {ref.identity for ref in refs}
-            # A list can lack items without saying so: what is missing from it is read by name.
+            # A list can lack items without a sign: missing ones are read by name.
             left = {ResourceRef(row.gvk, i.namespace, i.name) for i, row in rows.items() if i not in named}
             interest[name] = Interest(
                 kinds=frozenset(kinds | applied),
@@ -65,7 +65,7 @@ def interest_in(decision: Decision, ledger: Ledger, scope: Scope | None) -> dict
 
 
 def _wanted(decision: Decision, scope: Scope | None) -> dict[str, set[ResourceRef]]:
-    """By cluster what is wanted there and looked at."""
+    """Return by cluster the desired objects in scope."""
     templates, bindings = decision.fleet.templates, decision.bindings
     wanted: dict[str, set[ResourceRef]] = {name: set() for name in decision.fleet.clusters}
 

@@ -25,9 +25,9 @@ from reconciler.model.refs import GVK, Identity
 
 
 class _Late(Struct, kw_only=True):
-    """A reading that goes on. `again`: what was wanted of the cluster once more meanwhile.
+    """A reading in progress. `again`: objects that were wanted once more meanwhile.
 
-    `kinds`: what it lists. `is_to_list`: lists are wanted that are not among these.
+    `kinds`: its lists. `is_to_list`: other lists are wanted.
     """
 
     member: MemberCluster
@@ -38,7 +38,7 @@ class _Late(Struct, kw_only=True):
     is_to_list: bool = False
 
     def want(self, wanted: Interest) -> None:
-        """Note what is to be read once this has ended. Lists that are under way tell what came meanwhile, too."""
+        """Note objects to read once this has ended. Running lists show later changes, too."""
         if not wanted.kinds:
             self.again.update(_identities(wanted))
         self.is_to_list = self.is_to_list or not wanted.kinds <= self.kinds
@@ -53,9 +53,9 @@ class LateReadings:
         mark_cluster: Callable[[str], None],
         members: Callable[[], int],
     ) -> None:
-        """`mark` is told what the next round has to look at in a cluster, `mark_cluster` that it is all of it.
+        """`mark` enqueues objects of a cluster, `mark_cluster` all of it.
 
-        `members`: how many clusters are reached.
+        `members`: number of connected clusters.
         """
         self._mark, self._mark_cluster, self._members = mark, mark_cluster, members
         self._late: dict[str, _Late] = {}
@@ -68,7 +68,7 @@ class LateReadings:
         interpreters: Registry,
         progress: Callable[[], None] = lambda: None,
     ) -> dict[str, Member]:
-        """Each cluster as far as it has been read; what it has not told yet is `under_way`. As `read_members`."""
+        """Return each cluster as far as it has been read; pending objects are `under_way`. As `read_members`."""
         found: dict[str, Member] = {}
         begun: dict[str, tuple[asyncio.Task[Member], Interest]] = {}
         for name, member in sorted(members.items()):
@@ -109,7 +109,7 @@ class LateReadings:
             late.task.cancel()
 
     def _answered(self, name: str, wanted: Interest) -> Member | None:
-        """What a reading that began in an earlier round has given, once; None: there is none, or it goes on."""
+        """Return the result of a reading from an earlier round, once; None: none, or still running."""
         late = self._late.get(name)
         if late is None or not late.task.done():
             return None
@@ -139,20 +139,20 @@ class LateReadings:
         interpreters: Registry,
         progress: Callable[[], None] = lambda: None,
     ) -> dict[str, Member]:
-        """Every cluster as a whole, as `read_members`; what goes on beside the rounds is left."""
+        """Return every cluster as a whole, as `read_members`; cancel running readings."""
         await self.close()
         return await read_members(members, interest, fleet_names, interpreters, progress)
 
     async def close(self) -> None:
-        """Leave what goes on; nobody waits for it."""
+        """Cancel running readings; nobody waits for them."""
         late, self._late = self._late, {}
         await ended(each.task for each in late.values())
 
 
 async def _patiently(tasks: list[asyncio.Task[Member]], members: int) -> None:
-    """Until all are done, or those that are not take much longer than half of them.
+    """Wait for all tasks, unless some take much longer than half of them.
 
-    Few of the `members` tell nothing of the machine: where no more than half are read, they may all be the slow ones.
+    Few of the `members` are no measure of the machine: if no more than half are read, they may all be the slow ones.
     """
     began_s, pending = asyncio.get_running_loop().time(), set(tasks)
     while len(tasks) > members // 2 and len(pending) > len(tasks) // 2:
@@ -166,7 +166,7 @@ def _identities(wanted: Interest) -> frozenset[Identity]:
 
 
 def _of(member: Member, identities: frozenset[Identity]) -> Member:
-    """What a round looks at, and nothing else: what it does not compare is not in order by that."""
+    """Return only the objects of a round: an object that is not compared must not count as in order."""
     if isinstance(member, NotRead) or member.objects.keys() <= identities:
         return member
     return replace(
@@ -175,7 +175,7 @@ def _of(member: Member, identities: frozenset[Identity]) -> Member:
 
 
 def _without(wanted: Interest, known: Member) -> Interest:
-    """What is still to be read."""
+    """Return the reads that are still missing."""
     if isinstance(known, NotRead):
         return wanted
     told = known.objects.keys() | known.absent | known.unread.keys()
@@ -184,7 +184,7 @@ def _without(wanted: Interest, known: Member) -> Interest:
 
 
 async def _unknown(member: MemberCluster, wanted: Interest, known: Member | None) -> Member:
-    """The cluster with what it has not told yet."""
+    """Return the cluster with its pending objects."""
     identities = _identities(wanted)
     if isinstance(known, Read):
         return replace(known, under_way=identities)

@@ -25,7 +25,7 @@ from reconciler.stages.ownership import entries_of
 
 _SCALERS: Final = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject"))
 _KNOWN_WRITERS: Final = frozenset({"kube-controller-manager", "keda-operator"})
-"""What the autoscalers of Kubernetes and KEDA are called where they write a scale subresource."""
+"""The names of the autoscalers of Kubernetes and KEDA that write a scale subresource."""
 _NAMESPACES_MAX: Final = 4
 """Above so many namespaces, one list of the whole cluster is cheaper than one of each."""
 
@@ -84,7 +84,7 @@ async def autoscaled(
 
 
 def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) -> set[Identity]:
-    """What those of the identities that are autoscalers scaled, as it was recorded before they went."""
+    """Return the recorded scale targets of removed autoscalers."""
     targets: set[Identity] = set()
     for identity in gone:
         target_of = interpreters.of(*identity[:2]).scale_target
@@ -96,7 +96,7 @@ def scaled_by(gone: Iterable[Identity], ledger: Ledger, interpreters: Registry) 
 
 
 def _may_be_scaled(live: LiveObject, interpreters: Registry) -> bool:
-    """Whether the kind can have an autoscaler; one that is not described shows it once it was scaled."""
+    """Return whether the kind can have an autoscaler; an unknown kind shows it once it was scaled."""
     interpreter = interpreters.of(*live.identity[:2])
     if interpreter is not GENERIC:
         return interpreter.replicas_path == REPLICAS

@@ -1,4 +1,4 @@
-"""Read the members as far as a round needs it: our objects by label, the rest of what is wanted by name.
+"""Reading of members for a round: our objects by label, other wanted ones by name.
 
 Source: design#absent-from-the-list: a read decides; design#promise-3.
 """
@@ -44,14 +44,14 @@ Reachable = Mapping[str, MemberCluster | str]
 _READ_BY_NAME_MAX = 8
 """Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
 _LIST_SHARE = 4
-"""Where a quarter of what carries our label there is to be read, one list of that is cheaper than a read of each."""
+"""If at least a quarter of our objects there must be read, one list is cheaper than single reads."""
 
 
 class Interest(Struct, frozen=True, kw_only=True):
-    """What a round wants to know of one cluster: kinds to list by our label, and objects that must be looked up.
+    """The reads of a round in one cluster: kinds to list by our label, and objects to look up.
 
-    `complete`: kinds of which everything that matters is among `wanted`, so that no list is needed. `applied`: kinds
-    of which something was applied there. `at_fault`: kinds that gave no answer the last time, and are not asked.
+    `complete`: kinds with all relevant objects among `wanted`, so that no list is needed. `applied`: kinds with applied
+    objects there. `at_fault`: kinds that gave no answer the last time, and are not asked.
     """
 
     kinds: frozenset[GVK] = frozenset()
@@ -60,13 +60,13 @@ class Interest(Struct, frozen=True, kw_only=True):
     applied: frozenset[GVK] = frozenset()
     at_fault: Mapping[GVK, Unlisted] = field(default_factory=dict)
     is_whole: bool = False
-    """Whether the cluster is looked at as a whole."""
+    """True if the cluster is read as a whole."""
 
 
 def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
-    """The boundary of one cluster that is read: what nobody thought of is logged, and told of that cluster alone.
+    """Log an unexpected fault of one cluster's reading; return its message.
 
-    `subject`: what of it could not be read; None: the cluster.
+    `subject`: the unread part; None: the cluster.
     """
     extra = fault_fields(cluster, subject)
     log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
@@ -80,7 +80,7 @@ class _Findings(Struct):
     unread: dict[Identity, str] = field(default_factory=dict)
     forbidden: set[Unlisted] = field(default_factory=set)
     faults: dict[GVK, Unlisted] = field(default_factory=dict)
-    """Kinds of which nothing is known."""
+    """Kinds with unknown objects."""
 
     def fail(self, gvk: GVK, error: KindFault) -> None:
         """Note that a kind gives no answer. What was read of it before stands."""
@@ -94,10 +94,10 @@ async def read_members(
     interpreters: Registry,
     progress: Callable[[], None] = lambda: None,
 ) -> dict[str, Member]:
-    """Each cluster as it was read, or why it was not; one that fails never holds up the others.
+    """Return each cluster as read, or the reason why not; one that fails never holds up the others.
 
-    `members`: the open client, or why there is none. `fleet_names`: the fleet's name and its previous ones.
-    `progress` is told after each cluster.
+    `members`: the open client, or the reason why there is none. `fleet_names`: the fleet's name and its previous ones.
+    `progress` is called after each cluster.
     """
 
     async def read(name: str, member: MemberCluster | str) -> Member:
@@ -168,7 +168,7 @@ async def _read(
 
 
 def _fits(ref: ResourceRef, served: Mapping[GVK, bool]) -> bool:
-    """Whether an object can be in the scope in which its kind is served."""
+    """Return whether an object can be in the scope in which its kind is served."""
     return bool(ref.namespace) == served[ref.gvk]
 
 
@@ -190,7 +190,7 @@ async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findi
     try:
         listing = await member.list_objects(gvk, label_selector=selector)
     except Forbidden as error:
-        # Without the list nothing of the kind is deleted; what is wanted is still read by name.
+        # Without the list nothing of the kind is deleted; desired objects are still read by name.
         why = f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}"
         findings.forbidden.add(unlisted(Listed(gvk), error, why))
         return
@@ -245,7 +245,7 @@ async def _look_up_each(
 async def _left_to_read(
     member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
 ) -> tuple[str, ...]:
-    """Those of the names that a list did not tell of.
+    """Return those of the names that a list did not show.
 
     Raises:
         Forbidden: nothing of the kind may be listed.
@@ -257,7 +257,7 @@ async def _left_to_read(
     findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in left}
     labelled = {found.identity.name for found in listing.objects if dig(found.body, "metadata", "labels", FLEET_LABEL)}
     if len(left & labelled) > max(_READ_BY_NAME_MAX, len(labelled) // _LIST_SHARE):
-        # Besides, the objects of one list share what is equal in them, also with those of other clusters.
+        # The objects of one list share equal parts, also with those of other clusters.
         for found in (await member.list_objects(gvk, namespace=namespace, label_selector=selector)).objects:
             if found.identity.name in left:
                 findings.objects[found.identity] = found

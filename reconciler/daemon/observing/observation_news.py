@@ -1,4 +1,4 @@
-"""Whether observations say anything new to placement."""
+"""Changes of observations that matter to placement."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from reconciler.model.refs import Identity
 
 
 def causes(seen: ClusterObservation) -> frozenset[tuple[Listed, UnlistedCause]]:
-    """What could not be listed for which cause; the words may differ from one time to the next."""
+    """Return the failed lists with their causes; the words may differ from one time to the next."""
     return frozenset((found.what, found.cause) for found in seen.unlisted)
 
 
 def is_news(seen: Observations, before: Observations) -> bool:
-    """Whether placement could come out otherwise; when something was seen does not matter."""
+    """Return whether placement may change; the time of the observation does not matter."""
     return _placing(seen) != _placing(before)
 
 
 def _placing(observations: Observations) -> dict[str, object]:
-    """What placement rests on; when it was seen does not matter."""
+    """Return the inputs of placement, without the time of the observation."""
     return {
         name: replace(seen, observed_at="", workloads=_steady(seen), pending=_nameless(seen))
         for name, seen in observations.clusters.items()

@@ -1,4 +1,4 @@
-"""What decrypts the encrypted templates of a round, and which of them it is asked about."""
+"""Decryption of a round's templates, and the choice of them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Opener = Callable[[Collection[Template], bool], Mapping[Identity, Opened | Probl
 
 
 class LaterKeys(Protocol):
-    """What an opener may know only after it was asked, since others have to be asked in their turn."""
+    """A decryption with later results, since others have to be asked."""
 
     def listen(self, told: Callable[[Collection[Identity]], None]) -> None:
-        """Call this, from any thread, with objects of which something else is known now."""
+        """Register a callback, from any thread, for objects with a new result."""
         ...
 
     def again(self) -> None:
@@ -36,9 +36,9 @@ def no_keys(templates: Collection[Template], is_all: bool) -> Mapping[Identity, 
 async def opened_for(
     decision: Decision, only: frozenset[Identity] | None, opener: Opener
 ) -> Mapping[Identity, Opened | Problem]:
-    """The values of the encrypted templates that a round settles, or why there are none. `only`: of these.
+    """Return the values of a round's encrypted templates, or the problem of each. `only`: of these.
 
-    Those of older revisions that are in force somewhere are among them: a value goes by its place and ciphertext.
+    Those of older active revisions are among them: a value depends on its place and ciphertext.
     """
     found = dict(await _opened(decision.fleet, decision, only, opener, is_newest=True))
     for fleet in decision.staging.fleets.values() if decision.staging is not None else ():

@@ -55,7 +55,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 def remembered(journal: Journal) -> JournalSnapshot:
-    """What the journal knows, read in one consistent view."""
+    """Return the journal's state, read in one consistent view."""
     with journal.transaction():
         unanswered, last = tuple(journal.open_intents().values()), journal.last_round()
         return JournalSnapshot(
@@ -75,9 +75,9 @@ def remembered(journal: Journal) -> JournalSnapshot:
 
 
 def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
-    """The ledger with what a request may have made whose answer never came, until that can be looked at.
+    """Return the ledger plus objects of requests with unknown outcome.
 
-    A run that may be under way there must not be started a second time elsewhere.
+    A run that may be in progress there must not be started a second time elsewhere.
     """
     missing: dict[str, dict[Identity, AppliedRow]] = {}
     for intent in intents:
@@ -86,18 +86,18 @@ def with_unanswered(ledger: Ledger, intents: Iterable[Intent]) -> Ledger:
             missing.setdefault(intent.cluster, {})[intent.identity] = row
     if not missing:
         return ledger
-    # Clusters of which nothing is missing keep the mapping that they are compared by.
+    # Clusters without such objects keep the same mapping, by which they are compared.
     found = {name: dict(sorted({**ledger.get(name, {}), **rows}.items())) for name, rows in missing.items()}
     return dict(sorted({**ledger, **found}.items()))
 
 
 def is_assumed(row: AppliedRow) -> bool:
-    """Whether a row stands for what was never seen: it has no uid."""
+    """Return whether a row is of an object that was never seen: it has no uid."""
     return not row.uid
 
 
 def constraints_in(journal: Journal) -> tuple[Constraint, ...]:
-    """What ticks and persons have put on placements, those of ticks first; ended ones too."""
+    """Return the constraints of ticks and persons, those of ticks first; ended ones too."""
     return (*journal.constraints(), *map(_eviction, journal.evictions()))
 
 
@@ -126,7 +126,7 @@ ReadMembers = Callable[
     ],
     Awaitable[dict[str, Member]],
 ]
-"""`read_members`, or what waits for fewer clusters."""
+"""`read_members`, or a version that waits for fewer clusters."""
 
 
 class Extent(Struct, frozen=True, kw_only=True):
@@ -152,11 +152,11 @@ class Extent(Struct, frozen=True, kw_only=True):
     progress: Callable[[], None] = lambda: None
     """Told after each cluster that was read."""
     undecided: Mapping[Identity, Problem] = field(default_factory=dict)
-    """What cannot be decided by this process, and stays as it is."""
+    """Objects that this process cannot schedule, and that stay as they are."""
     open: Opener = no_keys
     """Decrypts the encrypted ones among templates."""
     read: ReadMembers = read_members
-    """How the clusters are read."""
+    """The function that reads the clusters."""
 
 
 EVERYTHING = Extent()
@@ -263,7 +263,7 @@ async def described_kinds(
 async def answering(
     fleet: Fleet, members: Members, recorded: Mapping[str, str], names: Collection[str] | None = None
 ) -> tuple[Reachable, dict[str, str]]:
-    """The clients that answer as who they were before, why the others do not, and the kube-system uids seen.
+    """Return the clients with their recorded identity, the errors of the others, and the seen kube-system uids.
 
     `names`: of these clusters alone; None: of all of the fleet.
     """
@@ -319,9 +319,9 @@ async def observe_members(
     deep: bool = False,
     decided: Decision | None = None,
 ) -> Observations:
-    """Served kinds always; nodes, pods and workloads only where a policy may divide by free capacity; `deep`: anywhere.
+    """Observe members: served kinds; nodes, pods and workloads if a policy needs capacity; `deep`: anywhere.
 
-    `decided`: the last decision, by which workloads to which capacity does not matter are left out.
+    `decided`: the last schedule; workloads that need no capacity by it are left out.
     """
     with_room = frozenset(fleet.clusters) if deep else clusters_with_room(fleet, known.ledger)
     written = workloads_to_observe(fleet, interpreters, decided) if with_room else {}
@@ -338,7 +338,7 @@ async def observe_members(
                     if is_wanted(identity)
                 }
                 observing = observe(member, {**written, **applied}.values(), interpreters, now=now)
-                # All others wait: one that tells nothing any more must not keep them up to its deadlines.
+                # All others wait: a silent one must not hold them up to its deadlines.
                 return await unless_silent(member, observing, timing.PROMPT_S)
             discovery = await unless_silent(member, member.discover(refresh=True), timing.PROMPT_S)
         except (MemberClusterError, TimeoutError):

@@ -21,10 +21,10 @@ _NONE: frozenset[Identity] = frozenset()
 
 
 class Scope(Struct, frozen=True, kw_only=True, dict=True):
-    """What a round looks at.
+    """The scope of a round.
 
-    `identities`: in every cluster. `copies`: by cluster, there alone. `clusters`: these are listed; what was applied to
-    them or is wanted there is among the others.
+    `identities`: in every cluster. `copies`: by cluster, there alone. `clusters`: these are listed; their applied and
+    desired objects are among the others.
     """
 
     identities: frozenset[Identity] = _NONE
@@ -42,21 +42,21 @@ class Scope(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to look at."""
+        """Return whether it is empty."""
         return not self.only and not self.clusters
 
     @property
     def size(self) -> int:
-        """How many copies there are to look at, but for those of `identities`."""
+        """Return the number of copies in scope, but for those of `identities`."""
         return sum(map(len, self.copies.values()))
 
     def asked_in(self, cluster: str) -> frozenset[Identity]:
-        """What is looked at in a cluster."""
+        """Return the objects in scope in a cluster."""
         here = self.copies.get(cluster)
         return self.identities | here if here else self.identities
 
     def unasked_in(self, cluster: str) -> frozenset[Identity]:
-        """What is looked at in other clusters alone."""
+        """Return the objects in scope in other clusters alone."""
         here = self.copies.get(cluster)
         return self._in_copies_alone - here if here else self._in_copies_alone
 
@@ -70,10 +70,10 @@ def scope_of(
     clusters: Collection[str],
     unfinished: Collection[Identity] = (),
 ) -> Scope:
-    """What to look at where: in every cluster `identities` and those of the others that are not at rest elsewhere.
+    """Return the scope: `identities` in every cluster, and the others everywhere unless at rest elsewhere.
 
-    `copies`: in these clusters something happened to them. `clusters`: everything in them is looked at. `unfinished`:
-    what waits for something, which may be in any cluster.
+    `copies`: objects with events in these clusters. `clusters`: all objects in them. `unfinished`: waiting objects, in
+    any cluster.
     """
     where = _where(decision, ledger, copies, clusters)
     restless = (frozenset(unfinished) | decision.frozen) & where.keys()
@@ -97,13 +97,13 @@ def scope_of(
 
 
 def has_strangers(members: Mapping[str, Member], scope: Scope) -> bool:
-    """Whether lists of the scope hold objects with our label of which nothing is wanted or recorded there."""
+    """Return whether lists of the scope hold objects with our label that are neither desired nor recorded there."""
     listed = (members[name] for name in scope.clusters)
     return any(isinstance(member, Read) and not member.objects.keys() <= scope.only for member in listed)
 
 
 def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Identity]]:
-    """What is in any of these, by cluster."""
+    """Return the union, by cluster."""
     found: dict[str, frozenset[Identity]] = {}
     for copies in each:
         for cluster, identities in copies.items():
@@ -114,7 +114,7 @@ def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Ide
 def is_asked(
     only: Collection[Identity] | None, members: Mapping[str, Member], cluster: str, identity: Identity
 ) -> bool:
-    """Whether a round looked at a copy. `only`: of these identities; None: of all. `members`: as it saw them."""
+    """Return whether a round read a copy. `only`: of these identities; None: of all. `members`: as read."""
     if only is not None and identity not in only:
         return False
     member = members.get(cluster)

@@ -1,4 +1,4 @@
-"""A deadline that measures how long a cluster is silent, not how long we are busy with what it and others answered.
+"""A deadline for the silence of a cluster, not for our own work on its and others' answers.
 
 Source: design#promise-7; ADR 15.
 """
@@ -15,11 +15,11 @@ from reconciler.daemon.tasks import start
 T = TypeVar("T")
 
 _BEATS: Final = 10
-"""Silence is counted in so many steps, each of which counts as no more than its part, however late we look."""
+"""Silence is counted in so many steps, each of which counts at most its part, however late we check."""
 
 
 async def unless_silent(member: MemberCluster, work: Coroutine[None, None, T], silence_s: float) -> T:
-    """What the work gives, however long it takes while the cluster answers.
+    """Return the result of the work, however long it takes while the cluster answers.
 
     Raises:
         TimeoutError: nothing of the cluster was heard for `silence_s`.

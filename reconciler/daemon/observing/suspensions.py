@@ -1,6 +1,6 @@
-"""A person's order to stop writing, as holds on changes. Works without Git; expires by itself when told so.
+"""A person's order to stop writing, as holds on changes. Works without Git; may expire by itself.
 
-Scopes: `fleet`, `cluster NAME`, or a subject as it is written everywhere (`Deployment demo/web`).
+Scopes: `fleet`, `cluster NAME`, or a subject in the common form (`Deployment demo/web`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.stages.windows import closed_clusters
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
-    """Why nothing is written, by scope: the words of the orders that are in force."""
+    """Return the reason of each write block, by scope."""
     return {found.scope: _words(found) for found in suspensions}
 
 

@@ -1,1 +1,1 @@
-"""What commands do once: look and plan, decide, observe, apply, make a lost journal again."""
+"""One-time work of commands: read and plan, schedule, observe, apply, rebuild a lost journal."""

@@ -1,4 +1,4 @@
-"""How a command reaches the members and the journal of one fleet."""
+"""Access of a command to the members and the journal of one fleet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Access(Struct, frozen=True, kw_only=True):
     clusters: tuple[str, ...] = ()
     clock: Clock = field(default_factory=SystemClock)
     store: str = ""
-    """How the store was named, for the picture that `status` shows."""
+    """The name of the store, for the picture of `status`."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
     later_keys: LaterKeys | None = None
@@ -46,7 +46,7 @@ class Access(Struct, frozen=True, kw_only=True):
     revisions: RevisionsInForce | None = None
     """Older revisions of the store; None: it has none."""
     profiles: LiveAccess | None = None
-    """How clusters that follow an inventory are reached; None: the kubeconfig says it of all."""
+    """Access to clusters that follow an inventory; None: the kubeconfig has all of them."""
     stage: str = ""
     """Only in this stage of a Rollout may a revision begin; empty: in every one."""
 
@@ -57,7 +57,7 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
-    """How each member is reached, by name, or why that is not known.
+    """Return the access of each member, by name, or its error.
 
     Raises:
         ConfigurationError: the kubeconfig cannot be read at all.
@@ -90,7 +90,7 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
 
 
 def rename_advice(former: str, name: str) -> str:
-    """When a journal of another name may be gone on with, and what that does to a fleet which still is one."""
+    """Return when a journal of another name may be continued, and the effect on an existing fleet."""
     return (
         f"only if {former} itself was renamed to {name}, add {former} to spec.previousNames of the Fleet document: "
         f"all that {former} runs is then judged, and deleted, by this store"

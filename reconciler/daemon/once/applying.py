@@ -38,7 +38,7 @@ _NOT_BEGUN = "the revision could not begin in the cluster, since its record coul
 
 
 async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> JournalSnapshot:
-    """What the journal knows once the requests that an earlier command left unanswered were looked into."""
+    """Return the journal's state after inspecting the unanswered requests of an earlier command."""
     known = remembered(journal)
     if not known.unanswered:
         return known
@@ -47,17 +47,17 @@ async def _recovered(journal: Journal, fleet: Fleet, members: Members) -> Journa
 
 
 class Applied(Struct, frozen=True, kw_only=True):
-    """What `apply` did: the round and the results of its changes; `is_agreed` False: the person said no."""
+    """The result of `apply`: the round and the results of its changes; `is_agreed` False: the person said no."""
 
     round: Round
     results: tuple[Result, ...] = ()
     is_agreed: bool = True
     closed: Mapping[str, str] = field(default_factory=dict)
-    """Why nothing may be written, by the scope of a person's order."""
+    """The reason of each write block, by the scope of a person's order."""
 
     @property
     def left_to_persons(self) -> int:
-        """How many changes wait until a person lets them pass."""
+        """Return the number of changes that wait for a person."""
         return sum(waits_for_person(change, self.closed) for change in self.round.plan.changes)
 
 
@@ -112,7 +112,7 @@ async def apply_once(
 def _record_picture(
     journal: Journal, planned: Round, reading: Reading, results: tuple[Result, ...], access: Access
 ) -> None:
-    """What `status` shows from now on."""
+    """Record the picture that `status` shows from now on."""
     picture, snapshot = merged(None, planned, results, None), reading.snapshot
     failures = failures_after({}, picture, results)
     faults = faults_after({}, failures, results)
@@ -145,7 +145,7 @@ def _record_picture(
 
 
 def _apply_event(journal: Journal, planned: Round, who: str, now: str) -> Event:
-    """Who is about to make how many changes: known also of an `apply` that does not come to its end."""
+    """Return the event of an `apply`, with person and number of changes: recorded before, in case it does not end."""
     changes = sum(map(len, planned.plan.waves))
     data = {"revision": planned.plan.head, "who": who or "a person", "changes": changes}
     return Event(round=journal.complete_rounds(), time=now, kind=EventKind.APPLY, subject="fleet", data=data)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """A plan, the reading that it rests on, and what stages it; None: the store has no Rollouts."""
+    """A plan, its reading, and its stages; None: the store has no Rollouts."""
 
     round: Round
     reading: Reading
@@ -38,10 +38,10 @@ class Planned(Struct, frozen=True, kw_only=True):
 
 
 async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
-    """The round that would be made now, without writing anything. The journal is read when there is one.
+    """Return the round that would be made now, without writing anything. The journal is read when there is one.
 
-    `server_side`: let the API servers judge every update by a dry run, not only the doubtful ones. `at`: as of this
-    time, with what descheduling and failover would decide then.
+    `server_side`: the API servers evaluate every update by a dry run, not only the doubtful ones. `at`: as of this
+    time, with the decisions of descheduling and failover then.
     """
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
@@ -52,7 +52,7 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
 async def read_and_plan(
     fleet: Fleet, members: Members, known: JournalSnapshot, access: Access, *, at: str = "", server_side: bool = False
 ) -> Planned:
-    """What would be made now by what the clusters show. As `plan_once`, with what is known of the journal.
+    """Return the plan for the present clusters. As `plan_once`, with the journal's state.
 
     Raises:
         ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
@@ -75,7 +75,7 @@ async def read_and_plan(
 
 
 async def decide_once(fleet: Fleet, access: Access) -> Reading:
-    """What is decided now, with the members' free capacity and what the journal knows: placements and constraints."""
+    """Return the present schedule, with the members' free capacity and the journal: placements and constraints."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters)
@@ -89,7 +89,7 @@ def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
 
 
 async def observe_once(fleet: Fleet, access: Access) -> Observations:
-    """What is known of every member now: capacity, workloads, and what the journal remembers."""
+    """Return the observations of every member now: capacity, workloads, and the journal's state."""
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters, Extent(deep=True))

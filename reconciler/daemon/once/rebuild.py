@@ -33,10 +33,10 @@ from reconciler.stages.ownership import FLEET_LABEL, ownership_of
 
 
 class Rebuilt(Struct, frozen=True, kw_only=True):
-    """What was found. `objects`: how many of ours per cluster; `failed`: what could not be read, by cluster.
+    """The result. `objects`: number of ours per cluster; `failed`: errors of reading, by cluster.
 
-    `held_by`: per cluster who else holds the fleet: another journal, or a copy of this one. `set_aside`: where the
-    broken file went; `lost`: what could not be saved of it.
+    `held_by`: per cluster the other owner of the fleet: another journal, or a copy of this one. `set_aside`: the new
+    path of the broken file; `lost`: rows that could not be saved.
     """
 
     objects: Mapping[str, int] = field(default_factory=dict)
@@ -50,9 +50,9 @@ class Rebuilt(Struct, frozen=True, kw_only=True):
 
 
 async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False) -> Rebuilt:
-    """Build the journal anew. With `take_over` it holds the fleet afterwards, whoever did before.
+    """Build the journal anew. With `take_over` it owns the fleet afterwards, whoever did before.
 
-    Where clusters are named and the journal is sound, stock is taken of these alone, and all else stays recorded.
+    If clusters are named and the journal is sound, only these are read, and all else stays recorded.
 
     Raises:
         ConfigurationError: the store does not name the fleet, or what is left of the journal belongs to another one.
@@ -104,9 +104,9 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
 
 
 def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
-    """Record of these clusters what is there. What is recorded of the same object stays: it says more than its mark.
+    """Record the objects of these clusters. An earlier record of the same object stays: it has more than its mark.
 
-    `failed`: clusters that were not read whole; nothing of them is forgotten.
+    `failed`: clusters that were not read whole; nothing of them is deleted.
     """
     for name, found in sorted(rows.items()):
         known = journal.applied(name)
@@ -116,7 +116,7 @@ def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], faile
 
 
 def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_broken: bool) -> Event:
-    """Who built the journal anew, and whether the fleet was taken over with it."""
+    """Return the event of the rebuild, with the person, and whether the fleet was taken over."""
     why = "the journal was broken; what history it had is in the file that was set aside" if is_broken else ""
     data = {
         "revision": fleet.revision,
@@ -130,7 +130,7 @@ def _event(access: Access, fleet: Fleet, objects: int, *, is_taken: bool, is_bro
 
 
 def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:
-    """The placements that the marks tell of: of what a policy placed, not of what follows it."""
+    """Return the placements in the marks: of policies' objects, not of their followers."""
     targets: dict[Identity, list[TargetCluster]] = {}
     for row in rows:
         if row.policy and not row.dependency:
@@ -199,7 +199,7 @@ def kinds_to_list(discovery: Discovery, fleet: Fleet) -> list[GVK]:
 
 
 def _row(cluster: str, live: LiveObject, fleet: Fleet) -> AppliedRow | None:
-    """What the marks say of an object; None when it is not ours after all."""
+    """Return the row of an object's marks; None when it is not ours after all."""
     owner = ownership_of(live, fleet.settings.name, fleet.settings.previous_names).owner
     if owner is None:
         return None

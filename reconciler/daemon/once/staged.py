@@ -27,7 +27,7 @@ from reconciler.stages.windows import closed_clusters
 
 
 class StagedOnce:
-    """Stages the decision of one reading, by what the reading itself shows of the clusters."""
+    """Stages the schedule of one reading, by that reading's own observations of the clusters."""
 
     def __init__(
         self, revisions: RevisionsInForce | None, clock: Clock, known: JournalSnapshot, opener: Opener = no_keys
@@ -46,7 +46,7 @@ class StagedOnce:
 
     @property
     def progress(self) -> tuple[Progress, ...]:
-        """Where Rollouts stand."""
+        """Return the state of Rollouts."""
         return self._stager.progress if self._stager is not None else ()
 
     async def plan(self, reading: Reading, members: Members, stage: str = "") -> tuple[Reading, Round]:
@@ -117,7 +117,7 @@ class StagedOnce:
 
 
 def _looked_state(reading: Reading, planned: Round) -> FleetState:
-    """How everything is by one look, before anything is made of the plan."""
+    """Return the state after one reading, before any write of the plan."""
     snapshot = reading.snapshot
     facts = replace(
         facts_of(planned, snapshot.members),

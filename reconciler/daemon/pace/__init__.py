@@ -1,1 +1,1 @@
-"""What rounds hand on to later ones: what is being written, believed, put off, fought over."""
+"""Memory between rounds: pending writes, synced versions, retries, write conflicts."""

@@ -59,7 +59,7 @@ class Ailments:
             await self.look(there)
 
     async def look(self, members: Mapping[str, MemberCluster]) -> int:
-        """Ask for the pods of what ails and is due; how many lists that took."""
+        """List the pods of unhealthy workloads that are due; return the number of lists."""
         ailing = [copy for copy in self._healths.ailing() if self._has_pods(copy[1])]
         if not ailing:
             self._since, self._asked = {}, {}
@@ -72,7 +72,7 @@ class Ailments:
         return len(due)
 
     def _has_pods(self, identity: Identity) -> bool:
-        # A bare Pod tells all of it itself.
+        # A bare Pod reports all of it itself.
         is_pod = identity[:2] == ("", "Pod")
         return not is_pod and self._interpreters.of(*identity[:2]).pod_template is not GENERIC.pod_template
 

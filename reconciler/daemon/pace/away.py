@@ -51,9 +51,9 @@ class Away:
         self._queue.keep(names)
 
     async def came_back(self, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> list[str]:
-        """Those that have answered since as who they were (`uids`: of kube-system, by cluster); who is due is asked.
+        """Return unreachable clusters that answered with their identity (`uids`: of kube-system); ask due ones.
 
-        It waits for the first answer alone, and not for long: the others are told of the next time.
+        It waits for the first answer alone, and not for long: the next call returns the others.
         """
         for name in self._queue.due():
             if name in members and name not in self._asked:
@@ -73,7 +73,7 @@ class Away:
 
 
 async def _is_back(name: str, members: Mapping[str, MemberCluster], uids: Mapping[str, str]) -> bool:
-    """Whether a cluster answers as who it was."""
+    """Return whether a cluster answers with its identity."""
     try:
         async with asyncio.timeout(timing.PROMPT_S):
             uid = await members[name].identity(is_anew=True)

@@ -1,6 +1,6 @@
-"""What the control loop believes of each copy: that it is as wanted, in the version that was last seen.
+"""Synced versions: the last seen version of each copy that is in sync.
 
-An event that shows exactly that version is an echo of our own write. Per copy only uid and resourceVersion are kept.
+An event with exactly that version is an echo of our own write. Per copy only uid and resourceVersion are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Beliefs:
         self._since_list: dict[str, dict[tuple[str, str], set[Identity]]] = {}
 
     def list_begins(self, cluster: str, group_kind: tuple[str, str]) -> None:
-        """What is confirmed of the kind from now on, the list that is asked for now need not show."""
+        """Begin a list: versions of the kind synced from now on may be missing in it."""
         self._since_list.setdefault(cluster, {})[group_kind] = set()
 
     def confirm(self, cluster: str, identity: Identity, uid: str, resource_version: str) -> None:
@@ -43,7 +43,7 @@ class Beliefs:
         self._since_list.pop(cluster, None)
 
     def take_in(self, planned: Round, snapshot: FleetSnapshot) -> None:
-        """What was read and needs no change is as wanted."""
+        """Mark objects that were read and need no change as synced."""
         due = {(change.cluster, change.identity) for change in planned.plan.changes}
         for name, member in snapshot.members.items():
             if isinstance(member, NotRead):
@@ -54,9 +54,9 @@ class Beliefs:
                         self.confirm(name, identity, live.uid, live.resource_version)
 
     def take_in_results(self, results: Iterable[Result]) -> None:
-        """What was just written is as wanted in the version that was acknowledged.
+        """Mark written objects as synced in the acknowledged version.
 
-        What the cluster made something else of is no more news in that version: it is tried again after its pause.
+        So is an altered one, since that version is no news: it is tried again after its pause.
         """
         for result in results:
             change = result.change
@@ -66,21 +66,21 @@ class Beliefs:
                 self.confirm(change.cluster, change.identity, result.uid, result.resource_version)
 
     def holds(self, cluster: str, live: LiveObject) -> bool:
-        """Whether the object is in the version that is believed to be as wanted."""
+        """Return whether the object is in its synced version."""
         believed = self._versions.get(cluster, {}).get(live.identity)
         return believed == (live.uid, live.resource_version)
 
     def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
-        """What a complete list of a kind contradicts: other versions, objects unknown to us, and missing ones.
+        """Return the contradictions of a complete list of a kind: other versions, unknown objects, missing ones.
 
-        What was confirmed since the list was asked for is left out where the list is older; the watch tells the rest.
+        An object synced since the list was requested is left out if the list is older; the watch reports the rest.
         """
         seen = {live.identity: live for live in listed}
         believed = self._versions.get(cluster, {})
         gone = {identity for identity in believed if identity[:2] == group_kind and identity not in seen}
         contrary = gone | {identity for identity, live in seen.items() if not self.holds(cluster, live)}
         fresh = self._since_list.get(cluster, {}).pop(group_kind, set())
-        # Newer than what was confirmed, the list is all that tells of it: the watch begins behind it.
+        # For newer objects the list is the only report: the watch begins behind it.
         return {
             identity
             for identity in contrary
@@ -88,7 +88,7 @@ class Beliefs:
         }
 
     def _is_newer(self, cluster: str, live: LiveObject) -> bool:
-        """Whether it is in a later version than believed. Source: Kubernetes, versions are numbers that grow."""
+        """Return whether it is later than the synced version. Source: Kubernetes, versions are numbers that grow."""
         _, believed = self._versions.get(cluster, {}).get(live.identity, ("", ""))
         is_number = believed.isdecimal() and live.resource_version.isdecimal()
         return not is_number or int(live.resource_version) > int(believed)

@@ -1,8 +1,8 @@
-"""Another actor that keeps undoing what we do to a field: after a few times we back off and say so once.
+"""Write conflicts: another actor keeps undoing our field; after a few times we back off and report it once.
 
-It is another field manager, or the cluster itself: an admission webhook that changes each write on its way. How long it
-takes between two times does not matter: what undoes us with each resync, or once a day, fights as well. What was
-counted before a start is read from history. Source: design#fights: a fight backs off.
+It is another field manager, or the cluster itself: an admission webhook that changes each write on its way. The time
+between two undos does not matter: an actor that undoes us with each resync, or once a day, conflicts as well. Counts
+from before a start are read from history. Source: design#fights: a fight backs off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.stages.state import THE_SERVER, Copy, Fought
 UNDONE_MAX = 5
 """So many times within `timing.UNDONE_COUNTED_S`, and undoing a field is a fight over it."""
 TOLD_BY: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
-"""The events of history that tell of what was undone."""
+"""The events of history with undone fields."""
 THE_OBJECT = ""
 """The field of an object that somebody deletes."""
 
@@ -39,14 +39,14 @@ class _Field(Struct):
     bouts: int = 0
     until_s: float = -inf
     is_altered: bool = False
-    """The server changed it on its way the last time: whoever sets it right does not count that again."""
+    """The server altered it in the last write: setting it right is not counted again."""
 
     @property
     def is_fought(self) -> bool:
         return self.bouts > 0
 
     def is_over(self, now_s: float) -> bool:
-        """Whether nobody undoes it any more."""
+        """Return whether nobody undoes it any more."""
         apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
         return now_s >= max((self.until_s, *self.times)) + max(timing.QUIET_S, 2 * apart_s)
 
@@ -68,7 +68,7 @@ class _Field(Struct):
 
 
 class Fights:
-    """What was undone, by copy and field. All times are monotonic seconds."""
+    """Undone fields, by copy and field. All times are monotonic seconds."""
 
     def __init__(self) -> None:
         """No fight is going on."""
@@ -77,15 +77,15 @@ class Fights:
         """What history has of copies that were not asked for since, by its subjects."""
 
     def undone(self, cluster: str, identity: Identity, undone: Undone, now_s: float) -> bool:
-        """Count what was undone of a copy; True when that begins a fight, in which we step back."""
+        """Count undone fields of a copy; return True when that begins a conflict with back-off."""
         fields = self._of(cluster, identity)
         self._fields[cluster, identity] = fields
         return _count(fields, undone, now_s)
 
     def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
-        """A write was made as it was sent: which of these fields the server had changed on its way until then.
+        """Handle an unaltered write: return which of these fields the server had altered until then.
 
-        They are left alone no longer, and what was set right of them is counted already.
+        Their back-off ends, and setting them right is counted already.
         """
         fields = self._of(cluster, identity)
         found = frozenset(path for path in paths if path in fields and fields[path].is_altered)
@@ -94,7 +94,7 @@ class Fights:
         return found
 
     def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
-        """Go on with what history has, oldest first (`TOLD_BY`): what was undone, and fights that are not over."""
+        """Continue from history, oldest first (`TOLD_BY`): undone fields, and unfinished conflicts."""
         for event in events:
             at_s, fields = now_s - age_s(event.time, now), self._remembered.setdefault(event.subject, {})
             data = event.data
@@ -119,7 +119,7 @@ class Fights:
                     pass
 
     def current(self, now_s: float, now: str) -> dict[Copy, Fought]:
-        """The copies of which a field is left alone now. `now`: the time of day (RFC 3339), by which it is told."""
+        """Return the copies with a field in back-off. `now`: the time of day (RFC 3339), for the report."""
         found: dict[Copy, Fought] = {}
         for copy, fields in self._fields.items():
             paused = {path: one for path, one in fields.items() if one.until_s > now_s}
@@ -130,12 +130,12 @@ class Fights:
         return found
 
     def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
-        """How long a field of the copy is left alone still; 0 when there is no fight about any."""
+        """Return the remaining back-off of the copy's fields; 0 without a conflict."""
         fields = self._of(cluster, identity).values()
         return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
 
     def leaves_alone(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> bool:
-        """Whether all of these fields of a copy are left alone now. No path: the object itself."""
+        """Return whether all of these fields of a copy are in back-off. No path: the object itself."""
         fields = self._of(cluster, identity)
         return all(path in fields and fields[path].until_s > now_s for path in paths or (THE_OBJECT,))
 

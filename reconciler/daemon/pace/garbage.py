@@ -1,8 +1,8 @@
-"""The garbage of a process that keeps a large fleet: collected while it is idle, and never made permanent.
+"""Garbage collection of a process with a large fleet: while it is idle, and nothing is frozen for ever.
 
-A fleet of 10,000 workloads is more than a million objects, which the collector would walk through again and again.
-So what is alive after a round is set aside; what is garbage by then is freed first. A cycle that was alive then and
-died later is found by the thorough collection. What a round over everything took goes back to the system.
+A fleet of 10,000 workloads is more than a million objects, which the collector would walk through again and again. So
+live objects are frozen after a round; garbage is freed before that. A frozen cycle that dies later is found by the
+thorough collection. Memory of a round over everything is returned to the system.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GROWN_BYTES: Final = 8 * 1024 * 1024
 
 
 class Garbage:
-    """When to collect what. All times are monotonic seconds."""
+    """The times of collections. All times are monotonic seconds."""
 
     def __init__(
         self, resident_bytes: Callable[[], int] = heap.resident_bytes, give_back: Callable[[], object] = heap.give_back

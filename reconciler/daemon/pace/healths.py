@@ -1,6 +1,6 @@
-"""How copies fare, kept up by rounds, by events of watches and by answers to our own writes; without any request.
+"""The health cache of copies: fed by rounds, watch events and answers to writes; without any request.
 
-What is healthy is not kept. The newest version of an object counts, whichever way it came to be known.
+Healthy copies are not kept. The newest version of an object counts, whatever its source.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.state import Copy, Degraded, HealthState, Healthy, Progressing, beside_pods
 
 _VERSIONS_MAX = 100_000
-"""So many versions are kept at most; without the version of an object, what is told later counts."""
+"""Limit of kept versions; for an object without one, the later report counts."""
 
 NONE_REFUSED: Final[Mapping[Identity, str]] = MappingProxyType({})
 
@@ -33,10 +33,10 @@ class _Told(NamedTuple):
 
 
 class Healths:
-    """What is not healthy, by cluster."""
+    """Unhealthy copies, by cluster."""
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
-        """Nothing is known. `wake` is told when an event shows another health than was known."""
+        """Begin empty. `wake` is called when an event shows a changed health."""
         self._found: dict[str, dict[Identity, HealthState]] = {}
         self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
@@ -51,13 +51,13 @@ class Healths:
         """Whether anything is otherwise than when it was shown last."""
 
     def shown(self) -> Mapping[str, Mapping[Identity, HealthState]]:
-        """What is known now; what comes later does not change it."""
+        """Return the present state; it does not change later."""
         self._shared.update(self._found)
         self.has_news = False
         return dict(self._found)
 
     def ailing(self) -> Iterator[Copy]:
-        """What is there and is not well."""
+        """Yield existing, unhealthy copies."""
         for cluster, found in self._found.items():
             for identity, health in found.items():
                 if isinstance(health, Progressing | Degraded):
@@ -104,7 +104,7 @@ class Healths:
         self._put(cluster, identity, health)
 
     def round_begins(self) -> None:
-        """A round reads from now on: what is written later, its reading does not show."""
+        """Begin a round: its reading does not show later writes."""
         self._written.clear()
 
     def written(self, cluster: str, identity: Identity, resource_version: str, health: HealthState | None) -> None:
@@ -116,7 +116,7 @@ class Healths:
             self.note(cluster, identity, resource_version, health)
 
     def older(self, cluster: str, listed: Iterable[LiveObject]) -> Iterator[tuple[LiveObject, int]]:
-        """What a list shows in an earlier version than it was seen in, and that version."""
+        """Yield objects that a list shows in an earlier version than seen before, with that version."""
         for live in listed:
             known = self._versions.get((cluster, live.identity), 0)
             if 0 < number_of(live.resource_version) < known:
@@ -131,14 +131,14 @@ class Healths:
                 del copies[copy]
 
     def gone(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
-        """An event shows that an object went. `health`: of what is wanted and not there; None: it is not wanted."""
+        """Handle a deletion. `health`: if the object is desired; None: it is not."""
         self._versions.pop((cluster, identity), None)
         self._put(cluster, identity, health)
 
     def read(self, member: Read, found: Mapping[Identity, HealthState], asked: Iterable[Identity] | None) -> None:
-        """A round read these: what it asked for and was not told of is forgotten. `asked` None: everything.
+        """Handle a round's reading: entries it asked for and did not find are dropped. `asked` None: everything.
 
-        What was written after it was read is as the answer to that said.
+        For later writes their own answer counts.
         """
         known = self._found.get(member.name, {})
         written = self._written.get(member.name, set())
@@ -158,7 +158,7 @@ class Healths:
         copy = (cluster, identity)
         told = self._told.pop(copy, None)
         if told is not None and isinstance(health, Progressing | Degraded):
-            # Until its pods are asked again, what they said counts.
+            # Until its pods are listed again, their last diagnostics count.
             self.stirred.add(copy)
             self._told[copy] = told._replace(own=health)
             health = self._told[copy].together()

@@ -1,9 +1,8 @@
-"""Kinds that could not be listed: told until a later list is answered, and asked for anew now and then.
+"""Kinds that could not be listed: reported until a list succeeds, and retried with back-off.
 
 A kind in a cluster fails by itself. Rounds do not ask again for one that gave no answer, so that nothing in its cluster
-waits for it; it is asked for beside them, ever more rarely, and when it answers, its cluster is looked at as a whole.
-So is what a cluster serves, where the store has a kind that it does not. Source: design#missing-right;
-design#kind-not-read.
+waits for it; it is asked for beside them, ever more rarely, and when it answers, its cluster is read as a whole. So is
+discovery, if a kind of the store is not served. Source: design#missing-right; design#kind-not-read.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from reconciler.stages.plan import not_listed
 
 
 class Reached(Protocol):
-    """Which clusters answer, and for which store."""
+    """The clusters that answer, and their store."""
 
     @property
     def fleet(self) -> Fleet | None:
@@ -40,7 +39,7 @@ class Reached(Protocol):
 
     @property
     def selector(self) -> str:
-        """The label selector of what is ours."""
+        """Return the label selector of our objects."""
 
 
 Subject = tuple[str, Listed | None]
@@ -50,13 +49,13 @@ Wanted = frozenset[tuple[GVK, bool]]
 
 
 class _Served(NamedTuple):
-    """What a cluster served when it was last looked at."""
+    """The last discovery of a cluster."""
 
     kinds: Mapping[GVK, bool]
     silent: frozenset[str]
 
     def lacks(self, wanted: Wanted) -> bool:
-        """Whether a kind is not served as it is wanted, as far as is known."""
+        """Return whether a kind is not served as wanted, as far as known."""
         return any(self.kinds.get(gvk) != scope or gvk.api_version in self.silent for gvk, scope in wanted)
 
 
@@ -75,7 +74,7 @@ class KindFaults:
         self._asked: dict[Subject, asyncio.Task[bool]] = {}
 
     def take_in(self, members: Mapping[str, Member]) -> set[str]:
-        """Take note of what a round read. The clusters that are to be looked at as a whole: a kind fails there now."""
+        """Record a round's reading; return the clusters to read as a whole: a kind newly fails there."""
         found: set[str] = set()
         for name, member in members.items():
             if isinstance(member, Read) and member.served:
@@ -96,7 +95,7 @@ class KindFaults:
         self._served = {name: found for name, found in self._served.items() if name in names}
 
     def of(self, cluster: str) -> tuple[Unlisted, ...]:
-        """What could not be listed there."""
+        """Return the kinds that could not be listed there."""
         return self._faults.get(cluster, ())
 
     @property
@@ -106,7 +105,7 @@ class KindFaults:
         return {name: found for name in sorted(names) if (found := (*self.of(name), *self._observed.get(name, ())))}
 
     def is_known(self, cluster: str, gvk: GVK) -> bool:
-        """Whether a kind could not be listed the last time."""
+        """Return whether a kind could not be listed the last time."""
         return any(found.what.gvk == gvk for found in self.of(cluster))
 
     def heard(self, cluster: str, gvk: GVK) -> bool:
@@ -123,7 +122,7 @@ class KindFaults:
         }
 
     def is_at_fault(self, cluster: str, gvk: GVK) -> bool:
-        """Whether a kind is among them."""
+        """Return whether a kind is among them."""
         return any(one.what.gvk == gvk and self._is_silent(cluster, one) for one in self.of(cluster))
 
     def _is_silent(self, cluster: str, one: Unlisted) -> bool:
@@ -132,7 +131,7 @@ class KindFaults:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is told of them."""
+        """Return their problems."""
         return tuple(not_listed(name, one) for name, found in self._faults.items() for one in found)
 
     def _put(self, name: str, faults: Iterable[Unlisted]) -> None:
@@ -144,7 +143,7 @@ class KindFaults:
         self._answered -= {(name, one.what) for one in (*before, *found)}
 
     def observed(self, clusters: Mapping[str, ClusterObservation]) -> None:
-        """Take note of what could not be listed while free capacity was looked at: whoever observes asks again."""
+        """Record kinds that could not be listed for free capacity: the observation itself retries them."""
         self._observed |= {name: seen.unlisted for name, seen in clusters.items() if seen.reachable}
 
     async def watch(
@@ -152,7 +151,7 @@ class KindFaults:
         reached: Callable[[], Reached],
         back: Callable[[str], None],
     ) -> None:
-        """Ask anew without end; nothing waits for it. `back` is told of each cluster in which something answered."""
+        """Retry for ever; nothing waits for it. `back` is called for each cluster with a new answer."""
         try:
             while True:
                 await self._clock.sleep(timing.TICK_S)
@@ -201,12 +200,12 @@ class KindFaults:
         return {name for name, _ in found}
 
     async def close(self) -> None:
-        """Leave what is being asked."""
+        """Cancel running retries."""
         asked, self._asked = self._asked, {}
         await ended(asked.values())
 
     async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
-        """Whether a list is answered, or something else is served than before. Another fault is no answer either."""
+        """Return whether a list succeeds, or discovery has changed. Another fault is no success."""
         if what is None:
             found = (await awaited(member.discover(refresh=True))).value
             return found is not None and _Served(found.served(), found.stale) != self._served.get(member.name)
@@ -215,5 +214,5 @@ class KindFaults:
 
 
 def _is_among(what: Listed, listed: frozenset[Listed]) -> bool:
-    """Whether a list was asked for again, by itself or with those of all namespaces."""
+    """Return whether a list was retried, by itself or with those of all namespaces."""
     return what in listed or Listed(what.gvk) in listed

@@ -26,11 +26,11 @@ from reconciler.model.refs import Identity
 _SHARE: Final = 10
 """So many times as long as that took, the next time is put off: it looks at all that is due still."""
 Writing = Coroutine[None, None, None]
-"""Carries out one cluster's part of a plan. What comes of it is told to `Lanes.made`."""
+"""Writes one cluster's part of a plan. Its results go to `Lanes.made`."""
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """What a lane is to do: one cluster's part of a round's plan. `now`: the time of the round (RFC 3339)."""
+    """A job of a worker: one cluster's part of a round's plan. `now`: the time of the round (RFC 3339)."""
 
     cluster: str
     revision: str
@@ -39,10 +39,10 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """What came of a task, or of the part of it that was made so far: then the rest is another one.
+    """The result of a job, or of a part of it: then the rest is another one.
 
-    `events`: the last of each object that came while it was written. `skipped`: what rounds left out in this cluster
-    meanwhile, and have to look at now.
+    `events`: the last one of each object during its write. `skipped`: objects that rounds left out in this cluster
+    meanwhile, and have to evaluate now.
     """
 
     task: Task
@@ -57,15 +57,15 @@ class _Lane(Struct, kw_only=True):
     is_of_this_round: bool = True
     results: list[Result] = field(default_factory=list)
     versions: dict[Identity, tuple[str, str]] = field(default_factory=dict)
-    """Of what was answered: uid and version."""
+    """The answers: uid and version."""
     events: dict[Identity, WatchEvent] = field(default_factory=dict)
     skipped: set[Identity] = field(default_factory=set)
     listed: dict[Identity, tuple[str, str]] = field(default_factory=dict)
-    """What a list showed while it was written: uid and version."""
+    """Listed versions during the write: uid and version."""
 
     @property
     def to_look_at(self) -> set[Identity]:
-        """What has to be looked at once it is no longer written."""
+        """Return the objects to evaluate after the write."""
         return self.skipped.union(self.listed)
 
 
@@ -83,7 +83,7 @@ class Lanes:
         self._lanes[task.cluster] = _Lane(task=task, writing=running)
 
     def answered(self, result: Result) -> None:
-        """One change was answered. An event that shows just what it made says nothing more, and is not kept."""
+        """Record one answer. An event with just that version is no news, and is not kept."""
         lane, identity = self._lanes.get(result.change.cluster), result.change.identity
         if lane is None or result.error:
             return
@@ -95,57 +95,57 @@ class Lanes:
             del lane.listed[identity]
 
     def made(self, cluster: str, results: Iterable[Result]) -> None:
-        """A part of what is written in a cluster was journaled: it is under way until it is collected."""
+        """Record journaled results: their objects are pending until collected."""
         self._lanes[cluster].results += results
 
     def without_result(self, cluster: str) -> frozenset[Identity]:
-        """What is being written in a cluster, and has not been told of yet."""
+        """Return pending objects in a cluster without a result."""
         lane = self._lanes[cluster]
         return lane.task.identities.difference(result.change.identity for result in lane.results)
 
     @property
     def busy(self) -> frozenset[str]:
-        """The clusters that are being written to, or whose results were not taken in yet."""
+        """Return the clusters with running writes, or with uncollected results."""
         return frozenset(self._lanes)
 
     @property
     def is_of_this_round_open(self) -> bool:
-        """Whether anything that this round began is not done yet."""
+        """Return whether a job of this round still runs."""
         return any(lane.is_of_this_round and not lane.writing.done() for lane in self._lanes.values())
 
     @property
     def has_ended(self) -> bool:
-        """Whether a lane is to be taken in."""
+        """Return whether a finished job is to be collected."""
         return any(lane.writing.done() for lane in self._lanes.values())
 
     @property
     def has_failed(self) -> bool:
-        """Whether a lane ended by what ends the service, which `collect` raises."""
+        """Return whether a job ended with an error that ends the service; `collect` raises it."""
         ended = (lane.writing for lane in self._lanes.values() if lane.writing.done())
         return any(not writing.cancelled() and writing.exception() is not None for writing in ended)
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is still being written."""
+        """Return whether a job still runs."""
         return any(not lane.writing.done() for lane in self._lanes.values())
 
     @property
     def has_results(self) -> bool:
-        """Whether there is anything to be taken in."""
+        """Return whether there are results to collect."""
         return any(lane.results or lane.writing.done() for lane in self._lanes.values())
 
     def is_under_way(self, cluster: str, identity: Identity) -> bool:
-        """Whether the object is being written."""
+        """Return whether the object is being written."""
         lane = self._lanes.get(cluster)
         return lane is not None and identity in lane.task.identities
 
     def is_awaited(self, cluster: str, identity: Identity) -> bool:
-        """Whether the object is being written, or looked at once the cluster is no longer busy."""
+        """Return whether the object is being written, or is to be evaluated after its cluster's job."""
         lane = self._lanes.get(cluster)
         return lane is not None and (identity in lane.task.identities or identity in lane.skipped)
 
     def saw(self, cluster: str, event: WatchEvent) -> bool:
-        """Keep an event of what is being written until its answer is in; False: it is not being written."""
+        """Keep an event of a pending object until its answer is in; return False if it is not pending."""
         if not self.is_under_way(cluster, event.object.identity):
             return False
         lane, identity = self._lanes[cluster], event.object.identity
@@ -154,7 +154,7 @@ class Lanes:
         return True
 
     def listed(self, cluster: str, live: LiveObject) -> None:
-        """A list shows what is being written, perhaps as it was before or as somebody else left it."""
+        """Record a listed pending object, perhaps of before the write or as others left it."""
         lane, version = self._lanes[cluster], (live.uid, live.resource_version)
         if lane.versions.get(live.identity) != version:
             lane.listed[live.identity] = version
@@ -164,7 +164,7 @@ class Lanes:
         self._lanes[cluster].skipped.update(identities)
 
     def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
-        """The members with what is being written unknown. `only`: what the round looks at; None: everything."""
+        """Return the members with pending objects unknown. `only`: the evaluated objects; None: all."""
         asked = partial(is_asked, only, members)
         found = dict(members)
         for name, lane in self._lanes.items():
@@ -178,10 +178,10 @@ class Lanes:
         return found
 
     def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[Ended]:
-        """What was made since, in the order of the clusters.
+        """Return new results, in the order of the clusters.
 
-        `of_this_round`: only what this round began. `parts`: also of lanes that go on. It is handed over part by part,
-        so that neither results nor events pile up while much is written.
+        `of_this_round`: only of jobs that this round began. `parts`: also of running jobs. Results are collected part
+        by part, so that neither they nor events pile up during a large write.
 
         Raises:
             FleetHeld: another journal holds the fleet.
@@ -202,12 +202,12 @@ class Lanes:
         return found
 
     def round_ends(self) -> None:
-        """What goes on from here is no longer this round's."""
+        """End the round: running jobs no longer belong to it."""
         for lane in self._lanes.values():
             lane.is_of_this_round = False
 
     async def close(self, leave_s: float = 0.0) -> None:
-        """Wait for what is under way, then leave it as a crash would: its intents stay open and are looked into."""
+        """Wait for running jobs, then cancel them as a crash would: open intents are inspected at the next start."""
         running = [lane.writing for lane in self._lanes.values()]
         if running and leave_s:
             await asyncio.wait(running, timeout=leave_s)
@@ -233,12 +233,12 @@ class TakingIn:
 
     @property
     def is_part_due(self) -> bool:
-        """Whether lanes that go on have made something that is to be taken in now."""
+        """Return whether results of running jobs are to be recorded now."""
         return self._lanes.has_results and self._clock.monotonic_s() >= self._next_part_s
 
     @property
     def is_end_due(self) -> bool:
-        """Whether lanes have ended that are to be taken in now, without a round that does so in any case."""
+        """Return whether finished jobs are to be recorded now, without a round that does so in any case."""
         if not self._lanes.has_ended:
             return False
         is_time = self._clock.monotonic_s() >= self._next_end_s
@@ -246,7 +246,7 @@ class TakingIn:
 
     @property
     def pause_s(self) -> float:
-        """How long nothing of this is due, while lanes are busy."""
+        """Return the seconds until the next recording, while jobs run."""
         left_s = self._next_end_s - self._clock.monotonic_s() if self._lanes.has_ended else timing.TICK_S
         return max(0.0, min(left_s, timing.TICK_S))
 
@@ -256,7 +256,7 @@ def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
 
 
 def _part(lane: _Lane, identities: frozenset[Identity]) -> Ended:
-    """What came of these; the lane is rid of it. With all that was left of its task goes what else was left out."""
+    """Return the results of these objects and remove them; a complete job's part includes the skipped objects."""
     left = lane.task.identities - identities
     skipped = frozenset(lane.to_look_at & identities if left else lane.to_look_at)
     events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}

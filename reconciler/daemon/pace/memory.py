@@ -1,4 +1,4 @@
-"""What rounds hand on to later ones, beside the state: all of it is lost with the process, and may be."""
+"""In-memory caches; safe to lose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.daemon.pace.unfinished import Unfinished
 
 
 class Memory:
-    """What the steps of the control loop share."""
+    """The shared caches of the control loop's steps."""
 
     def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
         """Nothing is known. `wake`: called when a lane ends, or something fares otherwise."""

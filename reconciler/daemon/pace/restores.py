@@ -1,11 +1,10 @@
-"""Clusters in which time went back: somebody put back a backup of their etcd.
+"""Restored clusters: somebody put back a backup of their etcd.
 
-Versions of a kind in one cluster grow. So a list as of an earlier version than was seen of its kind, or an object in an
-earlier version than it had, is a reason to look closer; but several API servers may stand behind one address, and one
-of them may lag, or answer from memory. A cluster has gone back only if it is who it was, and each of several answers,
-over connections of their own and read through to etcd, is older than what was seen before.
-Source: Kubernetes API Concepts, resource versions; KEP-5504 (versions of a kind are compared as numbers);
-design#restored-cluster.
+Versions of a kind in one cluster grow. So a list of an earlier version than seen before of its kind, or an object of an
+earlier version, is a reason for a check; but several API servers may stand behind one address, and one of them may lag,
+or answer from memory. A cluster has gone back only if it has its identity, and each of several answers, over
+connections of their own and read through to etcd, is older than seen before. Source: Kubernetes API Concepts, resource
+versions; KEP-5504 (versions of a kind are compared as numbers); design#restored-cluster.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ CLUSTER_WENT_BACK: Final = "cluster-went-back"
 
 
 class Verdict(StrEnum):
-    """What a closer look says."""
+    """The result of a check."""
 
     WENT_BACK = "went back"
     CURRENT = "current"
@@ -50,7 +49,7 @@ class Verdict(StrEnum):
 
 
 class Suspicion(NamedTuple):
-    """What was seen in this version before, and in an earlier one now. `name` empty: the list of the kind."""
+    """A version seen before, while a later answer had an earlier one. `name` empty: the list of the kind."""
 
     gvk: GVK
     namespace: str
@@ -96,12 +95,12 @@ class Restores:
             self.saw(cluster, gvk, resource_version)
 
     def suspect(self, cluster: str, suspicion: Suspicion) -> None:
-        """Something is older than what was seen of it."""
+        """Note an answer that is older than an earlier one."""
         self._suspected.setdefault(cluster, {})[suspicion] = None
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether a closer look is due."""
+        """Return whether a check is due."""
         return bool(self._suspected)
 
     def went_back(self, cluster: str, now: str) -> None:
@@ -111,7 +110,7 @@ class Restores:
         self._since[cluster] = now
 
     def problems(self, now: str) -> tuple[Problem, ...]:
-        """What is told of clusters that went back lately."""
+        """Return the problems of recently restored clusters."""
         lately = {
             name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
         }
@@ -123,9 +122,9 @@ class Restores:
         clock: Clock,
         mark: Callable[[str], None],
     ) -> None:
-        """Look closer at what is suspected, without end; `mark` is told which clusters went back.
+        """Check suspected clusters for ever; call `mark` for each restored one.
 
-        `members`: the clusters of now, and the uids of their kube-system, as they are recorded.
+        `members`: the present clusters, and the recorded uids of their kube-system.
         """
         while True:
             await clock.sleep(timing.TICK_S)
@@ -151,7 +150,7 @@ class Restores:
 
 
 async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicion]) -> Verdict:
-    """Whether time went back in a cluster, by the first suspicion that answers can be had of."""
+    """Return whether a cluster was restored, by the first suspicion that can be checked."""
     try:
         if await within(member.identity(), timing.PROMPT_S) != uid:
             return Verdict.CURRENT  # It is another cluster, which is told and left alone.
@@ -165,7 +164,7 @@ async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicio
 
 
 async def _is_older(member: MemberCluster, suspicion: Suspicion) -> bool | None:
-    """Whether each of several answers is older than what was seen; None: there is nothing to compare any more."""
+    """Return whether each of several answers is older than the version seen; None: the object is gone."""
     try:
         for _ in range(ANSWERS):
             if number_of(await within(_version(member, suspicion), timing.PROMPT_S)) >= suspicion.version:

@@ -1,4 +1,4 @@
-"""What rounds leave for later ones: changes that wait, changes that a person must confirm, and those to try again."""
+"""The retry queue between rounds: waiting changes, changes for a person to confirm, and failed ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.deletion import is_held_by_guard
 
 Copy = tuple[str, Identity]
-"""An object in a cluster: what is tried again."""
+"""An object in a cluster: the unit of retries."""
 
 
 class Unfinished:
@@ -32,12 +32,12 @@ class Unfinished:
 
     @property
     def confirming(self) -> frozenset[Identity]:
-        """What a guard holds: every round looks at all of it, or the digest to confirm would change."""
+        """Return guarded objects: every round evaluates all of them, or the digest to confirm would change."""
         return frozenset(self._confirming)
 
     @property
     def waiting(self) -> frozenset[Identity]:
-        """What is held for another reason: something in the clusters, or an order."""
+        """Return objects held for another reason: something in the clusters, or an order."""
         return frozenset(self._waiting)
 
     @property
@@ -47,11 +47,11 @@ class Unfinished:
 
     @property
     def held(self) -> frozenset[Identity]:
-        """What waits for anything, somewhere."""
+        """Return objects that wait for anything, anywhere."""
         return frozenset({*self._waiting, *self._confirming})
 
     def waits(self, cluster: str, identity: Identity) -> bool:
-        """Whether a change waits for something in the clusters, or is tried again in this one."""
+        """Return whether a change waits for something in the clusters, or is retried in this one."""
         return self.is_held(identity) or (cluster, identity) in self._retries
 
     def is_asked_first(self, change: Change) -> bool:
@@ -64,19 +64,19 @@ class Unfinished:
         return copy in self._replacing or (copy in self._failed and not self.is_too_early(change))
 
     def is_held(self, identity: Identity) -> bool:
-        """Whether a change waits for something in the clusters."""
+        """Return whether a change waits for something in the clusters."""
         return identity in self._waiting
 
     def next_retry_s(self) -> float:
-        """When something is tried again."""
+        """Return the time of the next retry."""
         return min(self._retries.next_s, self._looks.next_s)
 
     def due(self) -> list[Identity]:
-        """What is to be looked at again now, wherever it is."""
+        """Return the objects to evaluate now, in any cluster."""
         return self._looks.due()
 
     def due_copies(self) -> list[Copy]:
-        """What is to be tried again now."""
+        """Return the copies to retry now."""
         return self._retries.due()
 
     def follow(
@@ -86,9 +86,9 @@ class Unfinished:
         pending: Collection[Copy],
         is_asked: Callable[[str, Identity], bool],
     ) -> None:
-        """Forget what the round looked at; remember what it held.
+        """Replace the entries of evaluated objects by the present holds.
 
-        `pending`: what failed or is being written. `is_asked`: whether it looked at a copy.
+        `pending`: failed or being written. `is_asked`: whether the round read a copy.
         """
         for identity in concerned:
             self._waiting.discard(identity)
@@ -117,12 +117,12 @@ class Unfinished:
             self._paced[copy] = change.manifest_digest
 
     def is_too_early(self, change: Change) -> bool:
-        """Whether just this failed, and its pause is not over."""
+        """Return whether the same change has failed, and its pause is not over."""
         copy = (change.cluster, change.identity)
         return self._paced.get(copy) == change.manifest_digest and self._retries.is_waiting(copy)
 
     def forgive(self, clusters: Collection[str]) -> None:
-        """What failed may be written as soon as it is looked at: these clusters are back, or a person asks for it."""
+        """Let failed changes be written at the next look: these clusters are back, or a person asks for it."""
         self._paced = {copy: digest for copy, digest in self._paced.items() if copy[0] not in clusters}
 
     def is_tried(self, cluster: str, identity: Identity) -> None:

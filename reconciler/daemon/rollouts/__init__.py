@@ -1,1 +1,1 @@
-"""Rollouts at work: older revisions are read, what is seen is judged, and what begins is recorded before it is made."""
+"""Rollouts at work: read older revisions, evaluate gates, and record each beginning before its writes."""

@@ -1,6 +1,6 @@
-"""What begins is written into clusters side by side, and no other cluster waits for one that keeps its answer.
+"""Beginnings are written into clusters concurrently, and no cluster waits for a slow one.
 
-Source: ADR 14, as for all that is asked of clusters: who is late is heard beside the rounds.
+Source: ADR 14, as for all requests to clusters: a late answer is handled beside the rounds.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from reconciler.model.rollouts.record import Record
 log = logging.getLogger("reconciler")
 
 Begun = Mapping[str, Record]
-"""What begins in a cluster, by Rollout."""
+"""The beginning in a cluster, by Rollout."""
 Enter = Callable[[MemberCluster, str, Begun], Coroutine[None, None, MemberClusterError | None]]
 """Writes into a cluster of a fleet what begins there; why it could not, None: it is there."""
 
 
 class Entering:
-    """What is being written, and where it could not be written when it was tried last."""
+    """Running writes, and the clusters where the last one failed."""
 
     def __init__(self, enter: Enter, clock: Clock, within_s: float, wake: Callable[[], None]) -> None:
-        """`within_s`: so long the answers are waited for at once. `wake`: told when a late one is there."""
+        """`within_s`: the time to wait for the answers. `wake`: called for a late one."""
         self._enter = enter
         self._within_s = within_s
         self._wake = wake
@@ -40,12 +40,12 @@ class Entering:
 
     @property
     def has_ended(self) -> bool:
-        """Whether an answer is there that came late."""
+        """Return whether a late answer is there."""
         return any(task.done() for _, task in self._tasks.values())
 
     @property
     def next_s(self) -> float:
-        """When a cluster is to be tried again, by the monotonic clock."""
+        """Return the time of the next retry, by the monotonic clock."""
         return self._queue.next_s
 
     def away(self) -> dict[str, str]:
@@ -58,7 +58,7 @@ class Entering:
     async def enter(
         self, fleet: str, members: Mapping[str, MemberCluster], begun: Mapping[str, Begun]
     ) -> dict[str, Begun]:
-        """What is written into which cluster by now, of what begins; the rest is asked for again.
+        """Return the written beginnings by cluster; the rest is asked for again.
 
         Raises:
             FleetHeld: another journal holds the fleet.
@@ -79,7 +79,7 @@ class Entering:
         return entered
 
     def drop_ended(self) -> None:
-        """Forget answers that nobody asked for: what was to begin has been superseded, or only the mark was behind."""
+        """Drop unused answers: a beginning that was superseded, or a mark that lagged behind."""
         for name in [name for name, (_, task) in self._tasks.items() if task.done()]:
             _, task = self._tasks.pop(name)
             self._is_entered(name, task.result())
@@ -90,7 +90,7 @@ class Entering:
         self._tasks.clear()
 
     def _is_under_way(self, name: str, records: Begun) -> bool:
-        """Whether the same is being written, or something else whose answer has to come first."""
+        """Return whether the same is being written, or something else with an earlier answer."""
         if name not in self._tasks:
             return False
         before, task = self._tasks[name]

@@ -1,4 +1,4 @@
-"""What is known of the fleet when a decision is staged."""
+"""The inputs of staging a schedule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.state import FleetState
 
 Writing = tuple[Journal, Enter]
-"""Where a beginning is recorded: here, and in the cluster."""
+"""The places of a beginning's record: the journal, and the cluster."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Look(Struct, frozen=True, kw_only=True):
 
 
 def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, str]) -> dict[str, str]:
-    """Why clusters cannot be changed now: unreachable, held by somebody else, or suspended by a person."""
+    """Return why clusters cannot be changed now: unreachable, owned by another process, or suspended by a person."""
     found = {name: member for name, member in reachable.items() if isinstance(member, str)}
     found |= held
     if "fleet" in closed:

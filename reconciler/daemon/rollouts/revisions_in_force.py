@@ -18,7 +18,7 @@ FleetAt = Callable[[str], Awaitable[Fleet | None]]
 
 
 class RevisionSource(Protocol):
-    """What a store knows of its revisions."""
+    """The revisions of a store."""
 
     def lineage(self, revisions: Collection[str], head: str) -> Lineage:
         """Which of these are ancestors of a revision, and which are not there. Reads files."""
@@ -44,7 +44,7 @@ class RevisionsInForce:
         self._head: Fleet | None = None
 
     async def of(self, head: Fleet, recorded: Collection[str], pins: Collection[str]) -> Revisions:
-        """What is known of recorded revisions and of those that pins name."""
+        """Return recorded revisions and those that pins name."""
         if self._head is not None and self._head is not head:
             # What was in force a moment ago is the revision of whoever is behind, and need not be read again.
             self._fleets[self._head.revision] = self._head
@@ -64,7 +64,7 @@ class RevisionsInForce:
         return Revisions(fleets=readable, order=self._lineage.order, missing=missing, pinned=pinned)
 
     async def keep(self, revisions: Collection[str]) -> None:
-        """Keep what is recorded, before anything rests on it."""
+        """Keep recorded revisions, before anything depends on them."""
         wanted = frozenset(revisions) - {""}
         if wanted != self._kept:
             await in_thread(self._source.keep, sorted(wanted))

@@ -1,4 +1,4 @@
-"""What is seen of the clusters on their way: the state of the copies, and the objects that gates name."""
+"""Health probes of clusters in progress: the state of the copies, and the objects that gates name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Followed(Struct, frozen=True, kw_only=True):
 
 
 def followed_in(fleet: Fleet, selection: Selection) -> tuple[Followed, ...]:
-    """Every Rollout of a fleet, with what it is about."""
+    """Return every Rollout of a fleet, with its selection."""
     by_name: dict[str, list[Identity]] = {rollout.name: [] for rollout in fleet.rollouts}
     for identity, names in selection.rollouts.items():
         for name in names:
@@ -52,7 +52,7 @@ def followed_in(fleet: Fleet, selection: Selection) -> tuple[Followed, ...]:
 
 
 def sights_of(followed: Followed, records: Records, shown: FleetState | None) -> dict[str, Sight]:
-    """What is seen of the copies in the clusters on their way. `shown`: the state of the fleet after the last round.
+    """Return the health probes of clusters in progress. `shown`: the state of the fleet after the last round.
 
     Conditions of gates are left out: nobody watches the objects that they name.
     """
@@ -95,7 +95,7 @@ async def with_conditions(
 
 
 def asks_conditions(layout: Layout, records: Records) -> bool:
-    """Whether a cluster is on its way whose gate has conditions."""
+    """Return whether a cluster in progress has a gate with conditions."""
     on_their_way = {name for name, record in records.items() if record.revision and not record.completed_at}
     return any(of_stage.stage.gate.checks for name, of_stage in layout.stage_of.items() if name in on_their_way)
 
@@ -143,7 +143,7 @@ async def _read(
 
 
 def _kinds(identities: Collection[Identity], shown: FleetState, cluster: str) -> dict[Identity, GVK]:
-    """What of these is wanted in a cluster, with its kind."""
+    """Return those of these that are desired in a cluster, with their kinds."""
     assert shown.facts is not None, "what is shown was made of something"
     wanted = shown.facts.manifests.get(cluster, {})
     return {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}

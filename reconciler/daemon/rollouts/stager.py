@@ -1,4 +1,4 @@
-"""Rollouts of one fleet: what is seen is judged, what begins is recorded, and a decision is staged by it.
+"""The rollout controller of one fleet: evaluate gates, record beginnings, and stage the schedule.
 
 A revision is written into the ConfigMap of a cluster, then into the journal, and then its first body is written: a
 crash between two of these costs nothing. Source: ADR 18.
@@ -46,9 +46,9 @@ class Stager:
         within_s: float = timing.PROMPT_S,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """`records`: as the journal has them. `writing`: where it is recorded; None: nowhere.
+        """`records`: from the journal. `writing`: where to record; None: nowhere.
 
-        `within_s`: so long a cluster is waited for at once; `wake` is told when one answers later.
+        `within_s`: the wait for a cluster; `wake` is called for a later answer.
         """
         self._revisions = revisions
         self._clock = clock
@@ -67,11 +67,11 @@ class Stager:
 
     @property
     def next_s(self) -> float:
-        """When something can change by itself, by the monotonic clock."""
+        """Return the time of the next change by time alone, by the monotonic clock."""
         return min(self._next_s, self._entering.next_s if self._entering is not None else inf)
 
     def is_news(self, shown: FleetState | None) -> bool:
-        """Whether what is seen of the clusters is otherwise than when it was judged last."""
+        """Return whether the clusters' probes differ from the last evaluation."""
         if not self.progress:
             return False
         if self._entering is not None and self._entering.has_ended:
@@ -174,13 +174,13 @@ class Stager:
         self._records = {**self._records, name: dict(after)}
 
     def _forget_all_but(self, names: Collection[str]) -> None:
-        """Take away what is recorded of Rollouts that are no more."""
+        """Delete the records of removed Rollouts."""
         for name in self._records.keys() - set(names):
             self._take(name, {})
         self._records = {name: found for name, found in self._records.items() if name in names}
 
     async def _adopt(self, decision: Decision, selection: Selection, seen: Seen, look: Look, now: str) -> None:
-        """Begin with what runs, where a Rollout is new."""
+        """Record the existing objects of new Rollouts as their beginning."""
         head = decision.fleet.revision
         found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
         for name, records in found.items():
@@ -193,7 +193,7 @@ class Stager:
     async def _record(
         self, decision: Decision, standing: Standing, look: Look, only: Collection[str] | None
     ) -> Records:
-        """What is recorded from now on. What a cluster could not be told has not begun."""
+        """Return the new records. A beginning that a cluster could not record has not begun."""
         begun: dict[str, dict[str, Record]] = {}
         for name, progress in standing.progress.items():
             for change in progress.changes:
@@ -222,12 +222,12 @@ class Stager:
         return found
 
     async def _keep(self, progresses: Iterable[Progress], former: str) -> None:
-        """Keep what is about to be recorded readable, whatever becomes of the branch."""
+        """Keep revisions readable before they are recorded, whatever becomes of the branch."""
         revisions = {record.revision for progress in progresses for record in progress.records.values()}
         await self._revisions.keep(revisions | {each.waiting for each in progresses} | {former} if revisions else ())
 
     async def _enter(self, decision: Decision, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
-        """What is written into the clusters by now, of what begins there."""
+        """Return the beginnings that are written into the clusters by now."""
         if not begun:
             return {}
         assert self._entering is not None, "somebody holds the fleet"
@@ -247,7 +247,7 @@ def _are_alike(one: Fleet, other: Fleet) -> bool:
 
 
 def _with_recorded(standing: Standing, records: Records) -> Standing:
-    """The standing with what could be recorded; where a revision could not begin, nothing is deleted by it."""
+    """Return the state with the possible records; a revision that could not begin deletes nothing."""
     progress = {
         name: replace(found, deletions_due=frozenset(_begun(found, records.get(name, {}))))
         for name, found in standing.progress.items()

@@ -1,1 +1,1 @@
-"""One pass over the clusters: hold them, finish what was begun, act, remember. `apply` is one round."""
+"""One pass over the clusters: lock them, finish open intents, act, remember. `apply` is one round."""

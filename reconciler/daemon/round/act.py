@@ -45,12 +45,12 @@ _LEAVES = (Action.DELETE, Action.RELEASE)
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """How one change ended. `error` is empty when it was made, and the object is as wanted.
+    """The result of one change. `error` is empty if it was made, and the object is as desired.
 
-    `is_open`: it failed, and may have been made all the same; its object has to be looked at. `fault`: it failed for a
-    fault of the program. `altered`: it was made, and the cluster made something else of these fields (`before`: what
-    is there; `after`: what was asked for). `is_paced`: the same would fail again, so that it has to wait. `is_sent`:
-    the cluster was asked. `is_terminating`: finalizers keep what is deleted. `health`: when written; None: it was not.
+    `is_open`: it failed, and may have been made all the same; its object has to be read. `fault`: it failed for a fault
+    of the program. `altered`: it was made, and the cluster altered these fields (`before`: live; `after`: sent).
+    `is_paced`: the same would fail again, so that it has to wait. `is_sent`: the cluster was asked. `is_terminating`:
+    finalizers keep what is deleted. `health`: when written; None: it was not.
     """
 
     change: Change
@@ -87,7 +87,7 @@ Altered = Callable[[Change, LiveObject], tuple[FieldChange, ...]]
 
 
 class Acting(Struct, frozen=True, kw_only=True):
-    """Who acts, on what, and who is told."""
+    """Inputs and callbacks of a write."""
 
     members: Mapping[str, MemberCluster]
     journal: Journal
@@ -99,7 +99,7 @@ class Acting(Struct, frozen=True, kw_only=True):
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
-    """Whether the fleet is no longer held in a cluster, and why: asked before what cannot be taken back."""
+    """Returns the error of a lost lock in a cluster: called before an irreversible write."""
     confirmed: frozenset[tuple[str, Identity]] = frozenset()
     """Copies that go with a person's consent: the guards do not count them."""
     turns: SharedSlots = field(default_factory=all_turns)
@@ -124,7 +124,7 @@ def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = Tr
 
 
 def tell_each(acting: Acting, results: Iterable[Result]) -> None:
-    """Tell of results. A fault of who is told changes nothing of what was made."""
+    """Report results. A fault of the callback does not change the results."""
     for result in results:
         if (fault := contained(acting.tell, result).fault) is not None:
             subject = fault_fields(result.change.cluster, result.change.identity)
@@ -132,7 +132,7 @@ def tell_each(acting: Acting, results: Iterable[Result]) -> None:
 
 
 Waves = tuple[tuple[Change, ...], ...]
-"""What is written in one cluster: a wave in no particular order, one wave after the other."""
+"""The writes of one cluster: a wave in no particular order, one wave after the other."""
 
 
 def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
@@ -148,9 +148,9 @@ def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
 
 
 def as_confirmed(plan: Plan, acting: Acting) -> Acting:
-    """Acting with the consent that came with the plan: what a person has looked at counts no more.
+    """Apply the plan's confirmation: losses that a person has confirmed count no more.
 
-    Neither what goes now nor what went before it.
+    This holds for pending and earlier ones.
     """
     if plan.confirmed and any(
         (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
@@ -186,7 +186,7 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
 
 
 async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
-    """Make one cluster's part of a plan. `acting.made` is told what comes of it; nothing is kept here.
+    """Make one cluster's part of a plan. `acting.made` gets the results; nothing is kept here.
 
     Raises:
         JournalError: nothing is sent that could not be journaled first.
@@ -219,7 +219,7 @@ class _Staying:
         self._terminating: dict[Identity, Change] = {}
 
     def take_in(self, results: Iterable[Result]) -> None:
-        """Note what failed, and what finalizers keep."""
+        """Note failures, and objects kept by finalizers."""
         for result in results:
             if result.error:
                 self._failed.add(result.change.identity)
@@ -241,7 +241,7 @@ class _Staying:
 
 
 async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting, staying: _Staying) -> None:
-    """Make all changes of one wave in one cluster, group by group: what it takes at one time does not grow with it."""
+    """Make all changes of one wave in one cluster, in groups: memory does not grow with the wave."""
     for begin in range(0, len(changes), GROUP):
         results = await _group(member, changes[begin : begin + GROUP], acting)
         acting.made(member.name, results)
@@ -297,7 +297,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
 async def _tried(
     member: MemberCluster, change: Change, acting: Acting, masker: Masker
 ) -> tuple[Result, AppliedRow | None]:
-    """The boundary of one change: how it ended, and what the journal is to keep of its object."""
+    """Make one change within an error boundary; return its result, and the row for the journal."""
     ended = await awaited(_made(member, change, acting))
     row = None
     match ended.fault:
@@ -314,10 +314,10 @@ async def _tried(
             if altered := acting.altered(change, done.live) if row is not None and done.live is not None else ():
                 shown = masker.change(replace(change, fields=altered)).fields
                 result = replace(result, error=masker.text(altered_text(shown)), is_paced=True, altered=altered)
-                # How much of what is there serves is known once a round has looked at it.
+                # A round has to read its availability first.
                 row = replace(row, established=None) if row is not None else None
         case MemberClusterError() as error:
-            # What an API server says may quote what was sent to it.
+            # Messages of an API server may quote the sent object.
             is_paced = not isinstance(error, OF_THE_MOMENT)
             text = masker.text(error.message)
             result = Result(change=change, error=text, is_open=not error.changed_nothing, is_paced=is_paced)
@@ -340,7 +340,7 @@ def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
 
 
 async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:
-    """What came of each change, in their order. At most `AT_ONCE` of them are worked on at one time."""
+    """Return the result of each change, in their order. At most `AT_ONCE` of them run at one time."""
     found: dict[int, _T] = {}
     left = iter(enumerate(changes))
 
@@ -353,7 +353,7 @@ async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Ch
 
 
 def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
-    """What is there after a write that failed, and how much of it serves, is only known once it has been looked at."""
+    """Yield rows of failed writes without their established number: the object must be read first."""
     ledger = acting.journal.ledger()
     for change in failed:
         row = ledger.get(change.cluster, {}).get(change.identity)
@@ -373,7 +373,7 @@ def _intent(change: Change, revision: str) -> Intent:
 
 
 def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None:
-    """What the journal keeps of an object that was written; None when it left, or carries no mark of ours."""
+    """Return the row of a written object; None when it left, or carries no mark of ours."""
     owner = read_owner(change.manifest) if change.manifest is not None else None
     if owner is None or change.action in _LEAVES:
         return None

@@ -1,4 +1,4 @@
-"""What a cluster made of a write, in words: each field with what is there and what was asked for.
+"""Altered writes in words: each field with its live and its sent value.
 
 Source: design#altered-writes.
 """

@@ -46,14 +46,14 @@ class _Object(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """What was listed, and why some of it was not: one error for each kind."""
+    """Listed objects, and one error for each kind that failed."""
 
     objects: frozenset[_Object] = frozenset()
     errors: tuple[str, ...] = ()
 
 
 class Contents:
-    """Counts the contents of what is deleted, and asks again after five minutes."""
+    """Counts the contents of deleted objects, and asks again after five minutes."""
 
     def __init__(self, clock: Clock) -> None:
         """Nothing is known yet."""
@@ -116,7 +116,7 @@ def _takes_along(change: Change) -> bool:
 
 
 async def _listed(change: Change, member: MemberCluster, fleet_names: Collection[str]) -> _Counted:
-    """List what is there by metadata, but for what the cluster makes itself.
+    """List contents by metadata, except objects that the cluster makes itself.
 
     Raises:
         MemberClusterError: the kinds of the cluster are not known.
@@ -156,7 +156,7 @@ def _is_ours(found: LiveObject, fleet_names: Collection[str]) -> bool:
 
 
 def _told(change: Change, contents: _Counted, changes: Collection[Change]) -> str:
-    """Say what goes along in the cluster of the change; empty: nothing but what the plan deletes there anyway."""
+    """Return the objects that are deleted along; empty: only those that the plan deletes there anyway."""
     deleted = {other.identity for other in changes if other.action is Action.DELETE and other.cluster == change.cluster}
     left = sorted(found for found in contents.objects if found.identity not in deleted)
     foreign = [found.identity for found in left if not found.is_ours]
@@ -178,6 +178,6 @@ def _counted(identities: Collection[Identity]) -> str:
 
 
 def _with_contents(change: Change, text: str) -> Change:
-    # History tells the reason. What holds the change stays as it is: a number that moves must not tell of it anew.
+    # The reason goes to history. The hold stays as it is: a changing number must not cause a new report.
     reason = replace(change.reason, text=f"{change.reason.text}; it {text}") if change.reason is not None else None
     return replace(change, reason=reason)

@@ -1,6 +1,6 @@
-"""Ask the API server where the three-way comparison does not vouch for its answer: server-side apply as a dry run.
+"""Dry runs by server-side apply, where the three-way comparison is in doubt.
 
-Source: design#dry-run: on request, and for what engine T cannot vouch for.
+Source: design#dry-run: on request, and if engine T is in doubt.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ async def dry_run(
     within_s: float | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Round:
-    """The round with its doubtful updates settled by the API servers; with `every`, all updates.
+    """Return the round with its doubtful updates evaluated by the API servers; with `every`, all updates.
 
-    `is_asked_first`: of which other updates the API server is asked, since the last write failed: such a one may not be
-    made in place. It is left as it was told otherwise.
-    What would change nothing leaves the plan, unless the cluster would make something else of what is sent: such an
-    update is due, and tried as any other (design#altered-writes). What is refused is held, with the reason. Where a dry
-    run is not allowed or not answered, or brings a fault of ours out, the comparison stands as it is. `within_s`: a
-    kind of a cluster that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`:
-    those that may be asked.
+    `is_asked_first`: other updates to ask for, since the last write failed: such a one may not be made in place. It is
+    otherwise unchanged. An update without effect leaves the plan, unless the cluster would alter the sent body: such an
+    update is due, and tried as any other (design#altered-writes). A refused one is held, with the reason. If a dry run
+    is not allowed or not answered, or causes a fault of ours, the comparison stands. `within_s`: a kind of a cluster
+    that lets one of them wait longer is asked no more; None: the client's own deadlines. `members`: those that may be
+    asked.
     """
     slots = asyncio.Semaphore(_IN_FLIGHT)
     silent: set[tuple[str, GVK]] = set()
@@ -119,7 +118,7 @@ async def _ask(
             return replacing, _would_be_refused(change, error) if replacing.held else None
         if beside := refused_beside(change.in_the_way, [cause.field for cause in error.causes]):
             return _without(change, beside), None
-        # The dry run cannot know of fields that are taken over first, and that may be what it does not like.
+        # The dry run does not cover fields that are taken over first, and that may be the cause of its refusal.
         return (change, None) if change.removed_paths else _refused(change, error)
     except MemberClusterError:
         return change, None
@@ -131,7 +130,7 @@ async def _ask(
 
 
 def _with_what_was_told(answered: tuple[FieldChange, ...], change: Change) -> tuple[FieldChange, ...]:
-    """The fields of a dry run with the causes that the comparison told, and what is taken over before the apply."""
+    """Return the fields of a dry run with the causes of the comparison, and the fields taken over before."""
     told = {field.path: field for field in change.fields}
     fields = [
         replace(field, cause=told[field.path].cause)

@@ -1,4 +1,4 @@
-"""What the state of the fleet is made of, put together after a round."""
+"""The inputs of the fleet's state, joined after a round."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reconciler.model.tree import JsonObject, dig
 from reconciler.stages.state import MISSING, Copy, Facts, HealthState, Healthy, by_copy, health_of
 
 Healths = Mapping[str, Mapping[Identity, HealthState]]
-"""Health of what is not healthy, by cluster."""
+"""Health of unhealthy objects, by cluster."""
 Looked = dict[str, dict[Identity, HealthState]]
 """Health of everything that was looked at, by cluster."""
 
 
 def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Copy] = frozenset()) -> Facts:
-    """The facts after a round, without what is kept beside it. `picture`: what is due, over the whole fleet.
+    """Return the facts after a round, without its caches. `picture`: pending changes, over the whole fleet.
 
     `done`: copies whose changes were made since.
     """
@@ -45,7 +45,7 @@ def planned_with_health(snapshot: FleetSnapshot, decision: Decision) -> tuple[Ro
 
 
 def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
-    """How everything is that a round looked at and that is wanted, or frozen, by cluster."""
+    """Return the health of desired and of frozen objects that a round read, by cluster."""
     found: Looked = {}
     frozen = planned.decision.frozen | {identity for _, identity in planned.frozen}
     for cluster, manifests in planned.manifests.items():
@@ -67,7 +67,7 @@ def _health(member: Read, identity: Identity, interpreters: Registry) -> HealthS
 
 
 def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:
-    """What has to be told of."""
+    """Return unhealthy objects."""
     return {
         cluster: {identity: health for identity, health in seen.items() if not isinstance(health, Healthy)}
         for cluster, seen in found.items()
@@ -75,6 +75,6 @@ def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:
 
 
 def last_contacts(document: JsonObject | None) -> dict[str, str]:
-    """When each cluster was last read, as the picture of an earlier round says (RFC 3339)."""
+    """Return the time of each cluster's last reading, from the picture of an earlier round (RFC 3339)."""
     clusters = dig(document, "clusters") or () if document is not None else ()
     return {entry["name"]: entry["lastSuccess"] for entry in clusters if entry.get("lastSuccess")}

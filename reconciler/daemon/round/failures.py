@@ -13,7 +13,7 @@ from reconciler.model.refs import Identity
 from reconciler.stages.state import Copy, Failed
 
 Failures = Mapping[tuple[str, Identity], Failed]
-"""(cluster, identity) to what the API server, or the way to it, said."""
+"""(cluster, identity) to the error of the API server or of the connection."""
 
 Faults = Mapping[tuple[str, Identity], Problem]
 """Those of them that are faults of the program."""
@@ -22,9 +22,9 @@ Faults = Mapping[tuple[str, Identity], Problem]
 def failures_after(
     before: Failures, picture: Round, results: Iterable[Result], fought: Collection[Copy] = ()
 ) -> Failures:
-    """The failures after a round. `picture`: what is due after it, over the whole fleet (what is held waits).
+    """Return the failures after a round. `picture`: pending changes after it, over the whole fleet (held ones wait).
 
-    `fought`: what is left alone since somebody undoes it, which says more than that one write came back otherwise.
+    `fought`: copies in conflict back-off, which explains more than one altered write.
     """
     found = dict(before)
     for copy, result in _by_copy(results):

@@ -1,4 +1,4 @@
-"""A change that fails for a fault of the program: what is told of it, and for how long.
+"""A change that fails for a fault of the program: its report, and the duration of that.
 
 Source: design#boundaries; design#promise-7.
 """

@@ -1,12 +1,12 @@
-"""One journal per fleet and cluster, and one process with it: a ConfigMap in every member names who holds the fleet.
+"""The ownership lock: one journal per fleet and cluster, and one process with it, by a ConfigMap in every member.
 
-Source: design#one-writer: another journal is refused, with who holds it, until `journal rebuild --takeover`. A
-journal may have been copied, with the machine or from a backup. So the mark has an epoch, which every process raises
-before it writes to the cluster: whoever then finds another mark than its own is not the last one and stops writing.
-What is about to be written is in the journal first, so that a crash leaves no mark that its own journal does not know.
+Source: design#one-writer: another journal is refused, with the owner's name, until `journal rebuild --takeover`. A
+journal may have been copied, with the machine or from a backup. So the owner record has an epoch, which every process
+raises before it writes to the cluster: a process that then finds another record is not the last one and stops writing.
+The journal has the record first, so that a crash leaves no record unknown to its journal.
 
-The mark also says which revision of each rollout is in force in its cluster, so that a lost journal can be built again.
-That part is in the mark first, and is believed where it began later than what the journal has.
+The record also has the active revision of each rollout in its cluster, so that a lost journal can be built again. That
+part is in the record first, and is trusted if it began later than the journal's.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NAMESPACE: Final = "fleet-system"
 _NAMESPACE = GVK("", "v1", "Namespace")
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")
 _ATTEMPTS = 5
-"""How often the mark is read again after somebody else wrote it."""
+"""Limit of reading the record again after others wrote it."""
 _NOTHING: Final[Mapping[str, Record]] = {}
 
 
@@ -57,7 +57,7 @@ def _no_term() -> int | None:
 
 
 async def ensure_namespace(member: MemberCluster, manager: str) -> None:
-    """Make the namespace of what is ours in a cluster, where there is none.
+    """Create the namespace of our own objects in a cluster, if missing.
 
     Raises:
         MemberClusterError: it cannot be made.
@@ -79,10 +79,10 @@ class Holder:
         term: Callable[[], int | None] = _no_term,
         predecessors: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Nothing is held yet. `host`: how people find this process; empty: this machine's name.
+        """Own nothing yet. `host`: the name of this process for people; empty: this machine's name.
 
         `term`: of the Lease under which this process leads; None: the fleet has one process, and no Lease.
-        `predecessors`: journals of processes that led under a Lease before; what they wrote without one is theirs.
+        `predecessors`: journals of processes that led under a Lease before; records without a term are theirs.
         """
         self._journal = journal
         self._clock = clock
@@ -109,12 +109,12 @@ class Holder:
         take_over: bool = False,
         within_s: float | None = None,
     ) -> dict[str, MemberClusterError]:
-        """Make sure that this process holds the fleet in every member; per cluster the error that prevented it.
+        """Lock every member for this process; return per cluster the error that prevented it.
 
-        Asked again, it reads the mark and compares; it is written again where what began of rollouts, or is recorded no
-        more, is another than in the mark. Who takes hold takes in what the mark tells of rollouts. HeldByCopy: a copy
-        of this journal was started later. `within_s`: what takes longer in a cluster is given up there, and tried with
-        the next write; None: the client's own deadlines.
+        A second call reads the record and compares; it is written again if the rollouts in it differ from the
+        beginnings and records. A new owner takes the record's rollouts into its journal. HeldByCopy: a copy of this
+        journal was started later. `within_s`: the time limit for a cluster, which is tried again with the next write;
+        None: the client's own deadlines.
 
         Raises:
             FleetHeld: another journal holds it somewhere; nothing is written anywhere by the caller then.
@@ -163,9 +163,9 @@ class Holder:
         return {name: mark for name, mark in found if mark is not None}
 
     async def read_back(self, members: Iterable[MemberCluster], fleet: str) -> dict[str, MemberClusterError]:
-        """Take what the marks tell of rollouts into the journal, whoever wrote them; no mark is written.
+        """Take the records' rollouts into the journal, whoever wrote them; no record is written.
 
-        Per cluster why its mark was not read. A cluster without a mark tells nothing.
+        Return per cluster the error of reading its record. A cluster without a record adds nothing.
         """
         failed: dict[str, MemberClusterError] = {}
 
@@ -244,7 +244,7 @@ class Holder:
         self._epochs[member.name] = epoch
 
     def _take_in(self, cluster: str, mark: Mark) -> frozenset[str]:
-        """Record what a mark tells of rollouts, as far as it is believed; the names of these."""
+        """Record the trusted rollouts of an owner record; return their names."""
         records, news = self._journal.rollout_records(), set()
         for name, told in told_by(mark.entries, self._clock.now()).items():
             found = believed(records.get(name, {}).get(cluster), told)
@@ -254,7 +254,7 @@ class Holder:
         return frozenset(news)
 
     def _entries(self, cluster: str, overtaken: Iterable[str]) -> dict[str, str]:
-        """What the mark is to say of rollouts: what is recorded, and what begins and is recorded next."""
+        """Return the rollouts for the owner record: recorded ones, and beginnings to be recorded next."""
         records = {name: found[cluster] for name, found in self._journal.rollout_records().items() if cluster in found}
         pending = self._pending.setdefault(cluster, {})
         for name in [
@@ -264,7 +264,7 @@ class Holder:
         return entries_of({**records, **pending})
 
     def _is_told(self, cluster: str, mark: Mark, entries: Mapping[str, str]) -> bool:
-        """Whether a mark of ours need not be written for these entries."""
+        """Return whether our owner record already has these entries."""
         is_left = self._written.get(cluster, frozenset()) & mark.entries.keys() <= entries.keys()
         return is_left and is_told(mark.entries, entries)
 
@@ -273,7 +273,7 @@ class Holder:
         return (mark.journal, mark.epoch, mark.token, mark.term) == own
 
     def _is_past_leader(self, mark: Mark) -> bool:
-        """Whether who wrote a mark led before, and does so no more: the Lease is ours now."""
+        """Return whether the record's writer led before, and does so no more: the Lease is ours now."""
         term = self._term()
         if term is None:
             return False
@@ -327,7 +327,7 @@ class Holder:
         }
 
     async def lost(self, member: MemberCluster, fleet: str) -> MemberClusterError | None:
-        """Why this process no longer holds the fleet in a member; None: it does. Only read."""
+        """Return why this process no longer owns a member; None: it does. Only reads."""
         found = await awaited(_mark_in(member, fleet))
         if found.value is None:
             return _error_of(member, found.fault)

@@ -1,4 +1,4 @@
-"""What the ConfigMap of a cluster says: who holds the fleet there, and what is recorded of rollouts."""
+"""The owner record in the ConfigMap of a cluster: the owner of the fleet there, and records of rollouts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since",
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """What the ConfigMap says. `epoch` is 0 and `token` empty where an earlier version wrote it.
+    """The owner record. `epoch` is 0 and `token` empty if an earlier version wrote it.
 
-    `entries`: what it has beside that, as text; those of rollouts are in it.
+    `entries`: its other fields, as text; those of rollouts are in it.
     """
 
     journal: str
@@ -32,7 +32,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     entries: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Who holds the fleet, since when and where, for people."""
+        """Return the owner, the start and the host, for people."""
         epoch = f", epoch {self.epoch}" if self.epoch else ""
         epoch += f", term {self.term}" if self.term is not None else ""
         since = f" since {self.since}" if self.since else ""
@@ -60,12 +60,12 @@ def _number(text: str) -> int | None:
 
 
 def _term(text: str) -> int | None:
-    """Where a hand wrote what can be no term, there is none."""
+    """Return the term; None if the text is not a valid one."""
     return read_term(_number(text) or 0) or None
 
 
 def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:
-    """Whether a mark with our journal's name is what this journal wrote last, or older than that.
+    """Return whether a record with our journal's name is the last one of this journal, or older.
 
     An older one is of an earlier version, or of a cluster that was restored; a newer one, or another one of the same
     epoch, was written with a copy of the journal.
@@ -81,7 +81,7 @@ def holder_name(fleet: str) -> str:
 
 
 def refusal(member: str, fleet: str, mark: Mark) -> str:
-    """What is said where another journal holds the fleet in a member."""
+    """Return the message for a member that another journal owns."""
     return (
         f"{member}: fleet {fleet} is held by {mark}; use that journal, or take the fleet over with "
         "'reconciler journal rebuild --takeover'"
@@ -89,12 +89,12 @@ def refusal(member: str, fleet: str, mark: Mark) -> str:
 
 
 def deposed(member: str, fleet: str, mark: Mark) -> str:
-    """What is said where a process that leads later has written the mark."""
+    """Return the message for a record of a later leader."""
     return f"{member}: fleet {fleet} is led by {mark} now; nothing is written by this process until it leads again"
 
 
 def copy_refusal(fleet: str, mark: Mark) -> str:
-    """What is said where a copy of our journal holds the fleet."""
+    """Return the message for a member that a copy of our journal owns."""
     return (
         f"fleet {fleet} is held by a copy of this journal: {mark}; nothing is written here. Let that one go on and "
         "stop this one, or stop that one and take the fleet over with 'reconciler journal rebuild --takeover'"

@@ -39,13 +39,13 @@ from reconciler.stages.ownership import (
 )
 
 _ATTEMPTS_MAX = 5
-"""How often a guarded patch is tried again after somebody else wrote in between."""
+"""Limit of retries of a guarded patch after others wrote in between."""
 
 _T = TypeVar("_T")
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What the API server acknowledged: the uid of the object that was written or removed, and its new version."""
+    """The acknowledged write: the uid of the written or removed object, and its new version."""
 
     uid: str
     resource_version: str = ""
@@ -55,7 +55,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 class _Attempt:
-    """One change on its way: its member, where its kind has replicas, and whether a write may have been carried out."""
+    """One change in progress: its member, its kind's replicas path, and whether a write may have been carried out."""
 
     def __init__(self, member: MemberCluster, path: tuple[str, ...]) -> None:
         self.member = member
@@ -150,7 +150,7 @@ async def _update(attempt: _Attempt, change: Change, fleet: str) -> Done:
 
 
 async def _take_over(attempt: _Attempt, change: Change, fleet: str) -> str:
-    """Server-side apply prunes only what is ours: what else has to go is taken over first. As `_patched`."""
+    """Take over fields before the apply: server-side apply prunes only our own. As `_patched`."""
     if not change.removed_paths:
         return ""
     return await _patched(

@@ -33,10 +33,10 @@ def merged(
     members: Mapping[str, Member] = MappingProxyType({}),
     unlisted: Iterable[Problem] = (),
 ) -> Round:
-    """The picture after a round: its own changes that are still due, and earlier ones of what it did not evaluate.
+    """Return the picture after a round: its own pending changes, and earlier ones of unevaluated objects.
 
-    That is what it did not look at, what was under way in a member, what is in one that was not read, and what a broken
-    file freezes. `unlisted`: what could not be listed in earlier rounds, and none since has told.
+    Unevaluated: out of scope, pending in a member, in an unread one, or frozen by a broken file. `unlisted`: kinds that
+    could not be listed in earlier rounds, without a later success.
     """
     done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
     due = tuple(
@@ -77,7 +77,7 @@ def merged(
 
 
 def is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
-    """Whether the store wants a copy in a cluster."""
+    """Return whether the store places a copy in a cluster."""
     binding = decision.bindings.get(identity)
     return binding is not None and any(target.cluster == cluster for target in binding.targets)
 
@@ -85,7 +85,7 @@ def is_bound(decision: Decision, identity: Identity, cluster: str) -> bool:
 def _missed(
     before: Mapping[str, Mapping[Identity, Manifest]], decision: Decision, only: frozenset[Identity] | None
 ) -> Iterator[tuple[Copy, str]]:
-    """What was wanted and has no template now, in a store that was not read completely: a broken file may want it."""
+    """Yield objects that lost their template in an incompletely read store: a broken file may want them."""
     fleet = decision.fleet
     broken = Frozen(fleet.frozen)
     for cluster, manifests in before.items() if not fleet.is_complete else ():
@@ -103,7 +103,7 @@ def _problems(
     only: frozenset[Identity] | None,
     is_evaluated: Callable[[str, Identity], bool],
 ) -> dict[Identity, tuple[Problem, ...]]:
-    """Those of what was not evaluated as they were, also where an object was evaluated in other clusters alone."""
+    """Return the problems, keeping those of unevaluated objects, also of objects evaluated in other clusters alone."""
     found = dict(before)
     for identity in before.keys() if only is None else only & before.keys():
         found[identity] = tuple(

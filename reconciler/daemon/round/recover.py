@@ -42,7 +42,7 @@ class _Found(Struct, frozen=True, kw_only=True):
 
 
 class _Told(Struct, frozen=True, kw_only=True):
-    """What the journal is to keep of it."""
+    """The journal's changes for it."""
 
     outcome: IntentOutcome
     rows: tuple[AppliedRow, ...]
@@ -70,11 +70,11 @@ async def recover(
     is_lost: Callable[[Intent], bool] = _is_lost,
     tell: TellFault = _log_fault,
 ) -> Recovered:
-    """Close the intents that were left open, as far as their clusters answer.
+    """Close open intents, as far as their clusters answer.
 
-    `is_lost`: whether nobody waits for the answer any more. `tell`: told of a fault of ours; its intent stays open.
-    What they made or removed is recorded as if the answer had arrived: an object that was created must be known by
-    its uid, or nobody could ever delete it. The next round compares and decides anew.
+    `is_lost`: whether nobody waits for the answer any more. `tell`: called for a fault of ours; its intent stays open.
+    Their effects are recorded as if the answer had arrived: a created object must be known by its uid, or nobody could
+    ever delete it. The next round compares and schedules anew.
     """
     due = {
         intent_id: (member, intent)
@@ -120,7 +120,7 @@ def _judged(
 
 
 async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -> JournalSnapshot:
-    """What is known, with what became of unanswered requests as far as it can be seen; nothing is recorded."""
+    """Return the state with the visible effects of unanswered requests; nothing is recorded."""
     due = [
         _seen(number, member, intent, _log_fault)
         for number, intent in enumerate(known.unanswered)
@@ -168,7 +168,7 @@ async def _seen(intent_id: int, member: MemberCluster, intent: Intent, tell: Tel
 
 
 async def _is_served(member: MemberCluster, intent: Intent) -> bool:
-    """Whether the kind may be served all the same: some proxy answered that there is no such page."""
+    """Return whether the kind may be served all the same: some proxy answered that there is no such page."""
     try:
         async with asyncio.timeout(timing.PROMPT_S):
             return intent.gvk in (await member.discover(refresh=True)).kinds

@@ -1,4 +1,4 @@
-"""What a round leaves in the journal beside its intents: placements, what was in step, events, a picture."""
+"""The journal's update after a round, beside its intents: placements, synced objects, events, a picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from reconciler.stages.ownership import Owner, hashed_leaves, is_marked, read_ow
 from reconciler.stages.plan import RUNS_ELSEWHERE
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
-"""What keeps a copy away, lets it come back, or says that it did."""
+"""Events that keep a copy out of a cluster, let it come back, or report that."""
 
 
 def remember(
@@ -45,9 +45,9 @@ def remember(
     placed: Collection[Identity] | None = None,
     told: Sequence[Result] | None = None,
 ) -> int:
-    """Record the round; its number, 0 before the first complete one.
+    """Record the round; return its number, 0 before the first complete one.
 
-    `placed`: what may be placed otherwise than the journal says; None: anything. `told`: the results that history does
+    `placed`: objects whose placement may differ from the journal's; None: any. `told`: the results that history does
     not have yet; None: all of them.
     """
     plan, fleet = planned.plan, reading.snapshot.fleet
@@ -68,7 +68,7 @@ def remember(
 
 
 def remember_results(journal: Journal, revision: str, time: str, results: Sequence[Result]) -> None:
-    """Record what was written. `revision`, `time`: of the round that wanted it."""
+    """Record writes. `revision`, `time`: of the round that wanted them."""
 
     def moved_by(identity: Identity) -> Behind:
         placed = journal.events(subject=str(identity), kind=EventKind.PLACED, limit=1)
@@ -79,11 +79,11 @@ def remember_results(journal: Journal, revision: str, time: str, results: Sequen
 
 
 def _origins(journal: Journal, planned: Round, now: str) -> Origins:
-    """What the placements of a round rest on. Asked before the round is recorded."""
+    """Return the reasons of a round's placements, before the round is recorded."""
     last, decision = journal.last_round(), planned.decision
 
     def freed(identity: Identity, cluster: str) -> Behind | None:
-        """Who let it come back since it was placed last."""
+        """Return the reason of its return since the last placement."""
         wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=_KEPT_AWAY)
         found = [event for _, event in journal.newest_events(wanted, 1)]
         is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
@@ -105,7 +105,7 @@ def _origins(journal: Journal, planned: Round, now: str) -> Origins:
 
 
 def _behind(event: Event) -> Behind:
-    """Who is behind an event of history, for what follows of it."""
+    """Return the person or cause of an event, for its consequences."""
     data = event.data
     by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
     who = data.get("who") or by_kind.get(EventKind(event.kind))
@@ -113,7 +113,7 @@ def _behind(event: Event) -> Behind:
 
 
 def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
-    """What the guards are to know in the next round. Each round looks at all that they hold, unless it is frozen."""
+    """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
     is_whole = planned.decision.fleet.is_complete
     read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
     guards, plan = reading.snapshot.fleet.settings.guards, planned.plan
@@ -121,7 +121,7 @@ def _losses(journal: Journal, planned: Round, reading: Reading) -> Losses:
 
 
 def _is_complete(planned: Round, reading: Reading) -> bool:
-    """Whether everything was read: the first such round is what deletions wait for."""
+    """Return whether everything was read: deletions wait for the first such round."""
     snapshot = reading.snapshot
     return (
         snapshot.only is None
@@ -190,7 +190,7 @@ def _confirmed(planned: Round, reading: Reading, written: set[tuple[str, Identit
 
 
 def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
-    """Rows of copies that were seen at rest, with what that tells of them; also of those that were written since."""
+    """Return rows of copies at rest with their new facts; also of those written since."""
     for cluster, seen in planned.at_rest.items():
         rows = ledger.get(cluster, {})
         for identity, rest in seen.items():
@@ -204,7 +204,7 @@ def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
 
 
 def _gone(planned: Round, reading: Reading) -> Iterable[tuple[str, list[Identity]]]:
-    """Per cluster what was applied once, is wanted there no longer, and is proven to be no longer ours."""
+    """Return per cluster applied objects that are not desired there any more and provably no longer ours."""
     snapshot, decision = reading.snapshot, planned.decision
     names = (snapshot.fleet.settings.name, *snapshot.fleet.settings.previous_names)
     for cluster, rows in sorted(snapshot.journal.ledger.items()):
@@ -249,7 +249,7 @@ def _row(
 
 
 def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: Owner) -> AppliedRow:
-    """What an object itself tells of its copy: its marks, and whether a run has ended. `gvk`: as it is written."""
+    """Return the row of an object's own marks, and whether its run has ended. `gvk`: as it is written."""
     return AppliedRow(
         cluster=cluster,
         gvk=gvk,

@@ -41,7 +41,7 @@ Opening = Callable[[Fleet], AbstractAsyncContextManager[Members]]
 
 
 class Process(Struct, frozen=True, kw_only=True):
-    """What a process has to play its part. `name`: of this process, and of no other one ever."""
+    """The parts of a process. `name`: of this process, and of no other one ever."""
 
     parts: Parts
     leadership: Leadership
@@ -96,7 +96,7 @@ class Player:
         while not stop.is_set():
             fleet = await self._follower.read()
             if fleet is not None:
-                # Whoever starts the service is to be told what is wrong with its options.
+                # The person who starts the service must see the faults of its options.
                 self._parts.cluster_filter.check(fleet)
                 self._parts.configs_of(fleet)
                 return fleet

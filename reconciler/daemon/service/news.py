@@ -1,7 +1,7 @@
-"""What a process that begins to lead has to have read: nothing older than what the last leader had in force.
+"""The store's freshness at the beginning of a term: nothing older than the last leader's active revision.
 
-Source: ADR 20. A clone of a Git URL is as old as its last fetch, and a standby that acted by it would take back what
-was reviewed and done. A plain directory has no order, and is as it is.
+Source: ADR 20. A clone of a Git URL is as old as its last fetch, and a standby that acted by it would undo reviewed
+changes. A plain directory has no order, and is as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ASKED_MAX: Final = 5
 
 
 class _Age(Enum):
-    """How the store that was read stands to a revision."""
+    """The relation of the store's content to a revision."""
 
     NOT_OLDER = auto()
     OLDER = auto()
@@ -35,9 +35,9 @@ class _Age(Enum):
 
 
 async def news(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -> Fleet:
-    """The fleet to lead by, once the store was asked again. `left`: the revision that the last leader had in force.
+    """Return the fleet to lead by, after asking the store again. `left`: the last leader's active revision.
 
-    A store that answers, but does not have that revision any more, is believed when it has said so each time.
+    A store that answers without that revision is trusted after as many answers.
 
     Raises:
         StoreIsOlder: this process must not lead by what it has.
@@ -62,7 +62,7 @@ async def news(parts: Parts, follower: StoreFollower, fleet: Fleet, left: str) -
 
 
 class _Found(NamedTuple):
-    """What a store gave. `is_answered`: it was asked, and answered. `why`: it is not enough."""
+    """The result of a question. `is_answered`: the store answered. `why`: the reason why it is not enough."""
 
     fleet: Fleet
     age: _Age

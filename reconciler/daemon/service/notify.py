@@ -1,4 +1,4 @@
-"""What the service manager is told, over the socket that it names.
+"""Messages to the service manager, over the socket that it names.
 
 Source: sd_notify(3); the message is lines of `KEY=value` in one datagram.
 """
@@ -27,7 +27,7 @@ class Notifier:
 
     @property
     def is_listened_to(self) -> bool:
-        """Whether there is a service manager."""
+        """Return whether there is a service manager."""
         return self._socket is not None
 
     def send(self, *lines: str) -> None:
@@ -41,7 +41,7 @@ class Notifier:
         self.send("READY=1")
 
     def status(self, text: str) -> None:
-        """What `systemctl status` shows; sent when it changes."""
+        """Set the text of `systemctl status`; sent when it changes."""
         line = " ".join(text.split())[:_STATUS_MAX]
         if line != self._status:
             self._status = line

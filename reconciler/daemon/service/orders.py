@@ -1,4 +1,4 @@
-"""Orders of persons that are in force, and what the log says when they come and go: by whom, why, until when."""
+"""Active orders of persons, and log lines of their beginnings and ends: person, reason, end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Order = TypeVar("_Order")
 
 
 class Orders(NamedTuple):
-    """Those of one look. `version`: of the journal, which tells of what came and went between two looks."""
+    """The orders at one moment. `version`: of the journal, which shows changes between two moments."""
 
     version: int
     suspensions: tuple[SuspensionRecord, ...]
@@ -24,7 +24,7 @@ class Orders(NamedTuple):
 
 
 def orders_in(journal: Journal, clock: Clock) -> Orders:
-    """What is in force now. Orders are all that others than the service write into the journal."""
+    """Return the active orders. Only orders are written into the journal by other processes than the service."""
     now = clock.now()
     return Orders(journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now))
 

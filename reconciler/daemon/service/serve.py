@@ -39,7 +39,7 @@ log = logging.getLogger("reconciler")
 
 
 class Service(Struct, frozen=True, kw_only=True):
-    """What `run` was asked to do."""
+    """The options of `run`."""
 
     store: str
     rev: str | None
@@ -48,9 +48,9 @@ class Service(Struct, frozen=True, kw_only=True):
     poll_s: float = 60.0
     accept_rewinds: bool = False
     parse_cache: Path | None = None
-    """The file where what was parsed is kept for the next start; None: it is not kept."""
+    """The file of the parse cache for the next start; None: no cache."""
     telling: Telling | None = None
-    """Who is told of what happens, beside those who look; None: nobody."""
+    """Receivers of notifications; None: none."""
 
 
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
@@ -191,7 +191,7 @@ async def _watch_profiles(access: Access, player: Player, journal: Journal) -> N
 
 
 async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
-    """Read the profiles again; whether anything is otherwise than before, which is told, as is that they are unread."""
+    """Read the profiles again; return whether anything changed. Log changes and failures."""
     is_changed = await profiles.refresh(journal.fleet)
     if profiles.fault:
         message = "the ClusterProfiles cannot be read; the last access known stays in force"

@@ -25,11 +25,11 @@ from reconciler.daemon.vitals.vitals import Vitals
 log = logging.getLogger("reconciler")
 
 _ENOUGH = 65_536
-"""Where the hard limit is higher, or there is none, more would be of no use."""
+"""A higher limit would be of no use."""
 
 
 class Signals(Struct):
-    """What was asked for from outside."""
+    """Requests from outside."""
 
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     reload: asyncio.Event = field(default_factory=asyncio.Event)
@@ -58,12 +58,12 @@ class Signals(Struct):
 
 
 def is_progressing(vitals: Vitals, now_s: float) -> bool:
-    """Whether the control loop achieved something lately. `now_s` is of the same monotonic clock as the heartbeat."""
+    """Return whether the control loop made progress lately. `now_s` is of the same monotonic clock as the heartbeat."""
     return now_s - vitals.heartbeat_s < timing.STALL_S + vitals.allowance_s
 
 
 def watchdog_interval_s(environ: Mapping[str, str], pid: int) -> float | None:
-    """How often to send a sign of life: a third of what systemd waits; None when it does not wait for any."""
+    """Return the interval of the watchdog's signals: a third of systemd's limit; None without one."""
     of_this = environ.get("WATCHDOG_PID", str(pid)) == str(pid)
     limit = environ.get("WATCHDOG_USEC", "")
     return int(limit) / 3e6 if of_this and limit.isdigit() and int(limit) > 0 else None
@@ -125,7 +125,7 @@ async def supervise(
 
 
 def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
-    """What `systemctl status` shows: the phase, the revision, and what is in the way."""
+    """Return the text for `systemctl status`: the phase, the revision, and faults."""
     parts = [vitals.phase if is_alive else f"stalled while {vitals.phase}"]
     if vitals.revision:
         parts.append(f"revision {vitals.revision.removeprefix('dir:')[:12]}")

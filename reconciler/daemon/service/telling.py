@@ -1,4 +1,4 @@
-"""Who is told of what happens: webhooks and a forge, each by a task of its own beside the loop, never within a round.
+"""Notifications: webhooks and a forge, each by a task of its own beside the loop, never within a round.
 
 A fault of ours in one of them is that one's: it is logged, and begun anew after a pause.
 """
@@ -36,7 +36,7 @@ def _nobody(_: str) -> None:
 
 
 class Telling(Struct, frozen=True, kw_only=True):
-    """Who is told. `words`: author and subject of a revision."""
+    """The receivers. `words`: author and subject of a revision."""
 
     webhooks: tuple[WebhookOptions, ...] = ()
     forge: ForgeOptions | None = None
@@ -44,12 +44,12 @@ class Telling(Struct, frozen=True, kw_only=True):
 
 
 def forget_others(telling: Telling | None, journal: Journal) -> None:
-    """Forget receivers that are not named any more: one that is named again later begins with what happens then."""
+    """Delete receivers that are not named any more: one that is named again later begins with new events."""
     journal.keep_receivers(options.address.key for options in (telling.webhooks if telling is not None else ()))
 
 
 async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock) -> None:
-    """Tell everybody until cancelled. What was not told by then, the next start tells."""
+    """Notify all receivers until cancelled. The next start sends the rest."""
     if telling is None:
         return
     async with Poster.open() as poster:
@@ -68,7 +68,7 @@ async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock:
 
 
 def _current(vitals: Vitals) -> CommitStatus | None:
-    """What is to be said of the commit in force, by the state that was found last."""
+    """Return the status of the active commit, from the last state."""
     step = vitals.step
     if step is None or step.revision != vitals.revision:
         return None
@@ -77,7 +77,7 @@ def _current(vitals: Vitals) -> CommitStatus | None:
 
 
 def composing(journal: Journal, words: Words) -> Compose:
-    """What makes signed CloudEvents of the events of a journal."""
+    """Return a function that makes signed CloudEvents of the journal's events."""
 
     def compose(recorded: Recorded, now: str, secret: str) -> Outgoing:
         document = cloud_event(journal.uuid, journal.fleet, recorded.number, recorded.event, words)

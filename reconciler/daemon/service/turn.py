@@ -1,4 +1,4 @@
-"""What goes on beside the control loop of a leader: it keeps the Lease, and leaves what the next one has to know."""
+"""Tasks beside the control loop of a leader: it renews the Lease, and writes the handover."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from reconciler.stages.leadership import HandoverTooLarge
 log = logging.getLogger("reconciler")
 
 _CHECKED_EVERY: Final = 10
-"""Once in so many times it is looked whether what was left is still there: a hand may have changed it."""
+"""Once in so many times the written handover is checked: a person may have changed it."""
 
 
 class Seat(Struct, frozen=True, kw_only=True):
-    """What a leader sits on. `members`: clusters on connections of their own."""
+    """The context of a leader. `members`: clusters on connections of their own."""
 
     elector: Elector
     left: HandoverFile
@@ -61,7 +61,7 @@ class Turn:
 
     @property
     def parts(self) -> Parts:
-        """What the control loop works with: clusters whose marks could not be read are left alone."""
+        """Return the parts of the control loop: clusters with unread marks are left alone."""
         return replace(self._parts, configs_of=self._configs_of)
 
     def _configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
@@ -83,7 +83,7 @@ class Turn:
                 told = version
 
     async def leave_once(self) -> bool:
-        """Leave what is to be known now; whether that is done. That it cannot be written is told."""
+        """Write the present handover; return whether that is done. A failure is logged."""
         if self._seat.elector.term is None:
             return False
         async with self._one_by_one:
@@ -102,7 +102,7 @@ class Turn:
         return False
 
     async def read_unread(self) -> None:
-        """Read marks of clusters that answer at last; the loop begins anew with what they tell."""
+        """Read marks of clusters that answer at last; the loop begins anew with them."""
         parts, seat = self._parts, self._seat
         while self.taken.unread:
             await parts.clock.sleep(timing.CHECK_S)
@@ -119,9 +119,9 @@ class Turn:
                 return
 
     async def gives_way_to(self, error: FleetHeld) -> bool:
-        """Whether the Lease is lost, or of no use: a mark is of whoever leads later, and this process cannot then.
+        """Return whether this process must stop leading: the Lease is lost, or a mark has a later term.
 
-        Where the Lease was lost while a mark was read, nothing tells any more in which term this process led.
+        If the Lease was lost while a mark was read, the term of this process is unknown.
 
         Raises:
             FleetHeld: the mark is of one that holds no Lease, while this process leads.
@@ -132,6 +132,6 @@ class Turn:
         return not (isinstance(error, Deposed) and await self._raised_over(error.term))
 
     async def _raised_over(self, term: int) -> bool:
-        """Whether this process leads in a term above one that a mark has."""
+        """Return whether this process leads in a term above that of a mark."""
         raised = await awaited(within(self._seat.elector.raise_term(term), timing.PROMPT_S))
         return bool(raised.value)

@@ -1,1 +1,1 @@
-"""What is told of a running service: phase, problems, logs."""
+"""Reports of a running service: phase, problems, logs."""

@@ -1,6 +1,6 @@
-"""What the loop shows of itself: one reference to values of one moment, which whoever looks reads untorn.
+"""The status store: one reference to values of one moment, read by others without locks.
 
-The loop puts it there and goes on; nothing is made of it while nobody looks.
+The loop publishes and goes on; nothing is computed from it without a reader.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from reconciler.report.status.state_document import Picture
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """The picture of the last round and what stands beside it. All of it is frozen, or written by nobody any more.
+    """The picture of the last round and its context. All of it is frozen, or no longer written.
 
-    `since`: since when the fleet is in step, or is not (RFC 3339). `servers`: addresses of the clusters, asked when
-    somebody looks.
+    `since`: the time since which the fleet is in step, or is not (RFC 3339). `servers`: addresses of the clusters,
+    computed on reading.
     """
 
     picture: Picture
@@ -28,7 +28,7 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 
 class Board:
-    """Where the loop shows it. Everything is called from the task of the event loop that shows."""
+    """The status store of the loop. Everything is called from the task of the event loop that publishes."""
 
     def __init__(self) -> None:
         """Nothing is shown yet."""

@@ -19,11 +19,11 @@ _PHASES: Final = {
     "making": "write",
     "recording": "record",
 }
-"""How a phase begins that is shown to people, to its name. What is none of these is no work: idle, waiting."""
+"""The beginning of a shown phase, with its name in metrics. Others are no work: idle, waiting."""
 
 
 class Distribution:
-    """How many values were at most each bound, and the sum of all. The last count is of what is above all bounds."""
+    """The count of values up to each bound, and the sum of all. The last count is of values above all bounds."""
 
     __slots__ = ("counts", "sum")
 
@@ -50,7 +50,7 @@ class Histograms:
         found.sum += seconds
 
     def keep(self, clusters: frozenset[str]) -> None:
-        """Forget what has another first label: a cluster that is gone."""
+        """Drop values with another first label: a cluster that is gone."""
         for labels in [labels for labels in self.found if labels[0] not in clusters]:
             del self.found[labels]
 
@@ -64,7 +64,7 @@ class Histograms:
 
 
 class Phases:
-    """How long each phase of rounds took, from one sign of progress to that of another phase."""
+    """The duration of each phase of rounds, from its first progress report to that of another phase."""
 
     def __init__(self, histograms: Histograms) -> None:
         """Nothing is worked on."""

@@ -1,7 +1,7 @@
-"""What the daemon writes to stderr: one line an event, JSON where nobody sits, words where somebody does.
+"""The log on stderr: one line an event, JSON without a terminal, text with one.
 
-Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable:
-`ts level msg event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
+Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable: `ts level msg
+event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ KEYS: Final = (
     *("event", "run", "rev", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
     *("dur_ms", "attempt", "err_code", "error"),
 )
-"""What a record may carry beside its message: `log.info("…", extra={"event": "Applied", "cluster": "m1"})`."""
+"""Fields of a record beside its message: `log.info("…", extra={"event": "Applied", "cluster": "m1"})`."""
 _LONGEST: Final = 8_000
 _SHORT: Final = 80
-"""Names of clusters and objects come again with each line; what is longer is hardly ever the same."""
+"""Names of clusters and objects recur with each line; longer texts hardly ever do."""
 _LEVELS: Final = {"WARNING": "warn", "CRITICAL": "fatal"}
 
 

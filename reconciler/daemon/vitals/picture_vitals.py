@@ -38,7 +38,7 @@ def show_step(vitals: Vitals, step: Step, steps: Steps) -> None:
 
 
 def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int]:
-    """Changes that wait, by what holds them; zeros too, so that an alert has a series before the first one."""
+    """Return the number of held changes by holder; zeros too, so that an alert has a series before the first one."""
     found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
     for change in changes:
         if change.held is not None:

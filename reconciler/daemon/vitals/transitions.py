@@ -1,7 +1,7 @@
-"""The lines of the log about what lasts: one when it begins and one when it is over, whoever found it.
+"""Log lines of lasting conditions: one at the beginning and one at the end, whatever found it.
 
-They are made of the events that history has of it, and of the state that `status` shows, so that these say the same.
-What is alike is one line with a count: ten thousand objects are no ten thousand lines. Source: design#history.
+They are made from history's events, and from the state that `status` shows, so that all agree. Equal ones are one line
+with a count: ten thousand objects are no ten thousand lines. Source: design#history.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
 
 
 def tell_events(events: Iterable[Event], *, goes_on: bool = False) -> None:
-    """Log what began and what is over. `goes_on`: it began before this start of the service."""
+    """Log beginnings and ends. `goes_on`: it began before this start of the service."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in events:
         groups.setdefault((event.kind, _cluster(event), _reason(event)), []).append(event)
@@ -159,7 +159,7 @@ def _cluster(event: Event) -> str:
 
 
 def _reason(event: Event) -> str:
-    """What makes two events alike: numbers and names in a message do not."""
+    """Return the key of equal events: numbers and names in a message do not count."""
     code = event.data.get("code")
     return str(code) if code else _NUMBER.sub("#", str(event.data.get("why", "")))
 

@@ -1,4 +1,4 @@
-"""What the daemon knows about itself: written by the control loop, read by health endpoints, metrics and systemd."""
+"""The daemon's state for others: written by the control loop, read by health endpoints, metrics and systemd."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class ClusterVitals(Struct, kw_only=True):
 class Vitals(Struct, kw_only=True):
     """The state of the daemon. `heartbeat_s` is the monotonic time of the control loop's last sign of progress.
 
-    `allowance_s` is how much longer than usual the next one may take, because much is worked on at once.
+    `allowance_s`: additional time for the next one, because much is processed at once.
 
-    `phase` says what is being done (`loading`, `listing 2/3 clusters`, `idle`), `changes` counts changes made by
-    (cluster, action, result), `durations_s` the seconds of each phase of the last round, `source_error` why the store
-    could not be read the last time (empty: it could), `source_read_at` when it was last read.
+    `phase`: the present work (`loading`, `listing 2/3 clusters`, `idle`), `changes`: counts of made changes by
+    (cluster, action, result), `durations_s`: the seconds of each phase of the last round, `source_error`: the last
+    error of reading the store (empty: none), `source_read_at`: the time of its last reading.
     """
 
     started_at: str = ""
@@ -59,7 +59,7 @@ class Vitals(Struct, kw_only=True):
     phase: str = "starting"
     is_ready: bool = False
     leads: bool = True
-    """Whether this process acts for its fleet; False: it stands by."""
+    """True: this process leads its fleet; False: it stands by."""
     is_reloading: bool = False
     """A reload was asked for, and no round has ended that knows of it."""
     journal_error: str = ""
@@ -82,13 +82,13 @@ class Vitals(Struct, kw_only=True):
     suspended: tuple[str, ...] = ()
     """Scopes that are suspended now."""
     rollouts: tuple[Progress, ...] = ()
-    """Where each Rollout of the store stands."""
+    """The state of each Rollout of the store."""
     step: Step | None = None
-    """How far the revision in force has come."""
+    """The progress of the active revision."""
     revision_seen_at: str = ""
-    """When it came into force, as RFC 3339; empty: nobody knows."""
+    """The time when it became active, as RFC 3339; empty: unknown."""
     is_told_in_step: bool = False
-    """Whether all was in step once since it is in force."""
+    """True if all was in step once since it became active."""
     in_step_s: Histograms = field(
         default_factory=lambda: Histograms(bounds_s=(1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0))
     )
@@ -102,14 +102,14 @@ class Vitals(Struct, kw_only=True):
     requests: Histograms = field(default_factory=lambda: Histograms(bounds_s=(0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0)))
     """Seconds until an answer began, by cluster, verb and class of the status."""
     webhooks: dict[str, Deliveries] = field(default_factory=dict)
-    """What became of what was to be sent, by the name of the receiver."""
+    """Deliveries by the name of the receiver."""
     commit_status: Deliveries | None = None
     """The same of the statuses of commits at a forge; None: none are wanted."""
     board: Board = field(default_factory=Board)
-    """What is shown of the last round to whoever looks."""
+    """The published state of the last round."""
 
     def stand_by(self) -> None:
-        """Another process acts: nothing is told any more of what this one saw when it did."""
+        """Drop all reports: another process leads, and this one's observations are outdated."""
         self.leads, self.last_round_at, self.step = False, "", None
         self.clusters, self.problems, self.held, self.rollouts, self.suspended = {}, (), {}, (), ()
         self.board.shown = None

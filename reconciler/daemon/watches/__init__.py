@@ -1,1 +1,1 @@
-"""What clusters tell between rounds: watches, opened again when they end, or lists now and then instead."""
+"""Observations between rounds: watches, opened again when they end, or periodic lists."""

@@ -1,8 +1,8 @@
-"""Lists instead of watches: each cluster now and then, and what is not well by itself. No stream is ever opened.
+"""Polling instead of watches: each cluster is listed periodically, and each unhealthy copy read.
 
-A list has only metadata. What is in it in another version than was last seen is read in full, and is judged as an event
-of a watch would be; what is missing in it is read by name by a round, so that a list that lacks items makes nothing
-absent. A cluster has to be who it was before anything of it is believed.
+A list has only metadata. An object in another version than last seen is read in full, and handled as an event of a
+watch would be; a missing one is read by name by a round, so that a list that lacks items makes nothing absent. A
+cluster must have its identity before anything of it is trusted.
 
 Source: design#events-are-nudges; design#absent-from-the-list; Kubernetes API Concepts, resourceVersion of lists.
 """
@@ -46,14 +46,14 @@ _BY_NAME_MAX: Final = 8
 
 
 class PollJudge(Protocol):
-    """Who knows what was seen before, and is told what is seen now."""
+    """The event handler of polls, with the earlier observations."""
 
     async def is_as_known(self, member: MemberCluster) -> bool:
-        """Whether a cluster is who it was, and nobody else holds the fleet in it."""
+        """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
         ...
 
     def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
-        """Whether a cluster serves what it did. `silent`: group versions whose API server does not answer."""
+        """Return whether a cluster serves the same as before. `silent`: group versions without an answer."""
         ...
 
     def doubted(self, cluster: str) -> None:
@@ -77,7 +77,7 @@ class PollJudge(Protocol):
         ...
 
     def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
-        """What of a complete list of metadata is to be read in full."""
+        """Return the objects of a complete metadata list to read in full."""
         ...
 
     def seen(self, cluster: str, event: WatchEvent) -> None:
@@ -93,11 +93,11 @@ class PollJudge(Protocol):
         ...
 
     def applied(self, cluster: str) -> Mapping[Identity, GVK]:
-        """What was applied to a cluster."""
+        """Return the applied objects of a cluster."""
         ...
 
     def ailing(self) -> Iterable[Copy]:
-        """What was applied and is not well, where clusters answer."""
+        """Yield applied, unhealthy copies in reachable clusters."""
         ...
 
     def hurried(self) -> Collection[str]:
@@ -112,7 +112,7 @@ class _Kept(Struct, frozen=True):
 
 
 class Polls:
-    """The clusters that are listed now and then. One task begins what is due; each cluster is asked by itself."""
+    """The polled clusters. One task begins due polls; each cluster is asked by itself."""
 
     def __init__(self, judge: PollJudge, clock: Clock) -> None:
         """No cluster is listed before `keep`."""
@@ -146,13 +146,13 @@ class Polls:
                 tasks.pop(cluster).cancel()
 
     async def close(self) -> None:
-        """Leave what is being asked."""
+        """Cancel running polls."""
         tasks = [*self._lists.values(), *self._reads.values()]
         self._kept.clear()
         await ended(tasks)
 
     async def run(self) -> None:
-        """Ask for what is due, without end. Nothing is while no cluster is kept."""
+        """Begin due polls for ever. None are due without clusters."""
         while True:
             await self._clock.sleep(timing.TICK_S)
             if self._kept:
@@ -175,7 +175,7 @@ class Polls:
             self._reads[name] = start(looking, f"looking at {name}")
 
     async def _asked(self, kept: _Kept, ask: Callable[[], Awaitable[None]]) -> None:
-        """The boundary of one cluster: what it does not tell is no news, and its next turn comes."""
+        """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
         name = kept.member.name
         async with self._slots.slot():
             asked = await awaited(ask())
@@ -190,7 +190,7 @@ class Polls:
             self._told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
 
     async def _list(self, kept: _Kept) -> None:
-        """Compare all that a cluster holds of ours with what was seen last."""
+        """Compare all of our objects in a cluster with the last seen ones."""
         member = kept.member
         async with asyncio.timeout(timing.PROMPT_S):
             is_known = await self._judge.is_as_known(member)

@@ -1,10 +1,10 @@
-"""Which kinds are watched where: those of what is placed or was applied in a cluster, and no others.
+"""The watched kinds of each cluster: those of placed or applied objects there, and no others.
 
-Where the fleet is polled, nothing is watched, and lists of every kind that is placed anywhere tell the same.
+In poll mode, nothing is watched, and lists of every placed kind serve the same purpose.
 
-A stream for each kind of the store in each cluster would be mostly of kinds that the cluster has nothing of. What
-carries our mark where nothing of its kind is placed or recorded is found by the lists of the next round over
-everything, as everything else that no event tells of. Source: design#events-are-nudges.
+A stream for each kind of the store in each cluster would mostly be of kinds that the cluster has nothing of. An object
+with our mark of a kind that is not placed or recorded there is found by the lists of the next round over everything, as
+everything else without an event. Source: design#events-are-nudges.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMESPACE: Final = GVK("", "v1", "Namespace")
 
 
 def our_label(settings: FleetSettings) -> str:
-    """The label selector of what carries our mark, under any name that the fleet has had."""
+    """Return the label selector of our mark, under any name that the fleet has had."""
     names = ",".join(name for name in (settings.name, *settings.previous_names) if name)
     return f"{FLEET_LABEL} in ({names})"
 
@@ -37,7 +37,7 @@ _Placed = tuple[GVK, tuple[TargetCluster, ...]]
 
 
 class _Lookout(Protocol):
-    """What tells of clusters between rounds."""
+    """A source of observations between rounds."""
 
     def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
         """Look at exactly these kinds."""
@@ -60,9 +60,9 @@ class WatchKeeper:
         self._kept: dict[str, tuple[MemberCluster, frozenset[GVK]]] = {}
 
     def follow(self, decision: Decision, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch or poll the kinds that matter in every member, and nothing elsewhere.
+        """Watch or poll the relevant kinds in every member, and nothing elsewhere.
 
-        Unless `anew`, what is asked is left alone where the kinds are those of before.
+        Unless `anew`, watches of unchanged kinds stay.
         """
         settings = decision.fleet.settings
         self._placed.follow(decision)
@@ -86,7 +86,7 @@ class WatchKeeper:
         self._kept.pop(cluster, None)
 
     def _choose(self, settings: FleetSettings) -> None:
-        """Watch or poll, as the store says now; what was done before ends."""
+        """Watch or poll, as the store sets it now; stop the other."""
         self._polls.every(settings.resync_s)
         chosen: _Lookout = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
         if chosen is self._chosen:
@@ -101,7 +101,7 @@ class WatchKeeper:
         await self._polls.close()
 
     def _lookout(self) -> frozenset[GVK]:
-        """What is watched where there is nothing of ours: one kind, so that a cluster that goes away is noticed."""
+        """Return the kind to watch in a cluster without our objects: one, to notice when it becomes unreachable."""
         kinds = self._placed.everywhere
         return frozenset({_NAMESPACE} if _NAMESPACE in kinds else sorted(kinds)[:1])
 
@@ -115,7 +115,7 @@ class WatchKeeper:
 
 
 class PlacedKinds:
-    """Counts the objects of each kind in each cluster; only what is decided otherwise is counted again."""
+    """Counts the objects of each kind in each cluster; only rescheduled ones are counted again."""
 
     def __init__(self) -> None:
         """Nothing is placed."""
@@ -141,12 +141,12 @@ class PlacedKinds:
                 self._count(placed, 1)
 
     def of(self, cluster: str) -> frozenset[GVK]:
-        """The kinds of what is placed in a cluster."""
+        """Return the kinds that are placed in a cluster."""
         return frozenset(self._counts.get(cluster, ()))
 
     @property
     def everywhere(self) -> frozenset[GVK]:
-        """The kinds of what is placed in any cluster."""
+        """Return the kinds that are placed in any cluster."""
         return frozenset().union(*self._counts.values())
 
     def _count(self, placed: _Placed, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Watches on what is ours: one per cluster and kind. Events only say what may be stale; a round reads and decides.
+"""Watches of our objects: one per cluster and kind. Events only show what may be stale; a round reads and decides.
 
 Source: design#events-are-nudges; Kubernetes: list, then watch from there, list again when the watch expires.
 """
@@ -33,13 +33,13 @@ EARLY_ENDS: Final = 3
 
 
 class Listeners(Struct, frozen=True, kw_only=True):
-    """Who is told: of a complete list of names, of each event, and of a cluster or a kind that does not answer."""
+    """Callbacks: for a complete list of names, for each event, and for a cluster or a kind that does not answer."""
 
     listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
     event: Callable[[str, WatchEvent], None]
     trouble: Callable[[str, MemberClusterError], None]
     as_of: Callable[[str, GVK, str], None] = lambda cluster, gvk, version: None
-    """Told of which version each list was."""
+    """Called with the version of each list."""
     unlisted: Callable[[str, GVK], None] = lambda cluster, gvk: None
     """Told of a kind that cannot be listed in a cluster that answers."""
     asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
@@ -107,7 +107,7 @@ class Watches:
                 pause_s = early_ends.ended_early_s(has_failed=True)
                 await self._ended_early(member.name, gvk, early_ends, pause_s, error.message)
             except Exception as error:
-                # The boundary of one watch: the list that it begins anew with tells what was missed.
+                # The boundary of one watch: its new list shows missed changes.
                 text = "a watch failed by a fault of this program; it begins anew"
                 self._told.fault((member.name, gvk), error, text, **fault_fields(member.name, gvk.kind))
                 pause_s = early_ends.ended_early_s(has_failed=True)
@@ -133,7 +133,7 @@ class Watches:
     async def _stream(
         self, member: MemberCluster, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds
     ) -> None:
-        """Watch from a version on, again and again. Returns when a list has to say what was missed."""
+        """Watch from a version on, again and again. Return when a list has to show missed changes."""
         while True:
             begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
             stream = member.watch(gvk, namespace=self._namespace, label_selector=selector, resource_version=version)
@@ -155,7 +155,7 @@ class Watches:
                 return
 
     def _lived(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
-        """Whether the stream lived long enough for a watch."""
+        """Return whether the stream lived long enough for a watch."""
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
         early_ends.lived()
@@ -191,17 +191,17 @@ class EarlyEnds:
 
     @property
     def is_restless(self) -> bool:
-        """Whether the watch keeps ending early."""
+        """Return whether the watch keeps ending early."""
         return self._ends >= EARLY_ENDS
 
     def lived(self) -> None:
-        """The stream lived: what was before it counts no more."""
+        """Reset: the stream lived long enough."""
         self._ends = 0
 
     def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
-        """Seconds until the next try. The first end costs nothing, unless it was a failure.
+        """Return the seconds until the next try. The first end costs nothing, unless it was a failure.
 
-        `has_told`: it told of changes before it ended, so that waiting longer each time would be paid in freshness.
+        `has_told`: it had changes before it ended, so that longer pauses would cost freshness.
         """
         self._ends = min(self._ends + 1, EARLY_ENDS) if has_told else self._ends + 1
         if self._ends == 1 and not has_failed:

@@ -1,4 +1,4 @@
-"""What a copy in a cluster is beside what is wanted of it: in sync, to be changed, not ours, serving."""
+"""The comparison of a live copy with its desired state: in sync, changed, not ours, available."""
 
 from reconciler.stages.comparison.compare import Comparer, Comparison, overall_cause
 from reconciler.stages.comparison.replacement import as_replacement

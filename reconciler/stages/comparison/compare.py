@@ -54,9 +54,9 @@ _TAKEN_BACK = Reason(rule="released", text="it was released from here, and is ta
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """What came out. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`.
+    """The result. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`.
 
-    `remark`: what is to be said of an object that is ours, and keeps nothing from being written.
+    `remark`: a warning about an object of ours that blocks no write.
     """
 
     change: Change | None = None
@@ -67,7 +67,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def shows_no_difference(self) -> bool:
-        """Whether nothing is known to differ, also where only the API server can vouch for that."""
+        """Return whether no difference is known, also if only the API server can confirm that."""
         change = self.change
         is_doubt = change is not None and (change.action, change.engine) == (Action.UPDATE, Engine.SERVER_SIDE)
         return self.in_sync or (is_doubt and change is not None and not (change.fields or change.removed_paths))
@@ -341,7 +341,7 @@ class Comparer:
         recorded = row.recorded if row is not None else None
         if bodies.are_shared and (known := bodies.known_difference(wanted, live.body, recorded, left)) is not None:
             return known
-        # Nearly always what was sent last is what would be sent now.
+        # Nearly always the last sent manifest equals the next one.
         previous: JsonObject | None = wanted.recorded
         if recorded != previous:
             previous = recorded and sendable(self._as_sent_now(recorded, manifest), bodies.schema)

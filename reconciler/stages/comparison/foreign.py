@@ -1,4 +1,4 @@
-"""What stands in the way of a template: an object that is not ours, and what is said of it.
+"""Obstacles of a template: objects that are not ours, and the problems about them.
 
 Source: design#foreign-objects.
 """
@@ -33,12 +33,12 @@ def problem_about(manifest: Manifest, code: str, message: str, severity: Severit
 
 
 def is_used_as_it_is(manifest: Manifest) -> bool:
-    """Whether it is a Namespace that only follows what lives in it: it needs to exist, not to be ours."""
+    """Return whether it is a Namespace that only follows its objects: it must exist, but need not be ours."""
     return manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None
 
 
 def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
-    """What a Namespace that is used as it is lacks of its template; None when it lacks nothing."""
+    """Return the remark about a foreign Namespace that lacks labels of its template; None if it lacks none."""
     lacking = _labels_lacking(manifest, live)
     if not lacking:
         return None
@@ -52,7 +52,7 @@ def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
 def refusal(
     manifest: Manifest, ownership: Ownership, policy: PropagationPolicy | None, lost: tuple[str, ...]
 ) -> Problem | None:
-    """Why an object that is not ours is left alone; None: it is to be adopted.
+    """Return why an object that is not ours is left alone; None: it is to be adopted.
 
     `lost`: our marks that somebody took off it.
     """
@@ -71,9 +71,9 @@ def refusal(
 
 
 def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
-    """That an object of ours carries the mark of another tool, too; None when nothing is to be said.
+    """Return the problem of an object of ours with the mark of another tool, too; None if there is none.
 
-    What the template carries itself is no news, and what was taken over may keep the marks that it had.
+    A mark in the template is no news, and an object that was taken over may keep its marks.
     """
     mark = foreign_mark(live.body)
     if mark is None or states(manifest.body, mark) or _taken_over(manifest) == mark.tool:
@@ -102,7 +102,7 @@ def _held_by(manifest: Manifest, ownership: Ownership) -> str:
 
 
 def _taken_over(manifest: Manifest) -> str:
-    """Whose object the template says may be taken over; empty when it says nothing."""
+    """Return the tool whose object the template may take over; empty if none."""
     return str(dig(manifest.body, "metadata", "annotations", TAKE_OVER) or "")
 
 

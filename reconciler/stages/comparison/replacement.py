@@ -21,7 +21,7 @@ _NEVER_REPLACED: Final = frozenset(
 
 
 def why_not_replaced(kind: str, body: JsonObject, at: str) -> str | None:
-    """Why an object is not deleted and created for the change of a field; None: its template allows it.
+    """Return why an object is not replaced for the change of a field; None: its template allows it.
 
     `at`: the field that cannot be changed in place.
     """

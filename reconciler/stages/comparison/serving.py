@@ -1,6 +1,6 @@
-"""What the copies of one object serve, as their own clusters say: the facts on which the rule of moves rests.
+"""The availability of one object's copies, as reported by their own clusters: the inputs of moves.
 
-Source: `stages.moves`. Of a cluster, or an object, that could not be read only what the journal recorded is known.
+Source: `stages.moves`. For a cluster, or an object, that could not be read only the journal's rows are known.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return self.snapshot.journal.has_history and before is not None and dict(before.targets) == dict(self.old)
 
     def serving(self, cluster: str) -> Serving:
-        """What the copy in a cluster serves."""
+        """Return the availability of the copy in a cluster."""
         if cluster in self.snapshot.elsewhere:
             placed = self.snapshot.placed_elsewhere(self.identity)
             assigned = placed.get(cluster, 0) or 0
@@ -102,9 +102,9 @@ class Copies(Struct, frozen=True, kw_only=True):
         )
 
     def at_rest(self) -> dict[str, Rest]:
-        """What copies are at rest with, as far as that is news: nothing is on its way now, or when it was placed last.
+        """Return new records of copies at rest: nothing is pending now, or was at the last placement.
 
-        Of those that are recorded with what they hold already, nobody's health is asked.
+        The health of copies with an equal record is not needed.
         """
         found: dict[str, Rest] = {}
         for cluster, replicas in self.old.items() if self.was_at_rest else ():
@@ -120,7 +120,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return found
 
     def _base(self, cluster: str, kept: Memory, availability: Availability) -> int:
-        """The number from which a person scales the copy down. Where replicas are not shared out, what it holds."""
+        """Return the number from which a person scales the copy down; for unshared replicas its present one."""
         held = self.old.get(cluster) or 0
         is_known = self.was_at_rest and not isinstance(availability, UnknownAvailability)
         if not self.is_divided or is_known:
@@ -128,7 +128,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return max(kept.base or 0, kept.established or 0)
 
     def _why_unknown(self, cluster: str) -> Silence | None:
-        """Why it is not known whether an object that was not read is there; None: it surely is not."""
+        """Return why the existence of an unread object is unknown; None: it surely does not exist."""
         member = self.snapshot.members.get(cluster)
         if not isinstance(member, Read):
             return Silence.CLUSTER
@@ -136,12 +136,12 @@ class Copies(Struct, frozen=True, kw_only=True):
         return Silence.OBJECT if is_unread else None
 
     def _is_written(self, cluster: str) -> bool:
-        """Whether it is there as it is wanted. A doubt is settled after the plan, so that it would be one for ever."""
+        """Return whether it is there as desired. A doubt is resolved after the plan, and would else last for ever."""
         comparison = self.compared.get(cluster)
         return comparison is not None and comparison.shows_no_difference
 
     def _availability(self, cluster: str, live: LiveObject) -> Availability:
-        """What serves of all that is wanted there, with more replicas or without."""
+        """Return the availability of the desired replicas there."""
         found = self._own_availability(cluster, live)
         if isinstance(found, UnknownAvailability):
             return found
@@ -152,7 +152,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return UnknownAvailability(Silence.STATUS) if is_mute else found
 
     def _serves_the_rest(self, cluster: str, live: LiveObject, found: Available | Lacking) -> bool:
-        """Whether a copy that is to shrink, and is as it was wanted until now, serves all that it is to keep."""
+        """Return whether a shrinking copy, equal to its desired state until now, serves all replicas that it keeps."""
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:
             return False
@@ -173,7 +173,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         return availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
 
     def _is_mute(self, live: LiveObject) -> bool:
-        """Whether a kind that nobody described has no status yet, while a copy that is to go reports one."""
+        """Return whether an unknown kind has no status yet, while a copy to be deleted reports one."""
         if self.interpreter.kinds or live.body.get("status"):
             return False
         left = (self.snapshot.live(cluster, self.identity) for cluster in self.old if cluster not in self.target)
@@ -181,6 +181,6 @@ class Copies(Struct, frozen=True, kw_only=True):
 
 
 def _outdated(live: JsonObject) -> int:
-    """How many pods are of an earlier template: of those that are available, so many may be old."""
+    """Return the number of pods of an earlier template: so many of the available ones may be old."""
     status = mapping(live.get("status"))
     return max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))

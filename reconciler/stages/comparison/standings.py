@@ -1,4 +1,4 @@
-"""Whose the objects of the members are, and where copies of ours live."""
+"""The ownership index: owners of the members' objects, and the clusters of our copies."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from reconciler.stages.ownership import Ownership, Standing, ownership_of
 
 
 class Seen(NamedTuple):
-    """What is known of one identity over the fleet.
+    """One identity over the fleet.
 
-    `owners`: whose the object is, by the clusters where one was seen. `copies`: the clusters where copies of ours live
-    now, with the replicas assigned to them.
+    `owners`: by the clusters where an object was read. `copies`: the clusters of our copies, with their assigned
+    replicas.
     """
 
     owners: Mapping[str, Ownership]
@@ -34,7 +34,7 @@ class Standings:
         self,
         snapshot: FleetSnapshot,
     ) -> None:
-        """Find out what is where; of members that were not read, what the journal remembers counts."""
+        """Index the objects; for members that were not read, the journal's rows count."""
         self._snapshot = snapshot
         self._clusters: dict[Identity, list[str]] = {}
         for name, member in snapshot.members.items():
@@ -48,11 +48,11 @@ class Standings:
 
     @property
     def identities(self) -> Collection[Identity]:
-        """Everything of which an object, or a record of one, is somewhere."""
+        """Return every identity with an object, or a record of one, somewhere."""
         return self._clusters.keys()
 
     def of(self, identity: Identity) -> Seen:
-        """Whose the objects are, and where ours are."""
+        """Return the owners of the objects, and our copies."""
         owners: dict[str, Ownership] = {}
         copies: dict[str, Replicas] = {}
         settings, ledger = self._snapshot.fleet.settings, self._snapshot.journal.ledger

@@ -1,4 +1,4 @@
-"""Who claims what, where it goes, and what goes along: of the whole fleet, from nothing or built on a round before."""
+"""Claims, placements and dependencies of the whole fleet, from nothing or built on a round before."""
 
 from reconciler.stages.decision.cap_basis import basis_of, is_wished_as_then, without_outdated_caps
 from reconciler.stages.decision.decide import Decision, decide

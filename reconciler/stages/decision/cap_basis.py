@@ -1,7 +1,7 @@
-"""What the cap of descheduling rests on: what was wanted when it was put there, and the nodes of the cluster.
+"""The inputs of a descheduling cap: the desired state at its time, and the nodes of the cluster.
 
-An edit of the pod template or of the placement in its policy is a new wish, to which the cap says nothing: it ends at
-once. Source: design#end-of-a-cap.
+An edit of the pod template or of the placement in its policy is a new wish, and ends the cap at once. Source:
+design#end-of-a-cap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BETWEEN = ":"
 
 
 def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObservation, interpreters: Registry) -> str:
-    """Digests of what is wanted, and of whom the nodes admit and how large they are."""
+    """Return digests of the desired state, and of the nodes' admission and size."""
     nodes = [
         {
             "name": node.name,
@@ -38,9 +38,9 @@ def basis_of(template: Template, policy: PropagationPolicy, seen: ClusterObserva
 
 
 def is_wished_as_then(cap: Constraint, template: Template, policy: PropagationPolicy, interpreters: Registry) -> bool:
-    """Whether pod template and placement are what they were when the cap was put there."""
+    """Return whether pod template and placement are unchanged since the cap began."""
     wish, between, _ = cap.basis.partition(_BETWEEN)
-    # Caps of earlier versions do not tell.
+    # Caps of earlier versions lack that.
     return not between or wish == _wish(template, policy, interpreters)
 
 

@@ -1,4 +1,4 @@
-"""What the store says, given what is known of the members: claims, placements, dependencies, namespaces."""
+"""The schedule of the store, given observations of the members: claims, placements, dependencies, namespaces."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ from reconciler.stages.placement import (
 from reconciler.stages.templates import demand_of
 
 _MAX_FAULTS: Final = 20
-"""How often a decision is begun anew without a template that could not be worked on. Most are found at once."""
+"""Limit of restarts without a template that could not be processed. Most are found at once."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Where everything goes, and why.
+    """The schedule, with its reasons.
 
-    `interpreters`: with which it was made. `policies`: the policy that governs each bound template, its own or its
-    owner's. `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is
-    written for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster.
-    `ticked`: (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: what a
-    template refers to. `makers`: what templates make. `followed`: what travels with others and brings along what it
-    refers to, since it makes something or a maker needs it. `definitions`: the CustomResourceDefinition of each custom
-    kind of the store. `yielded`: targets of autoscalers, with the clusters to which these go.
+    `interpreters`: used for it. `policies`: the policy that governs each bound template, its own or its owner's.
+    `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is written
+    for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster. `ticked`:
+    (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: references of a
+    template. `makers`: objects that templates make. `followed`: dependencies whose own references are followed, since
+    they make something or a maker needs them. `definitions`: the CustomResourceDefinition of each custom kind of the
+    store. `yielded`: targets of autoscalers, with the clusters of these.
     """
 
     fleet: Fleet
@@ -75,11 +75,11 @@ class Decision(Struct, frozen=True, kw_only=True):
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     staging: Staging | None = None
-    """Which revision of what Rollouts stage is in force where; None: HEAD's is, everywhere."""
+    """The active revisions of staged templates; None: HEAD's, everywhere."""
     problems: tuple[Problem, ...] = ()
 
     def hold(self, identity: Identity, cluster: str) -> str | None:
-        """Why nothing may be written for a template in a cluster though it belongs there; None: it may."""
+        """Return why a template may not be written in a cluster of its placement; None: it may."""
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
 
@@ -89,7 +89,7 @@ class Decision(Struct, frozen=True, kw_only=True):
         return order is not None and order.tick is Tick.EVICTION
 
     def lingers(self, identity: Identity) -> bool:
-        """Whether HEAD does not have it any more, and stages alone keep its copies."""
+        """Return whether HEAD does not have it any more, and stages alone keep its copies."""
         return self.staging is not None and identity in self.staging.lingering
 
     def definition_of(self, kind: tuple[str, str]) -> Identity | None:
@@ -108,14 +108,13 @@ def decide(
     fresh: bool = False,
     tables: DecisionTables | None = None,
 ) -> Decision:
-    """Claims, placements and what follows from them.
+    """Return claims, placements and their consequences.
 
-    `now`: RFC 3339 UTC. `interpreters`: what is known of kinds. `copies`: where copies of ours are known to live; what
-    an owner left behind keeps its dependencies there. `fresh`: previous placements are not considered. `tables`: with
-    those of an earlier call only what depends on a difference is decided again; the decision is the same as without
-    them.
+    `now`: RFC 3339 UTC. `interpreters`: of kinds. `copies`: clusters of our known copies; the old copies of an owner
+    keep its dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier
+    call only dependents of a difference are scheduled again; the schedule is the same as without them.
 
-    A template that cannot be worked on is frozen, as if its file were broken, and the others are decided without it.
+    A template that cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
     """
     tables = tables or DecisionTables()
     there = copies or {}
@@ -131,7 +130,7 @@ def decide(
 
 
 def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
-    """Each step updates its tables for what the changes of the tables before it make dirty."""
+    """Schedule in steps: each updates its tables for keys that earlier tables made dirty."""
     observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
     dirty, edited = tables.begin(inputs), tables.templates.changed
 
@@ -180,9 +179,9 @@ def _decide(fleet: Fleet, inputs: Inputs, tables: DecisionTables) -> Decision:
 def _place(
     tables: DecisionTables, inputs: Inputs, dirty: Collection[Identity]
 ) -> tuple[PlacementResult, Sequence[Problem]]:
-    """The placement of what policies govern, and the problems of priority classes.
+    """Return the placement of governed templates, and the problems of priority classes.
 
-    `dirty`: whose template or policy changed, or what scales them. What is known of the others may have changed, too.
+    `dirty`: templates that changed, or whose policy or scaler did. Facts about the others may have changed, too.
     """
     fleet, observations, policies = inputs.fleet, inputs.observations, tables.policies.rows
     priorities, unknown_classes = priority_classes(fleet)
@@ -199,7 +198,7 @@ def _place(
     )
     bound_definitions = [identity for identity in tables.definitions.values() if identity in policies]
     if bound_definitions:
-        # Definitions go first: what they define may then go where they go.
+        # Definitions first: their objects may then be placed in their clusters.
         first = place(replace(request, items=tuple(_items(tables, inputs, bound_definitions))))
         request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
     tables.essentials.replace(essentials(request.observations.clusters))
@@ -213,7 +212,7 @@ def _place(
 
 
 def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, Binding]) -> None:
-    """Find what goes along: dependencies, companions, the Namespaces of all. `bindings`: what placement gave."""
+    """Compute followers: dependencies, companions, the Namespaces of all. `bindings`: from placement."""
     fleet, policies, edited = inputs.fleet, tables.policies, tables.templates.changed
 
     def held(identity: Identity) -> frozenset[str] | None:
@@ -234,7 +233,7 @@ def _follow(tables: DecisionTables, inputs: Inputs, bindings: Mapping[Identity, 
     ).bindings
     tables.company.want(fleet, policies.rows, union(edited, policies.changed))
     companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company, inputs.interpreters)
-    # What a Namespace says counts for what is in it.
+    # The fields of a Namespace count for its objects.
     spaces = [identity for identity in edited if identity.kind == "Namespace"]
     accompanied = tables.company.bindings
     everything = {**followed.rows, **accompanied.rows} if accompanied.rows else followed.rows
@@ -298,7 +297,7 @@ def _waits_for_overrides(
 def _ticked(
     observations: Observations, bindings: Mapping[Identity, Binding], now: str
 ) -> dict[tuple[Identity, str], Constraint]:
-    """What constraints that are in force took from placements."""
+    """Return the clusters that active constraints took from placements."""
     in_force = constraints_in_force(observations.constraints, now)
     return {
         (identity, constraint.cluster): constraint

@@ -18,9 +18,9 @@ WORK_QUEUE: Final = -1
 
 
 def fixed_share(part: JsonObject, *, is_single_run: bool) -> int | None:
-    """The completions with which a part of a Job was created; None: they are not fixed.
+    """Return the completions that a part of a Job was created with; None: they are not fixed.
 
-    `is_single_run`: what the template says of itself. Earlier versions sent such a Job with parallelism alone.
+    `is_single_run`: of the template. Earlier versions sent such a Job with parallelism alone.
     """
     count = dig(part, *COMPLETIONS)
     if isinstance(count, int):
@@ -29,13 +29,13 @@ def fixed_share(part: JsonObject, *, is_single_run: bool) -> int | None:
 
 
 def has_completions(body: JsonObject) -> bool:
-    """Whether a Job says how many of its pods have to succeed."""
+    """Return whether a Job sets how many of its pods have to succeed."""
     total = dig(body, *COMPLETIONS)
     return isinstance(total, int) and not isinstance(total, bool)
 
 
 def lacking(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int], elsewhere: int) -> int:
-    """How many completions of a divided Job no part has.
+    """Return how many completions of a divided Job no part has.
 
     `fixed`: as `completions` takes it. `elsewhere`: those of parts that are not among the targets, ended ones that are
     no longer there included.

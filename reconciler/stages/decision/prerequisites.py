@@ -1,6 +1,6 @@
-"""What must be in a cluster before an object can be there: its Namespace, and the definition of its kind.
+"""Prerequisites of an object in a cluster: its Namespace, and the definition of its kind.
 
-Where one of these is not there and is itself held back, an API server would refuse the object: it waits with it.
+If one of these is missing and is itself held back, an API server would refuse the object: it waits with it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FROZEN = "it is frozen, since the store cannot be read completely"
 
 
 def prerequisites(decision: Decision, identity: Identity) -> Iterator[Identity]:
-    """What of the store has to be there first, wherever it goes."""
+    """Yield the store's prerequisites of an object, in any cluster."""
     if identity.namespace and not comes_by_itself(decision.fleet, identity.namespace):
         namespace = namespace_identity(identity.namespace)
         if namespace in decision.bindings:
@@ -28,7 +28,7 @@ def prerequisites(decision: Decision, identity: Identity) -> Iterator[Identity]:
 
 
 def withheld(decision: Decision, identity: Identity, cluster: str) -> str | None:
-    """Why a decision does not write what it places in a cluster; None: it does."""
+    """Return why a scheduled object is not written in a cluster; None: it is."""
     return _FROZEN if identity in decision.frozen else decision.hold(identity, cluster)
 
 
@@ -48,13 +48,13 @@ def waits_for_prerequisite(
 
 
 def withheld_prerequisites(decision: Decision, identities: Collection[Identity]) -> set[Identity]:
-    """What these need in some cluster and is not written there."""
+    """Return the prerequisites of these that are held back in some cluster."""
     found = {needed for identity in identities for needed in prerequisites(decision, identity)}
     return {needed for needed in found if _withheld_in(decision, needed)}
 
 
 def dependents(decision: Decision, needed: Collection[Identity]) -> set[Identity]:
-    """What is placed and has to wait for one of these."""
+    """Return placed objects that have to wait for one of these."""
     spaces = {identity.name for identity in needed if identity[:2] == _NAMESPACE}
     kinds = {kind for kind, definition in decision.definitions.items() if definition in needed}
     if not spaces and not kinds:
@@ -63,7 +63,7 @@ def dependents(decision: Decision, needed: Collection[Identity]) -> set[Identity
 
 
 def without_definition(decision: Decision) -> set[Identity]:
-    """What is placed where the store's definition of its kind is not."""
+    """Return objects that are placed where the store's definition of their kind is not."""
     defined = {
         kind: frozenset(_clusters(decision, definition))
         for kind, definition in decision.definitions.items()
@@ -79,13 +79,13 @@ def without_definition(decision: Decision) -> set[Identity]:
 
 
 def differing_prerequisites(before: Decision, after: Decision, suspects: Collection[Identity]) -> set[Identity]:
-    """The Namespaces and definitions among `suspects` for which other objects have to wait than before."""
+    """Return the Namespaces and definitions among `suspects` whose effect on dependents differs."""
     needed = (identity for identity in suspects if identity[:2] in (_NAMESPACE, _DEFINITION))
     return {identity for identity in needed if _standing(before, identity) != _standing(after, identity)}
 
 
 def _standing(decision: Decision, needed: Identity) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
-    """Where something is placed, as far as that matters to what needs it, and where it is not written."""
+    """Return the relevant clusters of a prerequisite, and those where it is held back."""
     clusters = _clusters(decision, needed) if needed[:2] == _DEFINITION else ()
     return (clusters, _withheld_in(decision, needed))
 
@@ -96,7 +96,7 @@ def _withheld_in(decision: Decision, identity: Identity) -> tuple[tuple[str, str
 
 
 def signature_of_prerequisites(decision: Decision, identity: Identity) -> Hashable:
-    """What of its prerequisites concerns an object: equal, it is settled alike."""
+    """Return the effect of an object's prerequisites: equal ones have an equal result."""
     standings = [(needed, _standing(decision, needed)) for needed in prerequisites(decision, identity)]
     # A Namespace that is not held back asks nothing of an object, whether anything lives in it or not.
     return tuple([(needed, standing) for needed, standing in standings if any(standing) or needed[:2] != _NAMESPACE])

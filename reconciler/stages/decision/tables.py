@@ -1,8 +1,8 @@
-"""What the last decision rested on and came to, so that the next one is worked out only where an input differs.
+"""The inputs and results of the last schedule, so that the next one is computed only for changed inputs.
 
-Source: design#incremental: a commit that touches one file recomputes only what depends on it, and a full
-recomputation is the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects,
-or else equal ones; it never changes a decision.
+Source: design#incremental: a commit that touches one file recomputes only its dependents, and a full recomputation is
+the same code with everything marked dirty. Unchanged inputs are recognised by being the same objects, or else equal
+ones; it never changes a schedule.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Inputs(NamedTuple):
 
 
 class DecisionTables:
-    """The last decision, in the pieces from which the next one is made.
+    """The last schedule, in the parts that the next one is made from.
 
-    `changed`: what may differ between the last decision and the one before it; None: everything.
+    `changed`: possible differences between the last schedule and the one before it; None: everything.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class DecisionTables:
     def _with_selected(
         self, old_templates: Mapping[Identity, Template], old_policies: Mapping[PolicyRef, PropagationPolicy]
     ) -> AbstractSet[Identity]:
-        """Changed templates and what changed policies select, or did.
+        """Return changed templates and those that changed policies select, or did.
 
         The index is made when the first policy changes, and kept from then on.
         """
@@ -153,7 +153,7 @@ class DecisionTables:
 
 
 def _alike(before: Inputs, after: Inputs) -> bool:
-    """Whether what concerns every template is the same."""
+    """Return whether the inputs that concern every template are equal."""
     old, new = before.fleet, after.fleet
     return (
         before.fresh == after.fresh

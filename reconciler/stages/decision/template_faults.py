@@ -1,6 +1,6 @@
-"""Templates that cannot be worked on, for a fault of this program or of an installed interpreter.
+"""Templates that cannot be processed, for a fault of this program or of an installed interpreter.
 
-Source: design#boundaries: each is frozen by itself, as a broken file freezes what it names.
+Source: design#boundaries: each is frozen by itself, as a broken file freezes its objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Frozen(NamedTuple):
 
 
 class TemplateFaults:
-    """What was found so far. A template is tried again when another version of it stands in the store."""
+    """The faults so far. A template is tried again when the store has another version of it."""
 
     __slots__ = ("_found",)
 
@@ -50,7 +50,7 @@ class TemplateFaults:
         )
 
     def refuse(self, fleet: Fleet, edited: Collection[Identity], interpreters: Registry) -> None:
-        """Nothing, when all that is asked of interpreters can be read out of these templates.
+        """Raise for templates that interpreters cannot read.
 
         Raises:
             SubjectFailed: its subject are all templates of which it cannot.

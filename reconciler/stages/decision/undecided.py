@@ -23,7 +23,7 @@ RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
 def undecided(
     decision: Decision, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
 ) -> dict[Identity, Problem]:
-    """Why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster what was applied there."""
+    """Return why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster the applied ones."""
     here = {name: cluster for name, cluster in decision.fleet.clusters.items() if name in own}
     may_come: dict[int, bool] = {}
     found: dict[Identity, str] = {}
@@ -64,7 +64,7 @@ def _why(decision: Decision, identity: Identity, policy: PropagationPolicy) -> s
 
 
 def _followers(decision: Decision, found: Collection[Identity]) -> list[Identity]:
-    """What is there also for the sake of something that cannot be decided."""
+    """Return the dependencies of objects that cannot be scheduled."""
     left = set(found)
     dependencies = [binding for binding in decision.bindings.values() if binding.is_dependency and binding.owners]
     while True:

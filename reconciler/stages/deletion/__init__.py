@@ -1,4 +1,4 @@
-"""What becomes of copies that are no longer wanted, and what waits for a confirmation."""
+"""The treatment of copies that are no longer desired, and the changes that need a confirmation."""
 
 from reconciler.stages.deletion.deletion import Fate
 from reconciler.stages.deletion.guard import (

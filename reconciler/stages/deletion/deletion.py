@@ -1,8 +1,8 @@
-"""What happens to a member's copy that the store no longer wants there, by cause.
+"""The treatment of a member's copy that the store no longer wants there, by cause.
 
 Source: design#template-leaves; design#policy-leaves; design#cluster-leaves; design#moved-by-a-tick;
-design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the value in force is the last
-applied one, and a new value in the same commit counts only if it keeps more.
+design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the last applied value is active,
+and a new value in the same commit counts only if it keeps more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from reconciler.model.plan import Cause
 
 
 class Loss(StrEnum):
-    """Why a copy is no longer wanted."""
+    """The reason why a copy is no longer desired."""
 
     TEMPLATE_LEFT = "the template left the store"
     POLICY_LEFT = "its policy left or no longer selects it, and nothing else claims it"
@@ -24,7 +24,7 @@ class Loss(StrEnum):
 
 
 class Fate(StrEnum):
-    """What is done about it. A move is: create elsewhere, wait until that is healthy, then delete."""
+    """Its treatment. A move is: create elsewhere, wait until that is healthy, then delete."""
 
     DELETE = "delete"
     RELEASE = "release"
@@ -59,14 +59,14 @@ _CAUSE = {
 
 
 def fate_of(loss: Loss, *, keep: bool, is_ack: bool) -> Fate:
-    """What happens to the copy. `is_ack`: the policy that applied it was of an ACK group."""
+    """Return the treatment of the copy. `is_ack`: the policy that applied it was of an ACK group."""
     if is_ack:
         return (_ACK_KEEP if keep else _ACK_DELETE)[loss]
     return (_KARMADA_KEEP if keep else _KARMADA_DELETE)[loss]
 
 
 def cause_of(loss: Loss) -> Cause:
-    """How the plan names the loss. Frozen copies are in no plan."""
+    """Return the plan's cause for the loss. Frozen copies are in no plan."""
     assert loss is not Loss.UNKNOWN, "a frozen copy is no change"
     return _CAUSE[loss]
 
@@ -77,5 +77,8 @@ def keep_in_force(*, applied: bool, declared: bool | None) -> bool:
 
 
 def is_edit(loss: Loss) -> bool:
-    """Whether an edit of the store caused it: then the deletion guards count it. What ticks move is limited apart."""
+    """Return whether an edit of the store caused it, so that the guards count it.
+
+    Moves by ticks have their own limit.
+    """
     return loss is not Loss.MOVED_BY_TICK

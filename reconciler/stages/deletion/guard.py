@@ -41,7 +41,7 @@ _GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
 }
 
 HELD_BY_GUARD = "guard: "
-"""How the reason of a guard begins; other holds pass by themselves, these wait for a person."""
+"""The beginning of a guard's reason; other holds end by themselves, these wait for a person."""
 
 NO_LOSSES = Losses()
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -66,7 +66,7 @@ class Guarded(Struct, frozen=True, kw_only=True):
 
 
 def limit(guards: Guards, managed: int) -> int:
-    """How many deletions and releases may pass unconfirmed where `managed` objects are ours."""
+    """Return how many deletions and releases may pass unconfirmed, with `managed` objects of ours."""
     return min(guards.max_deletes, max(3, managed * guards.max_delete_percent // 100))
 
 
@@ -95,7 +95,7 @@ def guard(
     )
     if not reasons:
         return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
-    # What takes over is there before the old copy goes: what was let through stays let through.
+    # Replacements exist before the old copy goes: a confirmed move stays confirmed.
     due = frozenset(_key(changes[index]) for index in reasons if changes[index].guarded or changes[index].confirm)
     digest = held_digest(due)
     is_confirmed = digest == guards.confirm or (
@@ -138,7 +138,7 @@ def _is_over(until: str, now: str) -> bool:
 
 
 class _Count(Struct, frozen=True):
-    """How many copies are due or were lost lately in one place, and how many may be."""
+    """Pending and recent losses in one place, and their limit."""
 
     due: int
     made: int
@@ -150,7 +150,7 @@ class _Count(Struct, frozen=True):
 
 
 class _Lately:
-    """What counts beside what is due."""
+    """Recent losses beside the pending ones."""
 
     def __init__(self, changes: Iterable[Change], guards: Guards, losses: Losses, now: str) -> None:
         self.due: set[Copy] = {_copy(change) for change in changes if change.guarded}
@@ -159,7 +159,7 @@ class _Lately:
         self._now = now
 
     def is_held_in(self, cluster: str) -> bool:
-        """Whether something was held in a cluster by the last round that read it."""
+        """Return whether the last round that read the cluster held something there."""
         return cluster in self._losses.held_since
 
     def count(self, managed: Mapping[str, int], cluster: str | None) -> _Count:
@@ -212,13 +212,13 @@ def _reasons(
         elif fleet.is_over:
             reasons[index] = _too_many(fleet, guards, "over the fleet")
         elif away and lately.is_held_in(change.cluster):
-            # It counted together with what is held there, of which nobody knows now that it is due no more.
+            # It counted together with the held losses there, which may still be due.
             reasons[index] = f"more is held in {', '.join(sorted(away))}, which could not be read"
     return reasons | _confirmed_moves(changes)
 
 
 def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
-    """What says itself why a person must let it pass, and what comes in its place: new copies, more replicas."""
+    """Return moves that a person must confirm, with their replacements: new copies, more replicas."""
     why = {change.identity: change.confirm for change in changes if change.confirm}
     if not why:
         return {}
@@ -250,12 +250,12 @@ def held_digest(held: Iterable[ChangeKey]) -> str:
 
 
 def is_held_by_guard(change: Change) -> bool:
-    """Whether a person must confirm the change."""
+    """Return whether a person must confirm the change."""
     return change.held is not None and change.held.startswith(HELD_BY_GUARD)
 
 
 def is_held_by_number(change: Change) -> bool:
-    """Whether a change that a guard holds, or a person let pass, is one of too many, and nothing by itself."""
+    """Return whether a guarded or confirmed change is held only for the number of losses."""
     is_special = change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED
     return change.guarded and not change.confirm and not is_special
 
@@ -284,7 +284,7 @@ def losses_after(
 
 
 def losses_of(changes: Iterable[Change], now: str) -> tuple[Loss, ...]:
-    """What counts of changes that are about to be made."""
+    """Return the guarded losses among changes that are about to be made."""
     return tuple(
         Loss(cluster=change.cluster, identity=change.identity, time=now) for change in changes if change.guarded
     )

@@ -1,4 +1,4 @@
-"""What is done about copies of ours that are no longer wanted where they are.
+"""Changes for copies of ours that are no longer desired in their clusters.
 
 Source: design#release; design#frozen; design#before-a-deletion.
 """

@@ -24,15 +24,14 @@ from reconciler.stages.ownership import Owner
 from reconciler.stages.placement import suspended_by
 
 INCOMPLETE: Final = "the store could not be read completely"
-"""Why nothing is concluded from what is absent from it."""
+"""The reason why absence from the store proves nothing."""
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """What the round decided, as far as losses need it.
+    """The part of the schedule that losses need.
 
-    `policies`: the policy that governs each template, own or its owner's. `claimants`: those that speak for what no
-    policy governs. `broken`: documents that could not be read and what they reach. `ticked`: (identity, cluster) that a
-    constraint took away.
+    `policies`: the policy that governs each template, own or its owner's. `claimants`: those of templates without a
+    policy. `broken`: unreadable documents and their reach. `ticked`: (identity, cluster) that a constraint took away.
     """
 
     fleet: Fleet
@@ -56,7 +55,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_frozen(self) -> bool:
-        """Whether a broken file may want it: it is left as it is."""
+        """Return whether a broken file may want it: it is left as it is."""
         return self.fate is Fate.FROZEN
 
 
@@ -75,7 +74,7 @@ def lost_copies(identity: Identity, seen: Seen, members: Mapping[str, Member], w
 
 
 def _lost(cluster: str, live: LiveObject, owner: Owner, binding: Binding | None, wanted: Decided) -> LostCopy:
-    # A template whose own file is broken is not in the fleet; its copy still tells what a selector would see.
+    # A template whose own file is broken is not in the fleet; its copy still has the fields that a selector matches.
     seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
     template = wanted.fleet.templates.get(live.identity, seen)
     loss, why = _loss(cluster, template, owner, binding, wanted)

@@ -1,8 +1,8 @@
-"""What becomes of the old copy of a failed application: the purge modes of its policy.
+"""The treatment of a failed application's old copy: the purge modes of its policy.
 
-Source: "PropagationPolicy and OverridePolicy", failover configuration; design#purge-modes: Immediately goes as soon
-as others have taken over what it had, Graciously when these are healthy, or after the grace period when their pods
-have found nodes, Never when a person evicts it.
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design#purge-modes: Immediately goes as soon as
+others have taken its replicas over, Graciously when these are healthy, or after the grace period when their pods have
+found nodes, Never when a person evicts it.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ def run_kept_by_policy(
 
 
 def is_grace_over(terms: ApplicationFailover, exclusion: Constraint, now: str) -> bool:
-    """Whether the copy that an exclusion takes away has had the time of grace that Graciously gives."""
+    """Return whether the excluded copy has had the grace period of Graciously."""
     return age_s(exclusion.since, now) >= (terms.grace_period_s or 0)
 
 
 class Scheduled(StrEnum):
-    """Whether all pods of a copy have nodes. Only a known yes lets another copy go: unknown never permits a loss."""
+    """The state of all pods of a copy: on nodes or not. Only a known yes lets another copy go."""
 
     YES = "yes"
     NO = "no"
@@ -98,10 +98,10 @@ class Scheduled(StrEnum):
 def scheduled(
     observed: Mapping[str, ClusterObservation], identity: Identity, cluster: str, replicas: Replicas
 ) -> Scheduled:
-    """Whether all pods of the copy have nodes in a cluster that is to have so many replicas.
+    """Return whether all pods of the copy have nodes in a cluster that is to have so many replicas.
 
-    Pods that were not made yet have none, nor have those that the scheduler has not looked at, nor those of replicas
-    that were assigned since it was observed. Where pods could not be listed it is unknown.
+    Unmade pods have none, nor have those that the scheduler has not seen, nor those of replicas assigned after the
+    observation. If pods could not be listed it is unknown.
     """
     workload = workload_in(observed, identity, cluster)
     if workload is None:
@@ -115,6 +115,6 @@ def scheduled(
 def failures_of(
     ticked: Mapping[tuple[Identity, str], Constraint], identity: Identity, old: Iterable[str]
 ) -> dict[str, Constraint]:
-    """The clusters of `old` that an application leaves since it failed there, with what excluded it."""
+    """Return the clusters of `old` that an application leaves since it failed there, with their exclusions."""
     found = {cluster: ticked.get((identity, cluster)) for cluster in old}
     return {name: tick for name, tick in found.items() if tick is not None and tick.tick is Tick.FAILOVER}

@@ -1,4 +1,4 @@
-"""When a copy may go since others serve, and which moves make no progress."""
+"""Moves: a copy may go once others are available; and moves without progress."""
 
 from reconciler.stages.moves.availability import (
     Availability,

@@ -1,4 +1,4 @@
-"""What a copy serves, as its own cluster says: enough, too little, or nobody knows.
+"""The availability of a copy, as its own cluster reports it: enough, too little, or unknown.
 
 Unknown is never good: it takes nothing over, and it is never taken for a copy that has nothing to lose. Source:
 design#moves; docs/concepts/moves.md.
@@ -18,7 +18,7 @@ from reconciler.model.tree import JsonObject
 
 
 class Silence(StrEnum):
-    """Why it is not known what a copy serves, in words that follow `it is unknown what m2 serves: `."""
+    """The reason of unknown availability, in words that follow `it is unknown what m2 serves: `."""
 
     CLUSTER = "its cluster does not answer"
     ELSEWHERE = "another process applies there"
@@ -29,19 +29,19 @@ class Silence(StrEnum):
 
 
 class Available(Struct, frozen=True):
-    """All of what is wanted there serves. `replicas`: how many are available; None: its kind does not count them."""
+    """All desired replicas are available. `replicas`: their number; None: its kind does not count them."""
 
     replicas: int | None = None
 
 
 class Lacking(Struct, frozen=True):
-    """Not all of what is wanted serves. `replicas`: how many are available; None: its kind does not count them."""
+    """Not all desired replicas are available. `replicas`: their number; None: its kind does not count them."""
 
     replicas: int | None = 0
 
 
 class UnknownAvailability(Struct, frozen=True):
-    """Nothing may be concluded about what it serves."""
+    """Nothing is known about its availability."""
 
     why: Silence
 
@@ -50,11 +50,11 @@ Availability = Available | Lacking | UnknownAvailability
 
 
 class Serving(Struct, frozen=True, kw_only=True):
-    """What the copy in one cluster serves, as that cluster says.
+    """The availability of the copy in one cluster, as that cluster reports it.
 
-    `is_written`: it is there as it is wanted, serving or not. `established`: with how many replicas it was seen
-    available while nothing waited for it, 0 for what has none; None: never. `base`: the replicas that it was to have
-    when nothing was on its way and its cluster told how it was; 0: there was no such moment.
+    `is_written`: it is there as desired, available or not. `established`: the number of replicas that it had when last
+    fully available with no pending write, 0 without replicas; None: never. `base`: its target number at the last moment
+    without pending writes and with a known state; 0: there was no such moment.
     """
 
     availability: Availability
@@ -64,22 +64,22 @@ class Serving(Struct, frozen=True, kw_only=True):
 
     @property
     def is_available(self) -> bool:
-        """Whether all of what is wanted there serves."""
+        """Return whether all desired replicas are available."""
         return isinstance(self.availability, Available)
 
     def has_served(self, replicas: int) -> bool:
-        """Whether it is established with so many replicas."""
+        """Return whether it is established with so many replicas."""
         return self.established is not None and self.established >= replicas
 
     def may_serve_more_than(self, replicas: int) -> bool:
-        """Whether it may serve more than so many replicas, or did when all was well; an unknown number may be more."""
+        """Return whether it may serve more than so many replicas, or did when all was well; unknown may be more."""
         if isinstance(self.availability, UnknownAvailability) or self.availability.replicas is None:
             return True
         return max(self.availability.replicas, self.established or 0) > replicas
 
 
 def availability_of(live: JsonObject, interpreter: Interpreter) -> Availability:
-    """What a live object serves of all that its own spec asks for, as its status tells it."""
+    """Return the availability of a live object against its own spec, from its status."""
     is_healthy = interpreter.health(live) is Health.HEALTHY
     if not interpreter.counts_replicas:
         return Available() if is_healthy else Lacking(None)

@@ -37,7 +37,7 @@ NOBODY_TAKES_IT = "waits for a cluster that can take it"
 
 
 class Run(Enum):
-    """How far a Job or a bare Pod got."""
+    """The progress of a Job or a bare Pod."""
 
     PENDING = "pending"
     STARTED = "started"
@@ -45,7 +45,7 @@ class Run(Enum):
 
 
 def run_of(live: JsonObject) -> Run:
-    """How far the live Job or Pod got, from its status."""
+    """Return the progress of the live Job or Pod, from its status."""
     status = mapping(live.get("status"))
     if live.get("kind") == "Pod":
         if status.get("phase") in ("Succeeded", "Failed"):
@@ -58,9 +58,9 @@ def run_of(live: JsonObject) -> Run:
 
 
 class Effective(Struct, frozen=True, kw_only=True):
-    """What is in force now. `holds`: clusters whose reduction or deletion waits, with what it waits for.
+    """The active placement. `holds`: clusters whose reduction or deletion waits, with the reason.
 
-    `waits`: clusters where nothing may be created yet, with why (a run that must end elsewhere first).
+    `waits`: clusters where nothing may be created yet, with the reason (a run that must end elsewhere first).
     """
 
     targets: Mapping[str, Replicas]
@@ -107,17 +107,17 @@ def _pending(
 
 
 def _is_spared(copy: Serving, wanted: Replicas) -> bool:
-    """Whether a cluster that is left need not wait for a copy: it has served, and its whole cluster is silent."""
+    """Return whether a cluster that is left need not wait for a copy: it has served, and its cluster is unreachable."""
     return copy.availability in _SILENT_CLUSTERS and copy.has_served(wanted or 0)
 
 
 def _takes_away(wanted: Replicas, copy: Serving) -> bool:
-    """Whether a copy that is to shrink may serve more than it is to keep, or did when all was well."""
+    """Return whether a shrinking copy may serve more than it is to keep, or did when all was well."""
     return wanted is None or copy.may_serve_more_than(wanted)
 
 
 def _waits_for(pending: Mapping[str, Serving]) -> str:
-    """The copies that are waited for, and of which of them it is not known what they serve; empty: there is none."""
+    """Return the copies to wait for, with those of unknown availability; empty: none."""
     if not pending:
         return ""
     unknown = [
@@ -129,21 +129,21 @@ def _waits_for(pending: Mapping[str, Serving]) -> str:
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """What the journal keeps of an object beside what was applied. Both as in `AppliedRow`."""
+    """The journal's facts of an object beside the applied row. Both as in `AppliedRow`."""
 
     established: int | None = None
     base: int | None = None
 
 
 def memory_of(row: AppliedRow | None, uid: str, replicas: Replicas) -> Memory:
-    """What is known of an object once so many replicas are assigned to it: it serves no more than these."""
+    """Return the record of an object once so many replicas are assigned to it: it serves no more than these."""
     if row is None or row.uid != uid:
         return Memory()
     return Memory(established=_at_most(row.established, replicas), base=_at_most(row.base, replicas))
 
 
 class Rest(Struct, frozen=True, kw_only=True):
-    """A copy while nothing is on its way: the replicas that it is to have, and whether all of them are available."""
+    """A copy without pending writes: its target number, and whether all of them are available."""
 
     uid: str
     replicas: int
@@ -204,7 +204,7 @@ def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster:
 
 
 def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
-    """Whether a target is to have more than lives there."""
+    """Return whether a target is to have more than lives there."""
     if cluster not in old:
         return True
     after, before = target[cluster], old[cluster]

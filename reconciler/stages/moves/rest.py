@@ -1,6 +1,6 @@
-"""Whether an object is at rest everywhere but in some clusters, so that what is done there concerns no other copy.
+"""Objects at rest everywhere but in some clusters: changes there concern no other copy.
 
-Source: ADR 15: what happens in one cluster is read there; design#moves.
+Source: ADR 15: events in one cluster are read there; design#moves.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from reconciler.stages.moves.moves import Replicas
 
 
 def is_at_rest_beside(clusters: Collection[str], target: Mapping[str, Replicas], old: Mapping[str, Replicas]) -> bool:
-    """Whether every other copy is where it belongs, as it is to be, and none in `clusters` has to leave or to shrink.
+    """Return whether every other copy is as desired, and none in `clusters` has to leave or to shrink.
 
-    Whoever leaves or shrinks looks at the copies that take over, wherever they are; who comes or grows asks nobody.
+    A copy that leaves or shrinks depends on those that take over, wherever they are; one that comes or grows does not.
     """
     for cluster in {*target, *old}:
         is_there, is_wanted = cluster in old, cluster in target

@@ -28,7 +28,7 @@ _TIMER = "move "
 
 
 def is_waiting(change: Change) -> bool:
-    """Whether a change waits for copies that are to take over."""
+    """Return whether a change waits for copies that are to take over."""
     return change.cause is Cause.PLACEMENT and change.held is not None and change.held.startswith("waits for ")
 
 
@@ -38,14 +38,14 @@ def timer_of(identity: Identity, cluster: str) -> str:
 
 
 def is_timer(key: str) -> bool:
-    """Whether a timer is one of moves."""
+    """Return whether a timer is one of moves."""
     return key.startswith(_TIMER)
 
 
 def waiting_times(
     changes: Iterable[Change], timers: Mapping[str, str], now: str, only: Collection[Identity] | None
 ) -> dict[str, str]:
-    """All timers from now on: name to RFC 3339. `only`: what was looked at; None: everything."""
+    """Return all timers from now on: name to RFC 3339. `only`: the evaluated objects; None: all."""
     waiting = {timer_of(change.identity, change.cluster) for change in changes if is_waiting(change)}
     looked = None if only is None else {f"{_TIMER}{identity} @" for identity in only}
     kept = {

@@ -1,4 +1,4 @@
-"""What changes say of themselves once the placement is known: their cause, what they wait for, who has to confirm them.
+"""Facts of changes that depend on the placement: cause, reason of waiting, need of a confirmation.
 
 Source: design#effective-placement.
 """
@@ -56,6 +56,6 @@ def confirmed_shares(
 
 
 def with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
-    """The change with what it waits for, if for anything: what it waits for by itself, a run elsewhere, its policy."""
+    """Return the change with the reason of its waiting, if any: its own, a run elsewhere, its policy."""
     why = change.held or wait or hold
     return replace(change, held=why) if why else change

@@ -16,7 +16,7 @@ from reconciler.stages.plan.order import waves_without
 from reconciler.stages.windows import Closed
 
 CLOSED = "a window of the fleet is closed"
-"""How the reason of such a hold begins."""
+"""The beginning of such a hold's reason."""
 
 
 def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[Identity]) -> Plan:

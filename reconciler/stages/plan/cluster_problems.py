@@ -1,4 +1,4 @@
-"""What is said of clusters, and of kinds in them, where nothing can be done."""
+"""Problems of clusters, and of kinds in them, that block changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLUSTER_NOT_READ = "cluster-not-read"
 
 
 def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
-    """What is said of clusters as a whole: that they could not be read, or which kind of them could not be."""
+    """Yield the problems of clusters as a whole: unreachable, or with kinds that could not be read."""
     for member in members:
         if isinstance(member, NotRead):
             yield not_read(member)
@@ -24,7 +24,7 @@ def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObserva
 
 
 def not_listed(cluster: str, found: Unlisted) -> Problem:
-    """What is not known of a cluster since a kind cannot be listed.
+    """Return the problem of a kind that cannot be listed.
 
     Source: design#missing-right; design#kind-not-read.
     """
@@ -56,7 +56,7 @@ def of_other_scope(manifest: Manifest, member: Read) -> Problem:
 
 
 def not_served(manifest: Manifest, member: Read) -> Problem:
-    """A kind that a cluster does not serve, and what may help."""
+    """Return the problem of a kind that a cluster does not serve, with a hint."""
     other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
     hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
     return Problem(

@@ -42,7 +42,7 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     managed: Mapping[str, int] = field(default_factory=dict)
     """Our objects per cluster that was read."""
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
-    """Copies that were seen where nothing is on its way, by cluster, as far as that is news."""
+    """New records of copies without pending writes, by cluster."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
     """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
 

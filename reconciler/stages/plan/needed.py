@@ -104,7 +104,7 @@ def _finalized(
 
 
 def _is_finalized(identity: Identity, finalizers: Collection[str]) -> bool:
-    """Whether an operator may have to act before the object is gone. Deleting a definition deletes its objects."""
+    """Return whether an operator may have to act first. Deleting a definition deletes its objects."""
     return bool(finalizers) or identity[:2] not in BUILT_IN or identity[:2] == _DEFINITION
 
 
@@ -144,7 +144,7 @@ def _reaches(start: Identity, goal: Identity, steps: Callable[[Identity], Iterab
 
 
 def _leaving(cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot) -> Iterator[Template]:
-    """What we applied to a cluster and is not bound to it any more, as it is there or was sent."""
+    """Yield applied objects that are not bound to the cluster any more, live or as sent."""
     member = snapshot.members.get(cluster)
     absent = member.absent if isinstance(member, Read) else frozenset()
     for identity in sorted(snapshot.journal.ledger.get(cluster, {})):
@@ -157,7 +157,7 @@ def _leaving(cluster: str, bindings: Mapping[Identity, Binding], snapshot: Fleet
 def _staying(
     cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
 ) -> Iterator[tuple[Identity, JsonObject]]:
-    """What we applied to a cluster and is bound to it, as it is there or was sent."""
+    """Yield applied objects that are bound to the cluster, live or as sent."""
     for identity in snapshot.journal.ledger.get(cluster, {}):
         if _is_wanted(cluster, identity, bindings):
             body = _body(cluster, identity, snapshot)
@@ -220,7 +220,7 @@ def _after(
 def _after_finalized(
     change: Change, finalized: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
 ) -> Change:
-    """A part of an operator: deleted after what it finalizes; what is released or let go needs it no longer."""
+    """Return an operator part's deletion, after the objects it finalizes; released ones need it no longer."""
     after = set(change.after)
     for identity in finalized:
         other = changes.get(identity)

@@ -70,7 +70,7 @@ def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identi
 def _with_after(
     needs: Mapping[Identity, frozenset[Identity]], changes: Iterable[Change]
 ) -> Mapping[Identity, frozenset[Identity]]:
-    """Return the needs with what each object has to leave before: it leaves as if it needed that."""
+    """Return the needs, extended by each object's predecessors as if it needed them."""
     more: defaultdict[Identity, set[Identity]] = defaultdict(set)
     for change in changes:
         for other in change.after:
@@ -81,7 +81,7 @@ def _with_after(
 
 
 def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
-    """Return by copy how often the order of kinds begins anew before its turn; 0 for what is not named.
+    """Return by copy how often the order of kinds begins anew before its turn; 0 by default.
 
     An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
     """
@@ -105,7 +105,7 @@ def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
 
 
 def is_follower(change: Change) -> bool:
-    """Whether the object is there because of others."""
+    """Return whether the object is there because of others."""
     owner = read_owner(change.before) if change.before is not None else None
     return owner is not None and owner.dependency
 

@@ -19,7 +19,7 @@ def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
     if identity[:2] in RUNS_ONCE:
         return run_kept_by_policy(decision, identity, target, old) or _pinned(copies), {}
     if target == old:
-        # Nothing moves. The usual case, for which nobody's health need be asked that is known to serve.
+        # Nothing moves. The usual case: the health of established copies is not needed.
         return Effective(targets=target), copies.at_rest()
     if decision.bindings[identity].is_dependency or decision.lingers(identity):
         # It follows its owners, whose move has been judged; what left the store moves nowhere.

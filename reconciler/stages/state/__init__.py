@@ -1,4 +1,4 @@
-"""How each object in each cluster is: in sync, healthy, or why not. All that is told of a fleet is made of it."""
+"""The state of each object in each cluster: sync, health, and the reasons. All reports of a fleet are made from it."""
 
 from reconciler.stages.state.conditions import (
     Condition,

@@ -1,7 +1,7 @@
-"""What lasts of a copy, as it is judged after a round: it holds, it is over, or nobody has evaluated it.
+"""Lasting conditions of a copy, evaluated after a round: it holds, it is over, or it was not evaluated.
 
-Only evidence of this round ends anything. A copy that was not compared, since its cluster is away, its kind cannot be
-read, a broken file freezes it or it is being written, is as it was known to be. Source: design#promise-3;
+Only evidence of this round ends anything. A copy that was not compared, since its cluster is unreachable, its kind
+cannot be read, a broken file freezes it or it is being written, keeps its known state. Source: design#promise-3;
 design#history.
 """
 
@@ -28,7 +28,7 @@ from reconciler.stages.state.values import (
 
 T = TypeVar("T")
 FOR_A_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.REPLACEMENT})
-"""What a person has to confirm or to allow. A suspension is told by itself."""
+"""Holds that a person has to confirm or to allow. A suspension has an alert of its own."""
 
 
 class Holds(Struct, Generic[T], frozen=True):
@@ -48,11 +48,11 @@ class Ending(Enum):
 
 Verdict = Holds[T] | Ending
 Condition = Callable[[Facts, Copy, "ObjectState | None"], "Holds[T] | Ending"]
-"""Judges one copy. The state is None for what is nominal, or neither there nor wanted."""
+"""Evaluates one copy. The state is None if nominal, or neither there nor desired."""
 
 
 def is_evaluated(facts: Facts, copy: Copy, state: ObjectState | None) -> bool:
-    """Whether the state of a copy comes from a comparison with what the store wants of it."""
+    """Return whether the state of a copy comes from a comparison with its desired state."""
     cluster, identity = copy
     if state is not None:
         return state.sync.is_evaluated
@@ -66,13 +66,13 @@ def is_evaluated(facts: Facts, copy: Copy, state: ObjectState | None) -> bool:
 
 
 def refused(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Refused]:
-    """Whether an object that is not ours is in the way."""
+    """Return whether an object that is not ours blocks it."""
     found = state.sync if state is not None else None
     return Holds(found) if isinstance(found, Refused) else _ending(facts, copy, state)
 
 
 def held_for_person(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Held]:
-    """Whether a change waits until a person confirms or allows it."""
+    """Return whether a change waits until a person confirms or allows it."""
     ending = _ending(facts, copy, state)
     for change in facts.changes.get(copy, ()) if ending is Ending.OVER else ():
         if change.held is not None and (by := held_by(change, facts.closed)) in FOR_A_PERSON:
@@ -81,7 +81,7 @@ def held_for_person(facts: Facts, copy: Copy, state: ObjectState | None) -> Verd
 
 
 def degraded(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Degraded]:
-    """Whether an object does not do what it is for. What makes progress since has not recovered yet."""
+    """Return whether an object is degraded. One that makes progress has not recovered yet."""
     health = state.health if state is not None else None
     if isinstance(health, Degraded):
         return Holds(health)
@@ -91,7 +91,7 @@ def degraded(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Deg
 
 
 def frozen(facts: Facts, copy: Copy, state: ObjectState | None) -> Verdict[Frozen]:
-    """Whether a broken file keeps it as it is. That the store was read completely ends it, also where nobody looks."""
+    """Return whether a broken file freezes it. A complete reading of the store ends it in any case."""
     if state is not None and isinstance(state.sync, Frozen):
         return Holds(state.sync)
     return Ending.OVER if facts.decision.fleet.is_complete else _ending(facts, copy, state)

@@ -1,4 +1,4 @@
-"""Which copies may be in another state than before: what a round looked at, and what follows from what differs."""
+"""Copies whose state may have changed: those that a round evaluated, and those that depend on differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Keys = Mapping[str, frozenset[Identity]]
 
 
 def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | None) -> Keys:
-    """By cluster the objects to be judged again. `only`: what was looked at; None: everything."""
+    """Return by cluster the objects to evaluate again. `only`: the evaluated ones of the round; None: all."""
     if before is None or only is None:
         return _everything(now, now.decision.fleet.clusters.keys() | now.journal.ledger.keys())
     found: defaultdict[str, set[Identity]] = defaultdict(set)
@@ -38,9 +38,9 @@ def dirty_keys(before: Facts | None, now: Facts, only: frozenset[Identity] | Non
 
 
 def _everything(facts: Facts, names: Iterable[str]) -> Keys:
-    """All copies of these clusters; of those that were read, only what there is anything to say of.
+    """Return all copies of these clusters; of clusters that were read, only exceptional ones.
 
-    What is wanted and of which nobody tells anything is in sync and healthy, and need not be judged.
+    A desired copy without any report is in sync and healthy, and needs no evaluation.
     """
     found: dict[str, set[Identity]] = {name: set() for name in names}
     if not found:
@@ -70,7 +70,7 @@ def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collectio
 
 
 def _quiet(facts: Facts, cluster: str) -> AbstractSet[Identity]:
-    """What is wanted in a cluster that was read, and not frozen."""
+    """Return desired, unfrozen objects of a cluster that was read."""
     if facts.why_away(cluster) is not None or facts.is_left(cluster):
         return frozenset()
     wanted = facts.manifests.get(cluster, _NOTHING).keys()
@@ -83,14 +83,14 @@ def _quiet(facts: Facts, cluster: str) -> AbstractSet[Identity]:
 
 
 def _told_of(facts: Facts, cluster: str) -> set[Identity]:
-    """Of what a cluster told that it is not well, or told nothing."""
+    """Return objects that a cluster reported unhealthy, or not at all."""
     member = facts.members.get(cluster)
     silent = member.under_way | member.unread.keys() if isinstance(member, Read) else frozenset[Identity]()
     return {*facts.health.get(cluster, _NOTHING), *silent}
 
 
 def turned(before: Facts, now: Facts) -> set[str]:
-    """Clusters that went away, came back, left the store or joined it: what was kept of them is judged again, too."""
+    """Return clusters that became unreachable, came back, left the store or joined it: all their copies count."""
     names = now.decision.fleet.clusters.keys() | now.journal.ledger.keys()
     return {
         name
@@ -110,7 +110,7 @@ def _decided_otherwise(before: Facts, now: Facts) -> set[Identity]:
 
 
 def _of(facts: Facts, identities: set[Identity]) -> dict[str, set[Identity]]:
-    """Where there may be a copy of these."""
+    """Return the possible clusters of these objects."""
     found: defaultdict[str, set[Identity]] = defaultdict(set)
     bindings = facts.decision.bindings
     for identity in identities:
@@ -138,7 +138,7 @@ def _copies(before: Facts, now: Facts) -> set[Copy]:
 
 
 def _in_member(before: Facts, now: Facts, name: str) -> set[Identity]:
-    """What a cluster tells otherwise than before: what it is asked still, what it could not tell, and health."""
+    """Return the objects that a cluster reports differently: pending reads, failed reads, and health."""
     found: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
     for facts, other in ((before, now), (now, before)):
         member = facts.members.get(name)

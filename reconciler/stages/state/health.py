@@ -1,7 +1,7 @@
-"""How a live object fares, and why, as far as its own status tells it.
+"""The health of a live object with its reason, from its own status.
 
-The rule of its kind says whether it is well; here the reason is found that a person understands. Source: Kubernetes,
-conditions of workloads and of pods; kstatus for kinds without a rule of their own.
+The rule of its kind decides the health; here a reason in words is found. Source: Kubernetes, conditions of workloads
+and of pods; kstatus for kinds without a rule of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.regex import regex
 from reconciler.stages.state.values import HEALTHY, Degraded, HealthState, Progressing, UnknownHealth
 
 _WHY_MAX: Final = 300
-"""Messages of an API server may be long; what is told is cut here."""
+"""Messages of an API server may be long; they are cut here."""
 
 _WAITING: Final = {
     "ImagePullBackOff": "its image cannot be pulled",
@@ -32,10 +32,10 @@ _WAITING: Final = {
     "CreateContainerError": "its container cannot be made",
     "RunContainerError": "its container cannot be started",
 }
-"""Reasons for which a container does not start, in words. Source: Kubernetes, kubelet, waiting containers."""
+"""Reasons of waiting containers, in words. Source: Kubernetes, kubelet, waiting containers."""
 
 _UNMADE: Final = "ReplicaFailure"
-"""The condition of what cannot make its pods, as when a quota is exceeded."""
+"""The condition of a workload that cannot make its pods, for example over quota."""
 
 _TELLING: Final = (
     ("PodScheduled", "False", "no node has room for it"),
@@ -44,7 +44,7 @@ _TELLING: Final = (
     ("FailureTarget", "True", "it failed"),
     ("Stalled", "True", "its controller is stuck"),
 )
-"""Conditions that say for certain what is wrong, with what to say where they have no message."""
+"""Conditions that name a definite fault, with words if they have no message."""
 
 _VAGUE: Final = (
     ("Issuing", "False", "its certificate could not be issued"),
@@ -107,7 +107,7 @@ def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
 
 
 def says_more(before: str, why: str) -> bool:
-    """Whether a reason is another one than before, and not only a count of replicas.
+    """Return whether a reason differs from the one before, and not only by a count of replicas.
 
     >>> says_more("0 of 1 replicas are available", "its image cannot be pulled (ErrImagePull)")
     True
@@ -121,18 +121,18 @@ def says_more(before: str, why: str) -> bool:
 
 
 def _serves_enough(live: JsonObject) -> bool:
-    """Whether as many serve as its strategy asks for. One that is scaled up lacks the new pods for some seconds."""
+    """Return whether as many serve as its strategy requires. A scale-up lacks its new pods for some seconds."""
     return live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
 
 
 def why_waiting(reason: str, message: str) -> str:
-    """Why a container does not start, in words: `its image cannot be pulled (ErrImagePull: …)`."""
+    """Return why a container waits, in words: `its image cannot be pulled (ErrImagePull: …)`."""
     detail = f"{reason}: {message}" if message else reason
     return _cut(f"{_WAITING[reason]} ({detail})" if reason in _WAITING else detail)
 
 
 def why_unschedulable(message: str) -> str:
-    """Why a pod has no node, with what the scheduler says is lacking."""
+    """Return why a pod has no node, with the scheduler's message."""
     return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
 
 
@@ -143,7 +143,7 @@ def _is_past_deadline(live: JsonObject) -> bool:
 
 
 def _why(live: JsonObject, interpreter: Interpreter) -> str:
-    """The first reason that its status gives; what it says for certain before what may be a passing state."""
+    """Return the first reason in its status; definite faults come before temporary states."""
     if dig(live, "metadata", "deletionTimestamp"):
         return "it is being deleted"
     if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
@@ -180,7 +180,7 @@ def _of_containers(live: JsonObject) -> Iterator[str]:
 
 
 def _available(live: JsonObject, before: str = "") -> str:
-    """`1 of 3 replicas are available`; empty where replicas are not counted, or not told, or all of them are."""
+    """Return `1 of 3 replicas are available`; empty if not counted, not reported, or complete."""
     status, kind = mapping(live.get("status")), live.get("kind")
     if kind == "DaemonSet" and has_report(live):
         wanted, there = count(status.get("desiredNumberScheduled"), 0), count(status.get("numberAvailable"), 0)

@@ -1,4 +1,4 @@
-"""What holds a change: whether it passes by itself, or waits for a person."""
+"""The holder of a change: one that ends by itself, or a person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.stages.plan import CLOSED
 
 
 class HeldBy(StrEnum):
-    """Who or what has to act before a held change is made."""
+    """The actor that must act before a held change is made."""
 
     GUARD = "guard"
     """A person, who confirms it: it is one of too many deletions, or one that takes data along."""
@@ -38,7 +38,7 @@ NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEM
 
 
 def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
-    """What holds a held change. `closed`: why nothing may be written, by the scope of a person's order."""
+    """Return the holder of a held change. `closed`: the reasons of write blocks, by the scope of an order."""
     assert change.held is not None, "it is not held"
     if is_held_by_guard(change):
         return HeldBy.GUARD
@@ -55,5 +55,5 @@ def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
 
 
 def waits_for_person(change: Change, closed: Mapping[str, str]) -> bool:
-    """Whether a change is made only after a person has done something about it."""
+    """Return whether a change is made only after a person has acted."""
     return change.held is not None and held_by(change, closed) in NEEDS_PERSON

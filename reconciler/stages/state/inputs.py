@@ -1,4 +1,4 @@
-"""What the state of the fleet is made of: what the rounds leave, and what was seen between them."""
+"""The inputs of the fleet's state: results of rounds, and observations between them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ASKED_FIRST = "it was not asked yet"
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What is known after a round over some of the fleet, of all of it.
+    """The facts after a round over some of the fleet, of all of it.
 
-    `changes`: what is still due. `failures`: of changes that were tried. `health`: of what is not healthy, by
-    cluster. `fights`: copies that are left alone now. `closed`: why nothing may be written, by the scope of a person's
-    order. `last_contact`: when each cluster was last read (RFC 3339).
+    `changes`: pending ones. `failures`: of changes that were tried. `health`: of unhealthy copies, by cluster.
+    `fights`: copies in conflict back-off. `closed`: the reason of each write block, by the scope of a person's order.
+    `last_contact`: the last reading of each cluster (RFC 3339).
     """
 
     decision: Decision
@@ -41,14 +41,14 @@ class Facts(Struct, frozen=True, kw_only=True):
     closed: Mapping[str, str] = field(default_factory=dict)
     last_contact: Mapping[str, str] = field(default_factory=dict)
     frozen: Mapping[Copy, str] = field(default_factory=dict)
-    """Why copies that nothing wants are left as they are: a broken file may want them."""
+    """The reasons why undesired copies stay: a broken file may want them."""
     unlisted: Mapping[str, tuple[Unlisted, ...]] = field(default_factory=dict)
     """By cluster the kinds that cannot be read there."""
     elsewhere: frozenset[str] = frozenset()
-    """Clusters of the store that another process applies to: nothing is told of them."""
+    """Clusters of the store that belong to another process: nothing is reported about them."""
 
     def why_away(self, cluster: str) -> str | None:
-        """Why nothing is known of a cluster of the store; None: it was read."""
+        """Return why a cluster of the store is unknown; None: it was read."""
         member = self.members.get(cluster)
         if isinstance(member, Read):
             return None
@@ -60,11 +60,11 @@ class Facts(Struct, frozen=True, kw_only=True):
         return reach.why if reach is not None else self.frozen.get((cluster, identity))
 
     def is_left(self, cluster: str) -> bool:
-        """Whether the store has no document of the cluster."""
+        """Return whether the store has no document of the cluster."""
         return cluster not in self.decision.fleet.clusters
 
     def is_bound(self, cluster: str, identity: Identity) -> bool:
-        """Whether the store wants a copy there."""
+        """Return whether the store places a copy there."""
         binding = self.decision.bindings.get(identity)
         return binding is not None and any(target.cluster == cluster for target in binding.targets)
 

@@ -1,6 +1,6 @@
-"""The state of one copy, from what is known of it: the first rule that fits counts.
+"""The state of one copy, from its facts: the first matching rule counts.
 
-Nothing is Synced for want of news: what was not read is Unknown, and what is left alone says why.
+No copy is Synced for lack of news: an unread one is Unknown, and one that is left alone has a reason.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def state_of(facts: Facts, cluster: str, identity: Identity) -> ObjectState | No
 
 
 def _health(facts: Facts, cluster: str, identity: Identity, sync: SyncState) -> HealthState:
-    """What was told of it, and nothing by guess: what nobody looked at is of unknown health."""
+    """Return the reported health, and nothing by guess: an unobserved copy is of unknown health."""
     member, told = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
     row = facts.journal.ledger.get(cluster, {}).get(identity)
     if isinstance(told, Missing) and row is not None and row.finished:
@@ -113,7 +113,7 @@ def _sync(facts: Facts, cluster: str, identity: Identity) -> LookedAt | None:
 
 
 def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> LookedAt | None:
-    """Of what nothing is wanted of, as far as anybody can tell."""
+    """Return the state of a copy that is bound but not rendered; None if unbound."""
     if not facts.is_bound(cluster, identity):
         return None
     if error := _first_error(problems):
@@ -126,7 +126,7 @@ def _not_rendered(facts: Facts, cluster: str, identity: Identity, problems: Iter
 
 
 def _of_changes(facts: Facts, due: tuple[Change, ...]) -> LookedAt:
-    """What is held counts before what is about to be made: it stays when that is done."""
+    """Return the state of a copy with pending changes. A hold counts before pending writes: it stays after them."""
     for change in due:
         if change.held is not None:
             return Held(held_by(change, facts.closed), change.held)

@@ -1,6 +1,6 @@
-"""What is seen of the copies of a Rollout in a cluster, from the state of the fleet.
+"""Health probes of a Rollout's copies in a cluster, from the state of the fleet.
 
-Source: ADR 18; `stages.state`: what is not kept of a cluster is Synced and Healthy.
+Source: ADR 18; `stages.state`: copies that are not kept are Synced and Healthy.
 """
 
 from __future__ import annotations

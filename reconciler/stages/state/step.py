@@ -1,4 +1,4 @@
-"""How far a revision has come: in how many clusters every object is as it says.
+"""The progress of a revision: the number of clusters in step with it.
 
 It is made of the counts of the state and of nothing else.
 """
@@ -33,7 +33,7 @@ class Step(Struct, frozen=True, kw_only=True):
     syncs: Mapping[Lag, int] = field(default_factory=dict)
     healths: Mapping[HealthWord, int] = field(default_factory=dict)
     waiting: int = 0
-    """Objects of which a change is held until a person does something."""
+    """Number of objects with a change held for a person."""
     errors: int = 0
     broken: int = 0
     unread: int = 0
@@ -50,9 +50,9 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 def step_of(state: FleetState) -> Step:
-    """How far the revision has come that the state was made of.
+    """Return the progress of the state's revision.
 
-    Clusters that the store has no longer do not count: nobody looks at them.
+    Clusters that left the store do not count: nobody reads them.
     """
     assert state.facts is not None, "it was made of something"
     fleet = state.facts.decision.fleet

@@ -1,7 +1,7 @@
-"""The state of the fleet, kept up from one round to the next: only what may differ is judged again.
+"""The state of the fleet, kept up from one round to the next: only possible changes are evaluated again.
 
-What is Synced and Healthy, nearly everything, is not kept but counted: the manifests of a cluster that was read, less
-what is kept of them. A fleet at rest takes no room here, and a commit of one object costs that object.
+Synced and Healthy copies, nearly all, are not kept but counted: the manifests of a cluster that was read, less the kept
+ones. A fleet at rest takes no memory here, and a commit of one object costs that object.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """How many objects of ours are there, or are to be."""
+        """Return the number of our objects there, live or desired."""
         return sum(self.syncs.values())
 
 
@@ -49,7 +49,7 @@ class FleetState(Struct, frozen=True, kw_only=True):
 
     clusters: Mapping[str, ClusterState] = field(default_factory=dict)
     facts: Facts | None = None
-    """What it was made of; None: nothing is known yet."""
+    """Its inputs; None: nothing is known yet."""
 
     def of(self, cluster: str, identity: Identity) -> ObjectState | None:
         """The state of one copy; None: there is none, and none is wanted."""
@@ -91,7 +91,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class _Tally:
-    """How many of the kept objects of a cluster there are of each kind."""
+    """The counts of a cluster's kept objects."""
 
     __slots__ = ("healths", "syncs", "wanted")
 
@@ -108,7 +108,7 @@ class _Tally:
 
 
 class StateTables:
-    """Remembers the facts of the last round, and what was found of them."""
+    """The facts of the last round, and their results."""
 
     def __init__(self) -> None:
         """Nothing is known."""
@@ -119,7 +119,7 @@ class StateTables:
         """What the last update found otherwise than the one before, by cluster and identity."""
 
     def update(self, facts: Facts, only: Iterable[Identity] | None = None) -> FleetState:
-        """The state by these facts. `only`: what was looked at; None: everything. What else differs is found."""
+        """Return the state by these facts. `only`: the evaluated objects; None: all. Other differences are found."""
         before, self._facts = self._facts, facts
         names = sorted({*facts.decision.fleet.clusters, *facts.journal.ledger} - facts.elsewhere)
         dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
@@ -166,7 +166,7 @@ class StateTables:
 
 
 def _judging(facts: Facts, cluster: str) -> Callable[[Identity], ObjectState | None]:
-    """What is kept of each object: nothing of what is nominal."""
+    """Return a function that evaluates an object; None if nominal."""
 
     def judged(identity: Identity) -> ObjectState | None:
         found = state_of(facts, cluster, identity)

@@ -13,12 +13,12 @@ from msgspec import Struct
 from reconciler.stages.state.holds import HeldBy
 
 THE_SERVER: Final = "the server"
-"""Who undoes what no field manager does: an admission webhook or policy, which changes a write on its way."""
+"""The name for an admission webhook or policy that changes a write and appears in no field manager."""
 _FIELDS_MAX: Final = 3
 
 
 class Sync(StrEnum):
-    """Whether an object is as the store says."""
+    """The relation of an object to the store."""
 
     SYNCED = "Synced"
     OUT_OF_SYNC = "OutOfSync"
@@ -26,7 +26,7 @@ class Sync(StrEnum):
 
 
 class Lag(StrEnum):
-    """Sync with what keeps the object from being Synced: what is counted."""
+    """Sync with the reason of being out of sync: the unit of counts."""
 
     SYNCED = "synced"
     PENDING = "pending"
@@ -40,7 +40,7 @@ class Lag(StrEnum):
 
 
 class HealthWord(StrEnum):
-    """How an object fares by itself, whether or not it is as the store says."""
+    """The health of an object by itself, whether or not it is in sync."""
 
     HEALTHY = "Healthy"
     PROGRESSING = "Progressing"
@@ -50,7 +50,7 @@ class HealthWord(StrEnum):
 
 
 class Synced(Struct, frozen=True):
-    """It is ours and equals what is wanted there."""
+    """It is ours and equals the desired state."""
 
     lag: ClassVar[Lag] = Lag.SYNCED
     sync: ClassVar[Sync] = Sync.SYNCED
@@ -72,7 +72,7 @@ class Pending(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A change of it waits. `by`: for whom or what; `why`: in words."""
+    """A change of it waits. `by`: the holder; `why`: in words."""
 
     by: HeldBy
     why: str
@@ -81,14 +81,14 @@ class Held(Struct, frozen=True):
 
     @property
     def is_evaluated(self) -> bool:
-        """False for what is not even rendered before the turn of its cluster in a Rollout."""
+        """Return False if it is not even rendered before the turn of its cluster in a Rollout."""
         return self.by is not HeldBy.STAGE
 
 
 class Failed(Struct, frozen=True):
-    """A change of it was tried and not made; or it cannot even be told what to change, and it is not evaluated.
+    """A change of it failed; or its change cannot be computed, and it is not evaluated.
 
-    `is_altered`: it was made, and the cluster made something else of it.
+    `is_altered`: it was made, and the cluster altered it.
     """
 
     why: str
@@ -119,7 +119,7 @@ class Fought(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """Who, and until when."""
+        """Return the opponents and the end of the back-off."""
         who = ", ".join(self.managers) or "somebody"
         return f"{who} keeps undoing {self.changes}; it is left alone until {self.until}"
 
@@ -154,12 +154,12 @@ class Left(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What it is."""
+        """Return the reason."""
         return "the store has no Cluster document for it any more; what was applied there is left as it is"
 
 
 LookedAt = Synced | Pending | Held | Failed | Fought | Refused | NotKnown
-"""What a look at a copy finds."""
+"""The state from a comparison of a copy."""
 
 
 class Frozen(Struct, frozen=True):
@@ -173,7 +173,7 @@ class Frozen(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What freezes it, and how it was before."""
+        """Return the reason, and the last known state."""
         if self.last is None:
             return f"frozen: {self.by}; how it was before is not known"
         known = f"{self.last.lag}, {self.last.why}" if self.last.why else f"{self.last.lag}"
@@ -181,11 +181,11 @@ class Frozen(Struct, frozen=True):
 
 
 SyncState = LookedAt | Left | Frozen
-"""Each says with `is_evaluated` whether it comes from a comparison of the copy with what is wanted of it."""
+"""Each has `is_evaluated`: whether it comes from a comparison of the copy with its desired state."""
 
 
 class Healthy(Struct, frozen=True):
-    """It does what it is for."""
+    """It works."""
 
     word: ClassVar[HealthWord] = HealthWord.HEALTHY
 
@@ -224,12 +224,12 @@ class Missing(Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """What it is."""
+        """Return the reason."""
         return "it is not there"
 
 
 class UnknownHealth(Struct, frozen=True):
-    """Nobody can tell."""
+    """Unknown."""
 
     why: str
     word: ClassVar[HealthWord] = HealthWord.UNKNOWN
@@ -250,4 +250,4 @@ SYNCED: Final = Synced()
 HEALTHY: Final = Healthy()
 MISSING: Final = Missing()
 NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
-"""How nearly every object is: it is not kept, only counted."""
+"""The state of nearly every object: not kept, only counted."""

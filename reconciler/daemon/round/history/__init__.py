@@ -1,1 +1,1 @@
-"""What rounds tell history: who did what, when and why, and each thing once."""
+"""Events of rounds: person, change, time and reason, each once."""

@@ -1,6 +1,6 @@
-"""What begins and ends: a cluster that is away, a fight, an object in the way, a store that cannot be followed.
+"""Episodes: an unreachable cluster, a write conflict, an obstacle, a store that cannot be read.
 
-History has each once when it begins and once when it is over, also where the service was started anew in between.
+History has the beginning and the end of each once, also if the service was restarted in between.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from reconciler.report.mask import scrub_text
 from reconciler.stages.state import says_more
 
 Holding = Mapping[str, Mapping[str, Any]]
-"""What is so now: subject to what history is to have of it, its `why` among it."""
+"""Present episodes: subject to the data of its event, with its `why`."""
 
 STORE: Final = "store"
-"""The subject of what concerns the store as a whole."""
+"""The subject of events about the store as a whole."""
 _GROWING: Final = frozenset({EventKind.DEGRADED, EventKind.HELD, EventKind.FROZEN})
-"""Of which more may be told while it lasts; that says since when, too."""
+"""Episodes with further events while they last; these have the start time, too."""
 _END_OF: Final = {begin: end for end, begin in ENDS.items()}
 
 
@@ -28,7 +28,7 @@ class Episodes:
     """Those that have begun and are not over. All of it belongs to the task that writes the journal."""
 
     def __init__(self, journal: Journal, kinds: Iterable[EventKind]) -> None:
-        """Go on with what the journal has no end of. `kinds`: of beginnings."""
+        """Continue the journal's unfinished episodes. `kinds`: of beginnings."""
         self._journal = journal
         self._open: dict[EventKind, dict[str, Event]] = {begin: {} for begin in kinds}
         wanted = tuple(map(str, (*self._open, *(_END_OF[begin] for begin in self._open))))
@@ -40,14 +40,14 @@ class Episodes:
                 self._open[ENDS[kind]].pop(event.subject, None)
 
     def open(self, kind: EventKind) -> Mapping[str, Event]:
-        """What has begun and is not over, by subject."""
+        """Return unfinished episodes, by subject."""
         return self._open[kind]
 
     def update(self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str]) -> tuple[Event, ...]:
-        """Record what began, and what is known to be `over`: what is in neither goes on. The events of both.
+        """Record beginnings, and ends of episodes that are `over`: others go on. Return the events of both.
 
-        A store that is broken otherwise than before begins anew: each error is worth an event. So is another reason why
-        an object is degraded, since the first one known is seldom the one that helps, and a hold that has grown.
+        A broken store with another error begins anew: each error is worth an event. So does a degraded object with
+        another reason, since the first one is seldom the most useful, and a hold that has grown.
         """
         known = self._open[kind]
         ended = known.keys() & set(over) - holding.keys()
@@ -65,7 +65,7 @@ class Episodes:
         return tuple(found)
 
     def forget(self, kind: EventKind, kept: Iterable[str]) -> None:
-        """What is not among these is nobody's concern any more: it neither goes on nor is over."""
+        """Drop episodes that are not among these: they neither go on nor end."""
         self._open[kind] = {subject: self._open[kind][subject] for subject in set(kept) & self._open[kind].keys()}
 
     def _ended(self, kind: EventKind, begun: Event, now: str) -> Event:
@@ -77,7 +77,7 @@ class Episodes:
 
 
 def begun_at(event: Event) -> str:
-    """When an episode began, by the last event that tells of it."""
+    """Return the start of an episode, from its last event."""
     return str(event.data.get("since") or event.time)
 
 

@@ -1,6 +1,6 @@
-"""What lasts for many objects at once, kept up from what turned, and how often an object came and went lately.
+"""Conditions of many objects, kept up from state changes, and their recent number of changes.
 
-An object that turns again and again is told as degraded, and not as well in between.
+An object that changes again and again is reported as degraded, and not as healthy in between.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from reconciler.stages.observations import age_s
 from reconciler.stages.state import Condition, Copy, Ending, FleetState, Frozen, Held, Holds, Turn
 
 FLAPS_MAX: Final = 3
-"""So often within the window it is told that an object is degraded, and that it is well again."""
+"""Limit of reports within the window that an object is degraded, and that it is healthy again."""
 OBJECTS_MAX: Final = 20
 """So many objects of a hold or a freeze are named; `status` and `diff` list all."""
 _FILES_MAX: Final = 5
@@ -23,7 +23,7 @@ State = TypeVar("State")
 
 
 class Lasting(Generic[State]):
-    """The copies of which something is so. A copy that nobody evaluates stays as it was known to be."""
+    """The copies in a condition. A copy that was not evaluated keeps its known state."""
 
     def __init__(self, condition: Condition[State]) -> None:
         """Nothing has turned yet; the first update of the state turns all that is not nominal."""
@@ -33,7 +33,7 @@ class Lasting(Generic[State]):
         """Those of them that were not evaluated the last time."""
 
     def take_in(self, state: FleetState, turns: Iterable[Turn]) -> None:
-        """Follow what turned, and look again at what was not evaluated."""
+        """Apply state changes, and evaluate unevaluated copies again."""
         for turn in turns:
             self._judge(state, (turn.cluster, turn.identity))
         for copy in tuple(self._unsure):
@@ -60,7 +60,7 @@ class Lasting(Generic[State]):
 
 
 def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
-    """What is held in each cluster, as history has it: by what, how many objects, the first of them, and why."""
+    """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason."""
     by_cluster: dict[str, list[tuple[str, Held]]] = {}
     for (cluster, identity), found in held.items():
         by_cluster.setdefault(cluster, []).append((str(identity), found))
@@ -77,7 +77,7 @@ def _hold(found: Sequence[tuple[str, Held]]) -> dict[str, Any]:
 
 
 def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
-    """What is frozen in the fleet, as history has it: by which files, how many copies, where, the first of them."""
+    """Return the frozen objects of the fleet for history: files, number of copies, clusters, the first objects."""
     files = [by for by, _ in Counter(found.by for found in frozen.values()).most_common(_FILES_MAX)]
     return {
         "why": "; ".join(sorted(files)),
@@ -88,7 +88,7 @@ def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
 
 
 class Healed:
-    """Copies whose hand edits were set back lately: what they suffer by that is a part of the edit. Times: RFC 3339."""
+    """Recently healed copies: a fault soon afterwards belongs to the hand edit. Times: RFC 3339."""
 
     def __init__(self) -> None:
         """None was."""
@@ -107,12 +107,12 @@ class Healed:
         self._new = set()
 
     def is_settling(self, copy: Copy) -> bool:
-        """Whether its health is not told yet."""
+        """Return whether its health is not reported yet."""
         return copy in self._since
 
 
 class Flaps:
-    """When objects began to be degraded lately, by subject. Times: RFC 3339."""
+    """The recent beginnings of degradation, by subject. Times: RFC 3339."""
 
     def __init__(self) -> None:
         """Nothing has begun."""
@@ -124,7 +124,7 @@ class Flaps:
             self._begun.setdefault(subject, []).append(now)
 
     def goes_on(self, now: str) -> frozenset[str]:
-        """The subjects that came and went too often: they are not told to be well until the window is over."""
+        """Return the subjects with too many changes: they are not reported as healthy until the window is over."""
         for subject, times in list(self._begun.items()):
             kept = [time for time in times if age_s(time, now) < timing.QUIET_S]
             if kept:

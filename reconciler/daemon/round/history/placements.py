@@ -1,6 +1,6 @@
-"""What was placed anew, as events of history, with who is behind it.
+"""New placements as events of history, with the person or reason behind them.
 
-That is not always who committed last: a copy that was evicted has left for a person, one that moved for a tick.
+That is not always the last committer: an evicted copy has left for a person, one that moved for a tick.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _CLUSTERS: Final[Behind] = {"who": "clusters", "why": "what the clusters have ro
 
 
 class Origins(Struct, frozen=True, kw_only=True):
-    """What placements rest on. `is_advanced`: another revision came into force with this round.
+    """The reasons of placements. `is_advanced`: another revision became active with this round.
 
-    `ticked`: what a constraint took from a placement. `owners`: what a dependency follows. `ordered`: for a copy that
-    may come back, who let it (None: nobody). `now`: the time of the round (RFC 3339).
+    `ticked`: constraints that took a cluster. `owners`: the owners of a dependency. `ordered`: for a copy that may come
+    back, the person who let it (None: nobody). `now`: the time of the round (RFC 3339).
     """
 
     now: str
@@ -35,10 +35,10 @@ class Origins(Struct, frozen=True, kw_only=True):
     owners: Callable[[Identity], Sequence[Identity]] = lambda identity: ()
     freed: Callable[[Identity, str], Behind | None] = lambda identity, cluster: None
     evicted_by: Callable[[Identity, str], str] = lambda identity, cluster: ""
-    """Who evicted it last, where the order itself is gone already: it was taken back while the round went on."""
+    """The person of the last eviction, if the order itself is gone already: it was undone during the round."""
 
     def of(self, identity: Identity, before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Behind | None:
-        """Who moved it; None: it follows something else, or what the clusters are like."""
+        """Return the reason of a move; None: it follows something else, or the clusters' state."""
         for cluster in _lost(before, after):
             taken = self.ticked.get((identity, cluster))
             if taken is not None:
@@ -69,14 +69,14 @@ class Origins(Struct, frozen=True, kw_only=True):
 
 
 def _followed(identity: Identity, origins: Origins, placed: Iterable[Identity]) -> Iterable[Identity]:
-    """What something goes along with, as far as that was placed anew too."""
+    """Return the owners of a follower, as far as they were placed anew too."""
     if identity[:2] == ("", "Namespace"):
         return sorted(each for each in placed if each.namespace == identity.name)
     return origins.owners(identity)
 
 
 def _lost(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> list[str]:
-    """Where there is less than before."""
+    """Return the clusters with fewer replicas than before."""
     now = dict(after)
     return [name for name, replicas in before if name not in now or (replicas or 0) > (now[name] or 0)]
 
@@ -84,7 +84,7 @@ def _lost(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> li
 def placed_events(
     number: int, time: str, plan: Plan, recorded: Collection[Identity], origins: Origins
 ) -> Iterator[Event]:
-    """What was decided anew: placements that were recorded, and are not what they were."""
+    """Yield the new placements: recorded ones that differ from before."""
     placed = [found for found in plan.placements if found.identity in recorded]
     behind = {found.identity: origins.of(found.identity, found.before, found.after) for found in placed}
     for found in placed:

@@ -15,7 +15,7 @@ _KINDS: Final = (str(EventKind.ADVANCED), str(EventKind.IN_STEP))
 
 
 class Steps:
-    """Belongs to the task that writes the journal, which says what was told before a restart."""
+    """Belongs to the task that writes the journal, with the reports from before a restart."""
 
     def __init__(self, journal: Journal) -> None:
         """Nothing is looked up yet."""
@@ -29,7 +29,7 @@ class Steps:
 
     @property
     def is_told(self) -> bool:
-        """Whether everything was in step once since the revision is in force."""
+        """Return whether everything was in step once since the revision became active."""
         return self._is_told
 
     def take_in(self, step: Step, now: str) -> tuple[Event, ...]:

@@ -1,6 +1,6 @@
-"""What history was told already: a round tells only what is news, since most rounds see what the one before saw.
+"""Reported conditions: a round reports only news, since most rounds see the same as the one before.
 
-All of it is made from the state of the fleet, as everything is that is told. Source: design#history.
+All of it is made from the state of the fleet, as all reports are. Source: design#history.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _State = TypeVar("_State", Refused, Degraded)
 
 
 class Told:
-    """Belongs to the task that writes the journal. A service that is started anew goes on with what the journal has.
+    """Belongs to the task that writes the journal. After a restart it continues from the journal.
 
-    Nothing is told to be over that was not looked at (`stages.state.conditions`).
+    Nothing is reported as over without an evaluation (`stages.state.conditions`).
     """
 
     def __init__(self, journal: Journal) -> None:
-        """Read what has begun and is not over."""
+        """Read the unfinished episodes."""
         self._journal = journal
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
@@ -90,10 +90,10 @@ class Told:
     def take_in(
         self, state: FleetState, turns: Sequence[Turn], now: str, fighting: Collection[str] | None = None
     ) -> tuple[Event, ...]:
-        """Record what is otherwise than history has it; what has begun and what is over.
+        """Record the differences to history; return beginnings and ends.
 
-        `turns`: all that the state has otherwise than the last one. `fighting`: the subjects whose fights may go on;
-        None: nobody can know yet.
+        `turns`: all changes since the last state. `fighting`: the subjects whose conflicts may go on; None: unknown
+        yet.
         """
         facts = state.facts
         assert facts is not None, "it was made of something"
@@ -110,7 +110,7 @@ class Told:
             return (*found, *self._steps.take_in(step_of(state), now))
 
     def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
-        """What is not over, but for what is told just now."""
+        """Return unfinished episodes, without the new ones."""
         every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
         return tuple(event for event in every if event not in news)
 
@@ -170,17 +170,17 @@ class Told:
         return self._episodes.update(kind, holding, now, over=over)
 
     def due_at(self) -> str:
-        """When something is to be told though nothing turns (RFC 3339); empty: nothing is."""
+        """Return the time of the next report without a change (RFC 3339); empty: none."""
         return min(self._settling.values(), default="")
 
     def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
-        """Of what is open, what is known to be over."""
+        """Return the unfinished episodes that are known to be over."""
         facts = _facts(state)
         copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
         return [subject for subject, copy in copies.items() if condition(facts, copy, state.seen(*copy)) is Ending.OVER]
 
     def _held_or_frozen(self, state: FleetState, turns: Sequence[Turn], now: str) -> tuple[Event, ...]:
-        """What waits for a person, by cluster; and what broken files keep as it is, over the fleet."""
+        """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
         self._held.take_in(state, turns)
         self._frozen.take_in(state, turns)
         held = holds_by_cluster(self._held.found)
@@ -191,7 +191,7 @@ class Told:
         ]
         found = self._episodes.update(EventKind.HELD, held, now, over=over)
         still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
-        # After a start, what is frozen in a cluster that is away is not known.
+        # After a start, frozen objects of an unreachable cluster are unknown.
         is_known = all(found.why_away is None for found in state.clusters.values())
         is_whole = is_known or _facts(state).decision.fleet.is_complete
         return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
@@ -215,7 +215,7 @@ class Told:
         return self._episodes.update(kind, holding, now, over=over)
 
     def _drifted(self, facts: Facts, now: str) -> None:
-        """What differs by somebody else's hand and is not set back: it waits, or is left."""
+        """Update drifts by others that are not healed: they wait, or stay."""
         found: dict[Copy, tuple[Change, Event]] = {}
         revision, number = facts.decision.fleet.revision, self._journal.complete_rounds()
         for copy, change, outcome, why in _left(facts):
@@ -267,7 +267,7 @@ def _facts(state: FleetState) -> Facts:
 
 
 def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
-    """Whether all of a hold was looked at: as far as it is named, else everything in its cluster."""
+    """Return whether all of a hold was evaluated: its named objects, else everything in its cluster."""
     facts, there = _facts(state), state.clusters.get(cluster)
     member = facts.members.get(cluster)
     if there is None or there.is_left or not isinstance(member, Read) or not facts.decision.fleet.is_complete:
@@ -289,7 +289,7 @@ def _cluster_of(subject: str) -> str:
 
 
 def _group(copy: Copy) -> Mapping[str, str]:
-    """What a subject does not say of the identity of its object."""
+    """Return the part of an object's identity that its subject lacks."""
     return {"group": copy[1].group} if copy[1].group else {}
 
 
@@ -306,6 +306,6 @@ def _names(managers: Sequence[str]) -> str:
 
 
 def _essence(event: Event) -> list[Any]:
-    """What makes a drift another one: neither a commit that does not concern it nor other words of what holds it."""
+    """Return the data that distinguish a drift: neither an unrelated commit nor other words of its holder."""
     data: Mapping[str, Any] = event.data
     return [data.get(key) for key in ("outcome", "action", "who", "fields", "values")]

@@ -1,4 +1,4 @@
-"""What was written, and what was not, as events of history: what, why, who is behind it, and the values."""
+"""Writes and failed writes as events of history: change, reason, person, and the values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from reconciler.stages.state import THE_SERVER
 _MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
 """Causes of changes that follow a placement, whoever moved it."""
 _VALUES_MAX: Final = 20
-"""So many fields of a change are told with their values; the rest by their paths."""
+"""Limit of fields with their values in an event; of the others only the paths."""
 _NEWEST: Final = 10
 """So many events of an object are looked through for its last write."""
 _VALUE_CHARACTERS: Final = 200
-"""Longer values are cut: history says what was changed, and the store and the cluster hold the whole."""
+"""Longer values are cut: history names the change, and the store and the cluster hold the whole."""
 
 Behind = Mapping[str, str]
-"""Who is behind something (`who`) and, in words, why (`why`); empty: the commit, or nobody in particular."""
+"""The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
 
 
 def write_events(
@@ -37,9 +37,9 @@ def write_events(
     moved_by: Callable[[Identity], Behind],
     altered_before: Callable[[Change], Collection[str]],
 ) -> Iterator[Event]:
-    """What was written, and what came of it.
+    """Yield the events of writes, with their results.
 
-    `moved_by`: who is behind the placement of an object. `altered_before`: as `last_altered`.
+    `moved_by`: the reason of an object's placement. `altered_before`: as `last_altered`.
     """
     masker = Masker()
     for manifest in secrets_among(result.change for result in results):
@@ -64,7 +64,7 @@ def write_events(
                 **_about(change, masker),
                 **({"why": change.reason.text} if change.reason else {}),
                 **behind,
-                # What an API server says may quote what was sent to it.
+                # Messages of an API server may quote the sent object.
                 **({"error": masker.text(result.error)} if result.error else {}),
                 **({"altered": altered} if altered else {}),
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
@@ -73,9 +73,9 @@ def write_events(
 
 
 def last_altered(journal: Journal, change: Change) -> Collection[str]:
-    """The fields of which a cluster made something else at the last write of what a change is about.
+    """Return the fields that a cluster altered at the last write of a change's object.
 
-    Nothing where every field that differs has a manager's name on it.
+    Empty if every differing field has a manager.
     """
     if all(found.owner is not None for found in change.fields):
         return ()
@@ -88,7 +88,7 @@ def last_altered(journal: Journal, change: Change) -> Collection[str]:
 
 
 def _is_left(event: Event) -> bool:
-    """Whether it tells of a drift that nobody has set back."""
+    """Return whether it is a drift that nobody has healed."""
     return event.kind == EventKind.DRIFT and event.data.get("outcome") != DriftOutcome.HEALED
 
 
@@ -121,12 +121,12 @@ def drift_event(
 
 
 def managers_of(change: Change) -> tuple[str, ...]:
-    """The other field managers that wrote what is changed, sorted."""
+    """Return the other field managers of the changed fields, sorted."""
     return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
 
 
 def told_error(result: Result) -> str:
-    """What a write failed for, as history has it."""
+    """Return the error of a write for history."""
     masker = Masker()
     for manifest in secrets_among([result.change]):
         masker.learn(manifest)
@@ -175,9 +175,9 @@ def _cut(value: Any) -> Any:
 
 
 def failures_told(results: Iterable[Result], told: dict[tuple[str, Identity], str]) -> tuple[Result, ...]:
-    """The results without failures that history has already: a change that fails is tried again and again.
+    """Return the results without failures that history has already: a failed change is tried again and again.
 
-    `told` is brought up to date: by copy, what it failed for last.
+    `told` is updated: by copy, its last failure.
     """
     fresh = []
     for result in results:
