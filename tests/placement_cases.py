@@ -17,6 +17,9 @@ from reconciler.model.policy import (
     Division,
     FieldRequirement,
     Flavor,
+    LabelRequirement,
+    LabelSelector,
+    Operator,
     Placement,
     PropagationPolicy,
     ReplicaScheduling,
@@ -26,7 +29,6 @@ from reconciler.model.policy import (
 )
 from reconciler.model.problem import Source
 from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.placement.place import PlacementItem, PlacementRequest
 
 Case = Mapping[str, Any]

@@ -27,7 +27,7 @@ def is_cacheable(file: ParsedFile) -> bool:
 
     A broken document may be kept if it is certainly no Secret.
     """
-    if any(_is_secret(template.gvk.kind) for template in file.templates):
+    if any(is_secret_kind(template.gvk.kind) for template in file.templates):
         return False
     if any(problem.code == INTERNAL_ERROR for problem in file.problems):
         return False  # Another run may not meet it.
@@ -40,16 +40,12 @@ def _may_quote_secrets(reach: Reach) -> bool:
     """Return whether the problems of a broken document may quote a value of a Secret, or a value for one."""
     if reach.policy is not None:
         return reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
-    return not reach.identities or any(_is_secret(identity.kind) for identity in reach.identities)
+    return not reach.identities or any(is_secret_kind(identity.kind) for identity in reach.identities)
 
 
 def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
     kinds = [selector.kind for selector in selectors]
-    return not kinds or not all(kinds) or any(map(_is_secret, kinds))
-
-
-def _is_secret(kind: str) -> bool:
-    return is_secret_kind(kind)
+    return not kinds or not all(kinds) or any(map(is_secret_kind, kinds))
 
 
 def holds_secrets(document: Json, packed: bytes) -> bool:

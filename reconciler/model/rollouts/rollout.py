@@ -7,12 +7,11 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from reconciler.model.policy import ClusterAffinity
+from reconciler.model.policy import ClusterAffinity, LabelSelector
 from reconciler.model.problem import NOWHERE, Source
 from reconciler.model.refs import GVK
 from reconciler.model.rollouts.amount import Amount, Count
 from reconciler.model.rollouts.window import Window
-from reconciler.model.selector import LabelSelector
 
 
 class OnFailure(StrEnum):

@@ -12,8 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from reconciler.model.fleet import Reach
 from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import PropagationPolicy, ResourceSelector
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
+from reconciler.model.policy import LabelRequirement, LabelSelector, Operator, PropagationPolicy, ResourceSelector
 from reconciler.stages.claims.match import Score
 
 Selecting = TypeVar("Selecting", PropagationPolicy, OverridePolicy, Reach)

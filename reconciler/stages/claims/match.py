@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
 from reconciler.model.cluster import Cluster
-from reconciler.model.policy import ClusterAffinity, FieldRequirement
-from reconciler.model.selector import LabelRequirement, Operator
+from reconciler.model.policy import ClusterAffinity, FieldRequirement, LabelRequirement, Operator
 
 
 class Score(IntEnum):

@@ -8,9 +8,8 @@ from typing import Final
 
 from reconciler.model.fleet import Template
 from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import PropagationPolicy, ResourceSelector
+from reconciler.model.policy import LabelRequirement, LabelSelector, Operator, PropagationPolicy, ResourceSelector
 from reconciler.model.refs import Identity
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.documents import is_never_distributed
 
 _Templates = dict[Identity, Template]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.interpreters.reading import mapping, mappings, text
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
+from reconciler.model.policy import LabelRequirement, LabelSelector, Operator
 from reconciler.model.tree import Json
 
 

@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Render, RenderVariant
-from reconciler.model.policy import ClusterAffinity
+from reconciler.model.policy import ClusterAffinity, Operator
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
-from reconciler.model.selector import Operator
 from reconciler.model.tree import JsonObject, digest_of
 from reconciler.regex import regex
 from reconciler.stages.claims import matching_clusters

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.policy import AffinityTerm, ClusterAffinity, FieldRequirement
-from reconciler.model.selector import Operator
+from reconciler.model.policy import AffinityTerm, ClusterAffinity, FieldRequirement, Operator
 from reconciler.stages.documents import Fields, is_label_key
 from reconciler.stages.policies.selectors import read_label_selector
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from reconciler.model.policy import Flavor, ResourceSelector
+from reconciler.model.policy import Flavor, LabelRequirement, LabelSelector, Operator, ResourceSelector
 from reconciler.model.problem import Document
 from reconciler.model.refs import PolicyRef
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.model.tree import Json, JsonObject, dig
 from reconciler.stages.documents import (
     DEFAULT_NAMESPACE,

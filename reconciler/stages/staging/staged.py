@@ -22,8 +22,8 @@ from reconciler.model.refs import Identity
 from reconciler.model.rollouts.staging import Staging
 from reconciler.stages.decision import Decision
 from reconciler.stages.ownership import policy_ref
+from reconciler.stages.rollouts import best_of
 from reconciler.stages.staging.needed import Needs, needs_of
-from reconciler.stages.staging.removed import rollouts_of_removed
 from reconciler.stages.staging.standing import Standing
 
 Value = TypeVar("Value")
@@ -111,7 +111,7 @@ def _lingering(
         template = _newest_template(identity, staging) or _template_of(rows)
         policy = _policy_of(decision, staging, [row.policy for row in rows])
         ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
-        names = rollouts_of_removed(decision.fleet.rollouts, template, ref)
+        names = best_of(decision.fleet.rollouts, template, ref)
         due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
         if not due:
             continue

@@ -16,9 +16,8 @@ from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Facts, Record, Sight
 from reconciler.model.rollouts.rollout import Rollout
 from reconciler.stages.decision import Decision
-from reconciler.stages.rollouts import Selection, adopted, lay_out, progress, release_of_head
+from reconciler.stages.rollouts import Selection, adopted, best_of, lay_out, progress, release_of_head
 from reconciler.stages.staging.differing import stages_the_same
-from reconciler.stages.staging.removed import rollouts_of_removed
 
 
 class Revisions(Struct, frozen=True, kw_only=True):
@@ -151,7 +150,7 @@ def _meaning(
             return False
         # By which policy it was governed is not known any more: by any that a Rollout may name.
         return any(
-            rollout.name in rollouts_of_removed(decision.fleet.rollouts, template, policy)
+            rollout.name in best_of(decision.fleet.rollouts, template, policy)
             for policy in (None, *(policies if rollout.templates.policies else ()))
         )
 

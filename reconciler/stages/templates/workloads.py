@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.model.demand import exact
-from reconciler.model.selector import LabelRequirement, Operator
+from reconciler.model.policy import LabelRequirement, Operator
 from reconciler.model.tree import Json, JsonObject, Step, dig
 from reconciler.stages.documents import Findings, not_a_string, type_name
 from reconciler.stages.templates.metadata import check_annotations, check_labels

@@ -15,10 +15,9 @@ from msgspec import Struct
 from reconciler.model.cluster import Cluster
 from reconciler.model.fleet import Fleet, Reach, Template
 from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import PropagationPolicy
+from reconciler.model.policy import LabelSelector, PropagationPolicy
 from reconciler.model.problem import Document, Problem, Severity, Source
 from reconciler.model.refs import GVK, Identity
-from reconciler.model.selector import LabelSelector
 from reconciler.model.tree import digest_of
 from reconciler.stages.documents.dialects import OVERRIDE_KINDS, PROPAGATION_KINDS
 from reconciler.stages.fleet.clusters import is_cluster, parse_cluster

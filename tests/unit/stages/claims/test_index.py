@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 
 from reconciler.model.fleet import Template
 from reconciler.model.override import OverridePolicy
-from reconciler.model.policy import Flavor, PropagationPolicy, ResourceSelector
+from reconciler.model.policy import (
+    Flavor,
+    LabelRequirement,
+    LabelSelector,
+    Operator,
+    PropagationPolicy,
+    ResourceSelector,
+)
 from reconciler.model.problem import NOWHERE
 from reconciler.model.refs import PolicyRef
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.claims.index import PolicyIndex, best_matches
 from reconciler.stages.claims.match import Score
 from reconciler.stages.claims.template_index import TemplateIndex

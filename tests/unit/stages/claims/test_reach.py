@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.fleet import Reach, Template
-from reconciler.model.policy import ResourceSelector
+from reconciler.model.policy import LabelRequirement, LabelSelector, Operator, ResourceSelector
 from reconciler.model.problem import Source
 from reconciler.model.refs import Identity, PolicyRef
-from reconciler.model.selector import LabelRequirement, LabelSelector, Operator
 from reconciler.stages.claims.reach import Frozen
 from tests.unit.stages.claims.selecting import selects
 from tests.unit.stages.policy_cases import template_of
