@@ -252,14 +252,14 @@ def words_of_docs() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_117),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_112),
     Figure("Python files there", lambda: len(modules()), 838),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 98),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 71),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 124),
     Figure("names that the glossary has replaced", lambda: replaced_names().total(), 152),
     Figure("import circles, those inside functions too", lambda: len(import_circles()), 0),
-    Figure("docstrings that begin with a question word", question_docstrings, 31),
+    Figure("docstrings that begin with a question word", question_docstrings, 0),
     Figure("records that carry the ledger", ledger_records, 1),
     Figure("fields that are Callables", callable_fields, 43),
     Figure("nonlocal statements", lambda: len(nodes(ast.Nonlocal)), 6),

@@ -13,11 +13,11 @@ from reconciler.back_off import BackOff
 # How often something is looked at
 
 TICK_S: Final = 1.0
-"""Interval of a task that looks in memory or in the journal whether something is due, and of news that events tell."""
+"""Interval of a task that checks due work in memory or in the journal, and of reports from events."""
 LOOK_S: Final = 2.0
-"""Interval of questions about what may change soon: orders, the store of a standby, a write whose answer is lost."""
+"""Interval of questions about probable changes: orders, the store of a standby, a write whose answer is lost."""
 CHECK_S: Final = 5.0
-"""Interval of questions about what nothing tells of: objects of gates, unread marks; and of signs of life at rest."""
+"""Interval of questions about changes without events: objects of gates, unread marks; and of heartbeats at rest."""
 CAPACITY_S: Final = 15.0
 """Interval of reading nodes and pods while free capacity decides anything. Promised: reference/reliability.md."""
 HURRY_S: Final = 30.0
@@ -60,12 +60,12 @@ START_EXTENSION_S: Final = 60.0
 STALL_S: Final = 120.0
 """Time without progress after which the control loop is stalled: it shows some every few seconds."""
 ITEM_S: Final = 0.003
-"""Time that a file, a template or a copy may take on average, beyond `STALL_S`: six times what was measured."""
+"""Average time limit of a file, a template or a copy, beyond `STALL_S`: six times the measured one."""
 
 # How long something counts
 
 SURELY_OVER_S: Final = 0.1
-"""Time by which a look comes later than a moment that is told: clocks tell moments to the second or finer."""
+"""Delay of a look after an expected moment: clocks report moments to the second or finer."""
 AILS_S: Final = 2.0
 """Age of a fault before pods are asked why: some wait in every roll-out. Promised: concepts/sync-and-health.md."""
 SETTLING_S: Final = 10.0
@@ -75,9 +75,9 @@ LIVED_S: Final = 30.0
 QUIET_S: Final = 600.0
 """Time without news after which a fight, or the flapping of an application, is over."""
 WENT_BACK_SHOWN_S: Final = 86_400.0
-"""Time for which `status` says that a cluster went back; history keeps it."""
+"""Time for which `status` shows a restored cluster; history keeps it."""
 UNDONE_COUNTED_S: Final = 7 * 86_400.0
-"""Age up to which an undone write counts towards a fight."""
+"""Age up to which an undone write counts towards a conflict."""
 
 # How long what fails waits before the next try
 
@@ -90,4 +90,4 @@ QUESTION_BACK_OFF: Final = BackOff(least_s=2.0, most_s=60.0)
 RETRY_BACK_OFF: Final = BackOff(least_s=2.0, most_s=300.0)
 """Pauses of a write that fails, and of asking pods why. Promised: how-to/least-privilege.md."""
 FIGHT_BACK_OFF: Final = BackOff(least_s=60.0, most_s=3600.0)
-"""Pauses for which a field is left alone that another actor keeps undoing. Promised: design#fights."""
+"""Back-off for a field that another actor keeps undoing. Promised: design#fights."""

@@ -19,7 +19,7 @@ Key = TypeVar("Key")
 
 
 class _Item(Struct):
-    """When a key is due, how often it failed in a row, and whether it is being worked on."""
+    """The due time of a key, its failures in a row, and whether it is being processed."""
 
     due_s: float
     failures: int = 0

@@ -21,13 +21,13 @@ _LOOK_S: Final = 0.05
 _STALE_S: Final = 60.0
 """A lock of a reference is held for milliseconds."""
 _UNFINISHED: Final = ("pack_git2_*", "tmp_*", ".tmp-*", "*.keep")
-"""What git, and libgit2 before version 0.2, write while a pack comes in, and take away at its end."""
+"""Temporary files of git, and of libgit2 before version 0.2, while a pack comes in."""
 _PACKS_MAX: Final = 64
 
 
 @contextlib.contextmanager
 def locked(folder: Path, tell: Callable[[int], None], stop: threading.Event) -> Iterator[int]:
-    """The file descriptor of the lock: the clone is ours alone until it and its copies in other processes are closed.
+    """Return the file descriptor of the lock: the clone is ours until it and its copies in other processes are closed.
 
     `tell`: called after each second of waiting, with the process that has it, 0 when that is not known.
 
@@ -61,7 +61,7 @@ def _is_taken(descriptor: int) -> bool:
 
 
 def prepare(folder: Path, into: str) -> None:
-    """Make the clone when it is not there, and take away what killed fetches left. Only for who has it locked.
+    """Create a missing clone, and remove what killed fetches left. Only for the holder of its lock.
 
     `into`: the reference that only fetches write.
     """
@@ -91,13 +91,13 @@ def prepare(folder: Path, into: str) -> None:
 
 
 def has_many_packs(folder: Path) -> bool:
-    """Whether some packs should become one: each fetch adds one, and each read looks through all."""
+    """Return whether some packs should become one: each fetch adds one, and each read searches all."""
     return len(list((folder / "objects/pack").glob("pack-*.pack"))) >= _PACKS_MAX
 
 
 @contextlib.contextmanager
 def private_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder beside the clone for what programs are told; one that a killed fetch left is emptied."""
+    """Return an empty folder beside the clone for the programs' files; one that a killed fetch left is emptied."""
     home = folder.with_name(f"{folder.name}.home")
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(mode=0o700)

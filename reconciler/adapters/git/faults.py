@@ -1,6 +1,6 @@
-"""What git, OpenSSH and curl say when a fetch fails, in words for people: what it is, and what to do next.
+"""Faults of git, OpenSSH and curl in a fetch, in words for people, with the remedy.
 
-What ssh itself says comes from a log of its own: the server cannot put words into its mouth.
+Messages of ssh itself come from a log of its own: the server cannot forge them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ DENIED: Final = "Permission denied"
 
 
 class Failure(NamedTuple):
-    """A command of git that failed.
+    """A failed command of git. `said`: the end of the messages of git and, through it, the server. `log`: of ssh.
 
-    `said`: the end of what git, and the server through it, said. `log`: what ssh said. `key_fault`: why ssh-keygen does
-    not open the SSH key; empty: it does. `most_bytes`: of a pack.
+    `key_fault`: the error of ssh-keygen about the SSH key; empty: none. `most_bytes`: of a pack.
     """
 
     url: GitUrl
@@ -33,7 +32,7 @@ class Failure(NamedTuple):
 
 
 def fault_of(failure: Failure) -> str:
-    """Why it failed: one line, without secrets and without what could steer a terminal."""
+    """Return why it failed: one line, without secrets and terminal control."""
     text = _ssh_fault(failure) if failure.url.scheme == "ssh" else _http_fault(failure)
     text = text or _fault(failure)
     proxies = [value for name, value in failure.access.proxies.items() if name != "no_proxy"]
@@ -44,7 +43,7 @@ def fault_of(failure: Failure) -> str:
 
 
 def _ssh_fault(failure: Failure) -> str:
-    """What the log of ssh tells; empty: nothing."""
+    """Return the fault in the log of ssh; empty: none."""
     log, host = failure.log, failure.url.host
     for pattern, text in _HOST_KEYS:
         if re.search(pattern, log):
@@ -60,7 +59,7 @@ def _ssh_fault(failure: Failure) -> str:
 
 
 def _http_fault(failure: Failure) -> str:
-    """What curl, and git of the answers of a web server, tell; empty: nothing."""
+    """Return the fault from curl, and from git about a web server's answers; empty: none."""
     # Lines of the server could say anything.
     said = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
     for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", said, re.MULTILINE):
@@ -93,7 +92,7 @@ def _through_proxy(failure: Failure, text: str) -> str:
 
 
 def _fault(failure: Failure) -> str:
-    """What git tells, by whichever way it asks."""
+    """Return the fault from git, for any protocol."""
     for pattern, text in _SAID:
         if re.search(pattern, failure.said):
             return text.format(most_bytes=failure.most_bytes)

@@ -99,7 +99,7 @@ def _fetch(
 
 
 def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
-    """What the server has, once the clone has it too."""
+    """Fetch the server's commit into the clone, and return it."""
     prepare(wanted.folder, wanted.into)
     heads = remote.heads()
     reference = choose(heads, wanted.rev)

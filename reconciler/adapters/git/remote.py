@@ -97,7 +97,7 @@ def programs_on(environ: Mapping[str, str], url: GitUrl) -> Programs:
 
 
 class FetchProgress:
-    """Tells what has come, not more often than each second."""
+    """Reports received data, not more often than each second."""
 
     _COUNTED: Final = re.compile(rb"(Receiving|Resolving|Counting|Compressing|Enumerating)[^\r\n]*?(\d+)(?:/\d+\))?")
     _RECEIVED: Final = re.compile(rb", ([\d.]+) (bytes|KiB|MiB|GiB)")
@@ -111,7 +111,7 @@ class FetchProgress:
         self._moved: object = None
 
     def has_moved(self, said: bytes) -> bool:
-        """Whether what git says shows that more has come, or that more of it was worked on."""
+        """Return whether git's messages show progress: received or processed data."""
         for number, unit in self._RECEIVED.findall(said):
             self._received_bytes = max(self._received_bytes, float(number) * self._UNITS[unit])
         moved = (self._COUNTED.findall(said)[-1:], self._received_bytes // _STEP_BYTES)
@@ -213,7 +213,7 @@ class Remote:
         }
 
     def _run(self, *arguments: str, output_bytes: int = 2**20) -> Exited:
-        """What came of a command of git.
+        """Run a command of git and return its result.
 
         Raises:
             StoreError: it failed.
@@ -275,7 +275,7 @@ class Remote:
         )
 
     def _key_fault(self) -> str:
-        """What ssh-keygen says of the key when it does not open it; empty: it does, or it cannot be asked."""
+        """Return the error of ssh-keygen about a key that it cannot open; empty: it can, or cannot run."""
         keygen = str(Path(self._programs.ssh).with_name("ssh-keygen"))
         command = Command([keygen, "-y", "-f", self._access.key], self._environ, str(self._home))
         ran = run(command, Limits(wall_s=_CONNECT_S, cpu_s=_CONNECT_S), stop=self._session.stop)

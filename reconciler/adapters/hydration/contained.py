@@ -23,7 +23,7 @@ USUAL: Final = Limits(
 
 
 class _Side(NamedTuple):
-    """What differs from the first run to the second."""
+    """The differences between the first and the second run."""
 
     name: str
     offset_s: int
@@ -53,11 +53,11 @@ def render_twice(
     limits: Limits = USUAL,
     readable: Sequence[Path] = (),
 ) -> list[tuple[bytes, bytes]]:
-    """What each command wrote, twice: with another home, local time and host name, and in another second.
+    """Return the output of each command, run twice: with another home, local time and host name, and in another second.
 
-    They run one after another, and none after one that fails.
-    `folder`: a folder of our own with the inputs, where homes go. Of other files a tool sees those of the system that
-    programs need to run, and `readable`; where the kernel cannot hide files it sees all (`hides_files`).
+    They run one after another, and none after one that fails. `folder`: a folder of our own with the inputs, for the
+    homes. Of other files a tool sees those of the system that programs need to run, and `readable`; if the kernel
+    cannot hide files it sees all (`hides_files`).
 
     Raises:
         NotContained: there is a network, and `allow_network` is not given.

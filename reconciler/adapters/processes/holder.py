@@ -1,4 +1,4 @@
-"""Runs one program in bounds, and ends all that it started. It imports nothing of ours: `python -I -S`.
+"""Runs one program in bounds, and ends all its children. It imports nothing of ours: `python -I -S`.
 
 A line of JSON on stdin is the request: the fields of `run.Command` and `run.Limits`, and `input_bytes`, which follow it
 for the program's stdin. The program writes to stdout and stderr of this process. The file descriptor that is the first
@@ -149,7 +149,7 @@ def start(request: dict[str, Any]) -> tuple[int, int]:
 
 
 def _become(request: dict[str, Any], stdin: int, tell: int) -> None:
-    """Become the program; write the reason to `tell` where that is not possible."""
+    """Become the program; write the reason to `tell` if that is impossible."""
     try:
         os.dup2(stdin, 0)
         # What Python ignores stays ignored. SIGXFSZ does: a program tells of a write that failed, not of its death.

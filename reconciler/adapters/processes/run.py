@@ -27,7 +27,7 @@ _END_S: Final = 10.0
 
 
 class Limits(NamedTuple):
-    """What a run may use. `silence_s`: how long nothing may come that `hear` takes for a sign of life.
+    """Resource limits of a run. `silence_s`: the time without a sign of life for `hear`.
 
     `memory_bytes`: of address space, of which a Go program reserves more than it uses: kubectl starts with 2 GiB, not
     with 1. `file_bytes`: of each file that it writes. `processes`: threads count among them; None: any number.
@@ -51,7 +51,7 @@ class Files(NamedTuple):
 
 
 class Command(NamedTuple):
-    """What is run. `argv`: its first is an absolute path. `folder`: where it runs. `data`: for its stdin.
+    """A command to run. `argv`: its first is an absolute path. `folder`: its working directory. `data`: for its stdin.
 
     `host`: the name of the machine that it sees; only without a network. `files`: None: none are hidden.
     """
@@ -74,7 +74,7 @@ class Exited(NamedTuple):
 
 
 class Termination(StrEnum):
-    """Why a program did not end by itself."""
+    """The reason why a program did not end by itself."""
 
     LATE = "late"
     SILENT = "silent"
@@ -96,7 +96,7 @@ class Terminated(NamedTuple):
 
 
 def hides_files() -> bool:
-    """Whether this kernel can hide files from a program. Source: landlock(7)."""
+    """Return whether this kernel can hide files from a program. Source: landlock(7)."""
     return bool(ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) > 0)
 
 
@@ -144,7 +144,7 @@ def run(
         assert holder.stderr is not None
         with contextlib.suppress(BrokenPipeError):
             holder.stdin.write(_request(command, limits))
-            # It stays open: its end tells the holder that this process is gone.
+            # It stays open: its end shows the holder that this process is gone.
             holder.stdin.flush()
         streams = {answer: bytearray(), holder.stdout: bytearray(), holder.stderr: bytearray()}
         try:

@@ -24,7 +24,7 @@ _MAC_NOT_FOUND: Final = 52
 _NO_DATA_KEY: Final = 128
 """Exit codes of sops. Source: sops 3.13, cmd/sops/codes/codes.go."""
 BACK_OFF: Final = BackOff(least_s=10.0, most_s=600.0)
-"""Pauses for which keys are left alone that could not be had."""
+"""Pauses after which unavailable keys are tried again."""
 _AT_ONCE: Final = 4
 """So many files of the same keys are asked about at a time."""
 

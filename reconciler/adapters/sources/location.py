@@ -1,4 +1,4 @@
-"""What STORE on the command line is, the snapshot that it stands for, and whether HEAD of its work tree is meant.
+"""The meaning of STORE on the command line, its snapshot, and a check of its work tree's HEAD.
 
 In the middle of a rebase, HEAD is a commit that nobody wants.
 """
@@ -35,7 +35,7 @@ _OPERATIONS: Final = (
     ("sequencer", "a cherry-pick or revert of several commits"),
     ("BISECT_LOG", "a bisect"),
 )
-"""Files of a work tree that tell of an operation that is under way. Source: Git, `wt_status_get_state`."""
+"""Files of a work tree during an unfinished operation. Source: Git, `wt_status_get_state`."""
 
 
 class StoreKind(StrEnum):

@@ -33,7 +33,7 @@ class StoreSource(Protocol):
 
     @property
     def past(self) -> StorePast:
-        """What the store held before, for as long as it is followed."""
+        """Return the past of the store, valid while it is followed."""
 
     @property
     def note(self) -> str:

@@ -132,10 +132,9 @@ ReadMembers = Callable[
 class Extent(Struct, frozen=True, kw_only=True):
     """Limits of a reading.
 
-    `clusters`: read only these (empty: all); placement still rests on all of them. `scope`: look at this alone; None:
-    at everything. `deep`: read nodes, pods and workloads even where no policy asks for free capacity. `fresh`: place
-    anew. `at`: as of this time (RFC 3339 UTC), with what the ticks of the service would decide then; empty: now,
-    without.
+    `clusters`: read only these (empty: all); placement still depends on all of them. `scope`: only this; None:
+    everything. `deep`: read nodes, pods and workloads even if no policy asks for free capacity. `fresh`: place anew.
+    `at`: as of this time (RFC 3339 UTC), with the decisions of the service's ticks then; empty: now, without.
     """
 
     clusters: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How much of the fleet a round looks at: what happens in one cluster is read there, and in no other one.
+"""The scope of a round: events in one cluster are read there, and in no other one.
 
 Source: ADR 15; design#events-are-nudges.
 """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """How the members and the journal are reached, and what is known of kinds.
+    """Access to the members and the journal, and the interpreters.
 
     `clusters`: only these; empty: all of the store, for a service but those that pull.
     """

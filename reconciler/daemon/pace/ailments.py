@@ -1,8 +1,8 @@
-"""Why what is not healthy is so: its pods are asked, since its own status says only how many serve.
+"""Pod diagnostics of unhealthy workloads, since their own status only counts ready replicas.
 
-Where all is well nobody is asked. What ails for some seconds has the pods of its namespace listed, ever more rarely
-while nothing new ails there; where it lacks pods of which only events tell why they are not made, those events, too.
-Without the right to list them, the status has to do.
+Without an unhealthy workload nothing is asked. After some seconds, the pods of its namespace are listed, ever more
+rarely while no new one becomes unhealthy there; if it lacks pods and only events tell why, those events, too. Without
+the right to list them, the status has to do.
 """
 
 from __future__ import annotations

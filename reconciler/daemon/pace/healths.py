@@ -64,7 +64,7 @@ class Healths:
                     yield cluster, identity
 
     def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
-        """Those of the copies that lack pods and whose status does not say why, by uid."""
+        """Return those of the copies that lack pods without a reason in their status, by uid."""
         shown = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
         return {
             health.lacks_pods_of: identity

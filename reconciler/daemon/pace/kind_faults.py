@@ -165,7 +165,7 @@ class KindFaults:
             await self.close()
 
     def ask(self, members: Mapping[str, MemberCluster], fleet: Fleet, selector: str) -> None:
-        """Begin to ask the clusters that answer for what is due."""
+        """Begin due questions to the clusters that answer."""
         if self._wanted[0] is not fleet:
             templates = fleet.templates.values()
             self._wanted = fleet, frozenset((each.gvk, bool(each.identity.namespace)) for each in templates)

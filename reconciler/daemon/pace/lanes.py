@@ -215,9 +215,9 @@ class Lanes:
 
 
 class TakingIn:
-    """When what lanes have written is taken in: at once where that is little, else not more often than is cheap.
+    """The times of recording apply results: at once if few, else at most 10 % of the time.
 
-    Each time costs as much as the fleet is large. All times are monotonic seconds.
+    Recording costs as much as the fleet is large. All times are monotonic seconds.
     """
 
     def __init__(self, lanes: Lanes, clock: Clock) -> None:

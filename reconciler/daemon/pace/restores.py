@@ -69,7 +69,7 @@ class Restores:
         self._told = Transitions(log)
 
     def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
-        """Go on with what history has, newest first, and with the versions that the process before has seen."""
+        """Continue from history, newest first, and from the versions that the process before has seen."""
         for event in events:
             self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
         self._seen = {cluster: dict(kinds) for cluster, kinds in versions.items()}

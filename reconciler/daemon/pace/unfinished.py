@@ -16,7 +16,7 @@ Copy = tuple[str, Identity]
 
 
 class Unfinished:
-    """What waits, by identity, and what is tried again, by copy."""
+    """Waiting changes, by identity, and retries, by copy."""
 
     def __init__(self, clock: Clock) -> None:
         """Nothing is left."""
@@ -141,5 +141,5 @@ class Unfinished:
         self._paced.pop((cluster, identity), None)
 
     def look_after(self, identity: Identity, pause_s: float) -> None:
-        """Look again after the pause, though nothing tells of it: a move may have waited for too long then."""
+        """Evaluate again after the pause, even without an event: a move may be overdue then."""
         self._looks.add_after(identity, pause_s)

@@ -18,10 +18,10 @@ Writing = tuple[Journal, Enter]
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """What is known when a decision is staged.
+    """The inputs of staging a schedule.
 
-    `shown`: the state of the fleet after the last round. `closed`: clusters that windows of the fleet close, with
-    RFC 3339 of the end. `away`: clusters that cannot be changed now, and why.
+    `shown`: the state of the fleet after the last round. `closed`: clusters that windows of the fleet close, with RFC
+    3339 of the end. `away`: clusters that cannot be changed now, and why.
     """
 
     reachable: Reachable

@@ -87,7 +87,7 @@ class Stager:
             FleetHeld: another journal holds the fleet.
         """
         if self._journal is not None:
-            # What a cluster told when the fleet was held there may be in the journal by now.
+            # A cluster's record, read when it was locked, may be in the journal by now.
             self._records = self._journal.rollout_records()
         if not decision.fleet.rollouts:
             self._forget_all_but(())
@@ -129,7 +129,7 @@ class Stager:
         return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
 
     def _follow(self, decision: Decision) -> Selection:
-        """The templates that Rollouts are about, found out once: they are looked at whenever anything is told."""
+        """Return the templates of Rollouts, computed once: each event needs them."""
         fleet, selection = decision.fleet, self._tables.update(decision)
         if self._selected is None or self._selected[1] is not selection or not _are_alike(self._selected[0], fleet):
             self._followed = followed_in(fleet, selection)
@@ -140,7 +140,7 @@ class Stager:
         return {each.name: sights_of(each, self._records.get(each.name, {}), shown) for each in self._followed}
 
     async def _look(self, look: Look) -> Sights:
-        """What is seen of the copies of Rollouts, with the conditions that gates ask for."""
+        """Return the health probes of Rollouts' copies, with the conditions of gates."""
         self._seen = self._see(look.shown)
         found: Sights = dict(self._seen)
         self._asks_conditions = False

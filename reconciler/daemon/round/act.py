@@ -157,7 +157,7 @@ def as_confirmed(plan: Plan, acting: Acting) -> Acting:
     ):
         acting.journal.forget_losses()
     if plan.confirmed:
-        # Before anything of it is made: what is left then is not the set that was confirmed.
+        # Before anything of it is made: the remaining changes are then not the confirmed set.
         acting.journal.keep_losses(replace(acting.journal.losses(), confirmed=plan.left))
     return replace(acting, confirmed=plan.confirmed)
 

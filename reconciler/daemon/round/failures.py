@@ -38,9 +38,9 @@ def failures_after(
 
 
 def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
-    """The round with a problem for each cluster where a copy of the journal holds the fleet: nothing is written there.
+    """Return the round with a problem for each cluster owned by a copy of the journal: nothing is written there.
 
-    `held_elsewhere`: by cluster who holds it, and what to do.
+    `held_elsewhere`: by cluster the owner and the remedy.
     """
     found = {
         Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)

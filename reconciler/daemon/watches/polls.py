@@ -270,7 +270,7 @@ class Polls:
 
 
 class Looks:
-    """The next look at each copy: what changes is looked at every few seconds, and what stays ever more rarely."""
+    """The next look at each copy: a changing one every few seconds, an unchanged one ever more rarely."""
 
     def __init__(self, clock: Clock) -> None:
         """Everything is well."""

@@ -98,9 +98,9 @@ def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
 
 
 def _with_secrecy(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Change:
-    """Return the change, marked where values of it were encrypted in the store, with what the journal may keep of it.
+    """Return the change, marked and redacted for the journal if values of it are encrypted in the store.
 
-    What was encrypted before and is not any more is still in the cluster, and in what differs.
+    Formerly encrypted values are still in the cluster, and in the differences.
     """
     leaves = manifest.leaves
     if leaves and change.manifest is not None:
@@ -242,7 +242,7 @@ class Comparer:
         )
 
     def _sent(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None) -> Yielded:
-        """Return the body to send, and what of it is left to others."""
+        """Return the body to send, and its fields that are left to others."""
         body = manifest.body
         if shared_list(manifest.identity):
             declared = row.recorded if row is not None else None
@@ -261,9 +261,9 @@ class Comparer:
         return tuple([manager for manager in managers if holds_field(live, (manager,))])
 
     def _is_as_recorded(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
-        """Tell whether the manifest is what was applied last, also where an earlier version sent more or less of it.
+        """Return whether the manifest equals the last applied one, also if an earlier version sent other fields.
 
-        Else a Job that ran to its end would run again because this program says its labels now.
+        Else a Job that ran to its end would run again because this version sends other labels.
         """
         if row.manifest_digest == manifest.digest:
             return True
@@ -273,7 +273,7 @@ class Comparer:
         return strip_marks(wanted) == self._as_sent_now(strip_marks(row.recorded), manifest)
 
     def _as_sent_now(self, recorded: JsonObject, manifest: Manifest) -> JsonObject:
-        """Return a body that was sent without what is not sent any more: fields that clusters write themselves."""
+        """Return a sent body without fields that are not sent any more: those that clusters write themselves."""
         return self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(recorded)
 
     def _foreign(
@@ -288,9 +288,9 @@ class Comparer:
         return self._adoption(manifest, live, bodies)
 
     def _is_returning(self, live: LiveObject, row: AppliedRow | None, ownership: Ownership, released_uid: str) -> bool:
-        """Tell whether it is the very object that was released, and nobody else has come to own it.
+        """Return whether it is the very object that was released, and nobody else owns it now.
 
-        One that was ours again since, and lost its marks, was let go by a person.
+        One that was ours again since, and lost its marks, was released by a person.
         """
         is_it = bool(released_uid) and live.uid == released_uid and ownership.standing is Standing.NOBODYS
         return is_it and not dig(live.body, "metadata", "ownerReferences") and not self._lost_marks(live, row)

@@ -38,10 +38,9 @@ from reconciler.stages.ownership import is_terminating
 
 
 class Copies(Struct, frozen=True, kw_only=True):
-    """The copies of one identity, and what is wanted of them: `target`, in force so far `old`.
+    """The copies of one identity, with the desired placement `target` and the active one `old`.
 
-    `compared`: each with its manifest, of the target. `held`: those that are to shrink, with the replicas that they
-    hold.
+    `compared`: each with its manifest, of the target. `held`: shrinking ones, with their present replicas.
     """
 
     identity: Identity
@@ -55,7 +54,7 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     @property
     def interpreter(self) -> Interpreter:
-        """Return what is known of the kind."""
+        """Return the interpreter of the kind."""
         return self.decision.interpreters.of(*self.identity[:2])
 
     @property
@@ -66,7 +65,7 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     @property
     def was_at_rest(self) -> bool:
-        """Tell whether nothing was on its way when it was placed last: what lives was wanted then, or is wanted now."""
+        """Return whether nothing was pending at its last placement: live copies are as desired then, or now."""
         if self.target == self.old:
             return True
         before = self.snapshot.observations.previous.get(self.identity)

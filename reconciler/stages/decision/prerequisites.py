@@ -35,9 +35,9 @@ def withheld(decision: Decision, identity: Identity, cluster: str) -> str | None
 def waits_for_prerequisite(
     decision: Decision, identity: Identity, cluster: str, there: Collection[Identity] = ()
 ) -> str | None:
-    """Return what an object has to wait for in a cluster: what it needs is missing there and not written.
+    """Return the missing and held-back prerequisite that an object waits for in a cluster; None: none.
 
-    `there`: what it needs and may be there already. None: it waits for nothing.
+    `there`: prerequisites that may exist already.
     """
     for needed in prerequisites(decision, identity):
         if cluster in decision.bindings[needed].clusters and needed not in there:

@@ -1,8 +1,7 @@
-"""What a process cannot decide alone that applies to a part of the clusters: it rests on what the others hold.
+"""Objects that a process for some of the clusters cannot schedule alone: they depend on the other clusters.
 
-Where a copy goes to every cluster that fits, each cluster can be judged by itself. Whatever is divided, chosen among
-clusters, or must not run twice cannot; it is left as it is.
-Source: ADR 24.
+A copy that is placed in every matching cluster can be evaluated for each cluster by itself. A placement that is
+divided, chosen among clusters, or must not run twice cannot; it stays as it is. Source: ADR 24.
 """
 
 from __future__ import annotations

@@ -53,10 +53,10 @@ ChangeKey = tuple[str, str, Identity]
 
 
 class Guarded(Struct, frozen=True, kw_only=True):
-    """The changes, with those held that need confirmation.
+    """The changes, with holds on those that need confirmation.
 
-    `digest` confirms what is held; empty: nothing is. `confirmed`: the copies that would be held, had a person not
-    confirmed it. `left`: what of a confirmation is not made yet, to be remembered.
+    `digest` confirms the held ones; empty: none. `confirmed`: the copies that would be held without a person's
+    confirmation. `left`: the confirmed changes that are not made yet, to be remembered.
     """
 
     changes: tuple[Change, ...]
@@ -268,10 +268,10 @@ def losses_after(
     read: Iterable[str],
     left: Confirmed = NOT_CONFIRMED,
 ) -> Losses:
-    """What is to be remembered after a round: since when something is held, and the losses that still count.
+    """Return the guards' memory after a round: start times of holds, and recent losses that still count.
 
-    `changes`: all that is held after the round. `read`: the clusters that were read; in others nothing has ended.
-    `left`: what of a confirmation is not made yet.
+    `changes`: all held ones after the round. `read`: the clusters that were read; in others nothing has ended. `left`:
+    the confirmed changes that are not made yet.
     """
     holding = {change.cluster for change in changes if is_held_by_guard(change) and is_held_by_number(change)}
     holding |= losses.held_since.keys() - set(read)

@@ -1,4 +1,4 @@
-"""The changes that each cluster needs, those that must wait, and what cannot be done.
+"""The changes of each cluster: due ones, held ones, and problems.
 
 Every object is compared once; moves, losses and holds follow from the comparisons. Source: design#effective-placement;
 design#taken-over; design#cluster-leaves.
@@ -44,7 +44,7 @@ class PlanResult(Struct, frozen=True, kw_only=True):
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
     """New records of copies without pending writes, by cluster."""
     frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
-    """Why our copies that nothing wants are left as they are, by cluster and identity: a broken file may want them."""
+    """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
 
 
 def diff_all(manifests: Manifests, decision: Decision, *, are_shared: bool = False) -> PlanResult:
@@ -84,7 +84,7 @@ def diff_all(manifests: Manifests, decision: Decision, *, are_shared: bool = Fal
 
 
 class _Inputs:
-    """What the plan of each object is made of."""
+    """The inputs of each object's plan."""
 
     def __init__(self, manifests: Manifests, decision: Decision, *, are_shared: bool) -> None:
         self._manifests = manifests

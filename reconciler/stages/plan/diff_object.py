@@ -29,16 +29,16 @@ from reconciler.stages.rendering import Manifests
 
 
 class _Held(NamedTuple):
-    """A copy that is to shrink: the manifest with the replicas that it holds, and what differs from it."""
+    """A shrinking copy: the manifest with its present replicas, and the difference from it."""
 
     manifest: Manifest
     comparison: Comparison
 
 
 class ObjectPlan(Struct, frozen=True, kw_only=True):
-    """The changes of one object, and what is to be said and recorded of it.
+    """The changes of one object, with its problems and records.
 
-    `instead`: manifests in force where that of the target is not, by cluster; None: there is none.
+    `instead`: active manifests that differ from the target's, by cluster; None: there is none.
     """
 
     changes: tuple[Change, ...] = ()
@@ -54,7 +54,7 @@ class ObjectPlan(Struct, frozen=True, kw_only=True):
 def diff_object(
     manifests: Manifests, comparer: Comparer, decided: Decided, identity: Identity, seen: Seen
 ) -> ObjectPlan:
-    """Return what is to be done about one object: where it is wanted, and where copies of it are that are not."""
+    """Return the plan of one object: in its scheduled clusters, and of undesired copies."""
     if identity in manifests.left:
         return ObjectPlan(problems=(manifests.left[identity],), copies=tuple(seen.copies))
     decision, snapshot = comparer.decision, comparer.snapshot
@@ -139,7 +139,7 @@ def _shrinking(
 def _as_held(
     manifests: Manifests, comparer: Comparer, identity: Identity, replicas: Mapping[str, int]
 ) -> dict[str, _Held]:
-    """Return copies that are to shrink as they are beside what was wanted of them until now."""
+    """Return shrinking copies, compared with their desired state until now."""
     made = {name: manifests.with_replicas(identity, name, count) for name, count in replicas.items()}
     return {
         name: _Held(manifest, _compare(comparer, manifest)) for name, manifest in made.items() if manifest is not None

@@ -15,7 +15,7 @@ from reconciler.stages.decision import RUNS_ONCE, Decision, lacking
 from reconciler.stages.fleet_snapshot import FleetSnapshot
 
 RUNS_ELSEWHERE: Final = "runs-elsewhere"
-"""Code of what may run in a cluster of another process: the placement that is recorded of it stays."""
+"""Code of objects that may run in a cluster of another process: their recorded placement stays."""
 
 
 def runs_elsewhere(

@@ -40,9 +40,9 @@ _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 def after_owners(
     changes: tuple[Change, ...], bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
 ) -> tuple[Change, ...]:
-    """Return the changes; a deletion waits for the objects that need it, a dependency is released with an owner.
+    """Return the changes; a deletion waits for its dependents, a dependency is released with an owner.
 
-    Called again with what guards hold, it lets what these need wait, too.
+    Called again with the guards' holds, it lets the needs of held objects wait, too.
     """
     deleted: dict[str, list[Change]] = {}
     for change in filter(_is_due, changes):

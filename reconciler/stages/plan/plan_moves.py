@@ -41,7 +41,7 @@ def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
 
 
 def _pinned(copies: Copies) -> Effective:
-    """Return the placement in force of what must not run twice."""
+    """Return the active placement of objects that must not run twice."""
     identity, decision, target, old = copies.identity, copies.decision, copies.target, copies.old
     runs = {cluster: _run(copies, cluster) for cluster in old}
     ticked = [cluster for cluster in old if (identity, cluster) in decision.ticked]

@@ -18,12 +18,11 @@ from reconciler.stages.state.values import HealthWord, Held, Lag
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """How far `revision` has come. `clusters`: how many the store has, `in_step`: in how many all is Synced.
+    """The progress of `revision`. `clusters`: of the store, `in_step`: with all objects Synced.
 
-    `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: how
-    many errors the documents of the revision have. `broken`: how many of its files cannot be read. `unread`: how many
-    kinds cannot be read in a cluster that answers, each counted in each cluster. `unplaced`: how many templates are
-    placed nowhere, or not as their policies say.
+    `away`: the clusters that were not read, sorted. `syncs`, `healths`: objects of all these clusters. `errors`: in the
+    documents of the revision. `broken`: unreadable files. `unread`: kinds that cannot be read in a cluster that
+    answers, each counted in each cluster. `unplaced`: templates without a placement, or with an incomplete one.
     """
 
     revision: str
@@ -41,10 +40,10 @@ class Step(Struct, frozen=True, kw_only=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was evaluated and is in step. Without a cluster, nothing is.
+        """Return whether everything was evaluated and is in step. Without a cluster, nothing is.
 
-        Of a revision with errors, or with files that cannot be read, nobody knows all that it says. What is placed
-        nowhere is in no cluster that could be out of step with it.
+        A revision with errors, or with unreadable files, is not fully known. An unplaced template is in no cluster that
+        could be out of step with it.
         """
         return 0 < self.clusters == self.in_step and not (self.errors or self.broken or self.unread or self.unplaced)
 

@@ -196,9 +196,9 @@ class Healthy(Struct, frozen=True):
 
 
 class Progressing(Struct, frozen=True):
-    """It is on its way, or waits for something that comes by itself.
+    """It makes progress, or waits for something that comes by itself.
 
-    `unmade`: why more pods of it cannot be made, as its controller says; empty: that is not so. No pod tells it.
+    `unmade`: why more pods of it cannot be made, from its controller; empty: they can. No pod reports that.
     `lacks_pods_of`: the uid of an object that lacks pods and of which only events may say why; empty: it does not.
     """
 
@@ -209,7 +209,7 @@ class Progressing(Struct, frozen=True):
 
 
 class Degraded(Struct, frozen=True):
-    """It does not do what it is for. `unmade` and `lacks_pods_of`: as of Progressing."""
+    """It does not work. `unmade` and `lacks_pods_of`: as of Progressing."""
 
     why: str
     unmade: str = ""
