@@ -15,9 +15,8 @@ SERVER_SET = "Set by an API server."
 LISTS = {FieldType.OBJECTS: "object", FieldType.TEXTS: "string"}
 NOTE = {Status.REFUSED: "is refused", Status.NO_EFFECT: "has no effect"}
 INTRODUCTION = """\
-Every field that a document of a store may have. A field that is not here is an error (`unknown-field`).
-`[]` stands for a list: the type and the fields are those of an item. A mapping that several fields have alike stands
-once, at the end, and the fields that have it lead there.
+Every field that a document of a store may have; others are an error (`unknown-field`). `[]` stands for a list: the
+type and the fields are those of an item. Mappings that several fields share stand at the end.
 
 - **No effect**: the field may be there, and nothing depends on it. `validate` says so.
 - **Refused**: an error with file and line, since ignoring the field would mislead.
@@ -26,6 +25,9 @@ Policies are accepted in the API groups `policy.one.alibabacloud.com/v1alpha1`, 
 `policy.karmada.io/v1alpha1`.
 
 Every document has `apiVersion`, `kind` and [metadata](#metadata)."""
+TELLING_WORDS = 6
+"""A mapping of which the page has no more words than these is known by its fields alone."""
+
 EVERY_DOCUMENT = 3
 """So many fields begin every document and are told of once."""
 
@@ -80,7 +82,9 @@ def lines(fields: tuple[Field, ...], shared: Shared, prefix: str = "") -> Iterat
             continue
         path = f"{prefix}{field.name}" + ("[]" if field.type in LISTS else "")
         name = shared.name(field.shape)
-        yield line_of(path, field) + (f" See [{name}](#{name.lower()})." if name else "")
+        line = line_of(path, field) + (f" See [{name}](#{name.lower()})." if name else "")
+        if field.shape is None or name or len(line.split()) > TELLING_WORDS:
+            yield line
         if field.shape is not None and not name:
             yield from lines(field.shape.fields, shared, f"{path}.")
 
