@@ -1,3 +1,3 @@
 """Keeps many Kubernetes clusters equal to a fleet store."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
