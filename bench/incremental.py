@@ -22,7 +22,7 @@ from reconciler.adapters.git.snapshot import GitStore
 from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.engine import Decision, FleetSnapshot, decide, plan_round, render_decision
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import Observations, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import DecisionTables

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from reconciler.interpreters.registry import Registry
 from reconciler.model.content import Opened
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import LiveObject, Member, Observations, Read
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity

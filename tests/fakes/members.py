@@ -19,7 +19,7 @@ from reconciler.daemon.round.act import Acting, Result, act
 from reconciler.engine import Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Change, FieldChange
 from reconciler.sim import ClusterSpec, FleetInABox, Request

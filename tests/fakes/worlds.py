@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from reconciler.engine import FleetSnapshot, Round, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, JournalSnapshot
 from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Read
 from reconciler.model.plan import Action, Change
 from reconciler.model.refs import GVK, Identity

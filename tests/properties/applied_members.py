@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from reconciler.engine import FleetSnapshot, Round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, JournalSnapshot
 from reconciler.model.observation import (
     ClusterObservation,
     Health,

@@ -40,8 +40,7 @@ from reconciler.adapters.journal.rows import (
 )
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Loss, RoundRecord
+from reconciler.model.ledger import AppliedRow, Intent, IntentOutcome, Ledger, Loss, RoundRecord
 from reconciler.model.refs import Identity
 from reconciler.model.tree import Json, JsonObject
 

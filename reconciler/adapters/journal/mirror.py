@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from reconciler.model.binding import PreviousPlacement
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.refs import Identity
 from reconciler.model.rollouts.record import Record
 from reconciler.model.tree import JsonObject

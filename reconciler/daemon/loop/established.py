@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.loop.state import State
 from reconciler.model.binding import Binding
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.observation import LiveObject
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import RUNS_ONCE

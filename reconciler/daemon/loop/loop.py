@@ -44,6 +44,7 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.facts import planned_with_health
 from reconciler.daemon.round.failures import with_holders
 from reconciler.daemon.tasks import ended, in_thread, start
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.daemon.vitals.vitals import tell_progress
 from reconciler.daemon.watches.polls import Polls
@@ -135,9 +136,9 @@ class ControlLoop:
             await self._keeper.close()
 
     async def _leave(self) -> None:
-        """Wait for running writes; the next start inspects the rest, as after a crash."""
-        if self._lanes.busy:
-            self._parts.beat(f"ending, waiting for writes to {', '.join(sorted(self._lanes.busy))}")
+        """What is being written may end; the rest is looked into at the next start, as after a crash."""
+        if busy := sorted(self._lanes.busy):
+            self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
             await self._lanes.close(timing.LEAVE_S)
             self._take_in_ended(self._agenda)
         self._recorder.keep_versions()
@@ -220,7 +221,7 @@ class ControlLoop:
 
     def _beat_idle(self) -> None:
         busy = ", ".join(sorted(self._lanes.busy))
-        self._parts.beat(f"waiting for writes to {busy}" if busy else "idle")
+        self._parts.beat(RoundPhase.IDLE, text=f"waiting for writes to {busy}" if busy else "")
 
     # Rounds
 
@@ -323,7 +324,7 @@ class ControlLoop:
         parts, decision = self._parts, state.decision
         assert decision is not None, "a reading decides"
         copies = state.copies if scope is None else len(scope.identities) * len(fleet.clusters) + scope.size
-        progress = parts.counted("reading the clusters", copies, len(state.reachable))
+        progress = parts.counted(RoundPhase.READ, copies, len(state.reachable))
         read = self._late.read if scope is not None else self._late.read_all
         extent = Extent(scope=scope, schemas=state.schemas, progress=progress, read=read, open=parts.open)
         extent = replace(extent, at_fault=self._kind_faults.at_fault())
@@ -335,9 +336,9 @@ class ControlLoop:
             self._agenda.mark_everything()
         snapshot = replace(snapshot, members=self._lanes.without(snapshot.members, snapshot.only))
         state = replace(state, schemas=snapshot.schemas)
-        parts.beat("planning", copies)
+        parts.beat(RoundPhase.PLAN, copies)
         planned, health = await in_thread(planned_with_health, snapshot, decision)
-        asking = partial(parts.beat, "asking for dry runs")
+        asking = partial(parts.beat, RoundPhase.DRY_RUN)
         met = {name: member for name, member in state.reachable.items() if not isinstance(member, str)}
         free = {name: member for name, member in met.items() if name not in self._lanes.busy}
         is_asked_first = self._unfinished.is_asked_first
@@ -371,4 +372,4 @@ class ControlLoop:
             until_s = grace_s if is_wanted else min(self._due_s(), patience_s)
             agenda.wake.clear()
             await wait_for(agenda.wake, max(until_s, now_s) - now_s, clock)
-            self._parts.beat("making changes")
+            self._parts.beat(RoundPhase.WRITE)

@@ -19,6 +19,7 @@ from reconciler.daemon.loop.store_in_force import StoreInForce
 from reconciler.daemon.observing.cluster_filter import ALL_CLUSTERS, ClusterFilter
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
 from reconciler.daemon.round.hold import Holder
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
@@ -86,19 +87,19 @@ class Parts(Struct, frozen=True, kw_only=True):
         if self.later_keys is not None:
             self.later_keys.again()
 
-    def counted(self, phase: str, items: int, total: int) -> Callable[[], None]:
+    def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
         """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
         self.beat(phase, items)
         count = itertools.count(1)
 
         def progress() -> None:
-            self.beat(f"{phase}, {next(count)} of {total}", items)
+            self.beat(phase, items, f"{phase.text}, {next(count)} of {total}")
 
         return progress
 
-    def beat(self, phase: str, items: int = 0) -> None:
-        """Report progress and the present phase. `items`: number until the next report."""
-        self.vitals.phase = phase
+    def beat(self, phase: RoundPhase, items: int = 0, text: str = "") -> None:
+        """Give a sign of progress. `items`: worked on before the next one. `text`: what is shown; empty: the phase."""
+        self.vitals.phase = text or phase.text
         self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
         self.vitals.phases.turn(phase, now_s)

@@ -27,13 +27,13 @@ from reconciler.daemon.observing.suspensions import closed_by
 from reconciler.daemon.pace.memory import Memory
 from reconciler.daemon.round.recover import recover
 from reconciler.daemon.tasks import in_thread
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision, decide
 from reconciler.errors import HeldByCopy
 from reconciler.model.binding import Constraint
 from reconciler.model.fleet import DriftMode, Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot, Ledger
-from reconciler.model.ledger import Intent
+from reconciler.model.ledger import Intent, JournalSnapshot, Ledger
 from reconciler.model.observation import Observations, UnlistedCause
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
@@ -193,7 +193,7 @@ class Reader:
 
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
-        self._parts.beat("deciding", len(fleet.templates))
+        self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
         return await in_thread(self._decide, state, fleet, now)
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
@@ -204,7 +204,7 @@ class Reader:
     async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
         """Identify, lock and observe clusters. `names`: these alone; None: all."""
         parts = self._parts
-        parts.beat("meeting the clusters")
+        parts.beat(RoundPhase.MEET)
         known = remembered(parts.journal)
         own = parts.cluster_filter.own(fleet)
         reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
@@ -252,7 +252,7 @@ class Reader:
 
         `names`: in these clusters alone; None: in all.
         """
-        self._parts.beat("observing the clusters", len(fleet.templates))
+        self._parts.beat(RoundPhase.OBSERVE, len(fleet.templates))
         interpreters, asked = self._parts.interpreters, state.reachable
         if names is not None:
             asked = {name: member for name, member in asked.items() if name in names}

@@ -30,10 +30,11 @@ from reconciler.daemon.round.history.told import Told
 from reconciler.daemon.round.picture import merged, with_completeness, with_faults, without_made
 from reconciler.daemon.round.remember import record_picture, remember, remember_results
 from reconciler.daemon.vitals.board import Shown
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.picture_vitals import show, show_step
 from reconciler.daemon.vitals.transitions import SyncTransitions, tell_events
 from reconciler.engine import Decision, FleetSnapshot, Round
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.observation import Member, Read
 from reconciler.model.plan import Cause, Change
 from reconciler.model.problem import Problem, with_problems, without_problems
@@ -92,7 +93,7 @@ class Recorder:
     ) -> State:
         """Return the state after a round. `agenda`: of the next one. `health`: of evaluated objects, as read."""
         parts, snapshot, before = self._parts, reading.snapshot, state.known
-        parts.beat("recording")
+        parts.beat(RoundPhase.RECORD)
         placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
         remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision

@@ -21,7 +21,7 @@ from reconciler.engine import Decision, FleetSnapshot, Round
 from reconciler.errors import ConfigurationError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.model.refs import GVK
 from reconciler.model.rollouts.progress import Progress

@@ -13,6 +13,7 @@ from reconciler.daemon.once.access import rename_advice
 from reconciler.daemon.round.history.episodes import STORE, Episodes, advanced_event
 from reconciler.daemon.round.remember import record_source_error
 from reconciler.daemon.tasks import in_thread
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import StoreError, StoreFault
 from reconciler.model.fleet import Fleet, Snapshot
@@ -51,7 +52,7 @@ class StoreFollower:
         An internal fault is one more reason why the store, or a revision of it, cannot be followed.
         """
         parts = self._parts
-        parts.beat("reading the store")
+        parts.beat(RoundPhase.READ_STORE)
         read = await awaited(parts.source.read())
         if read.fault is not None:
             return await self._without(self._why_not(read.fault, parts.source.name))
@@ -86,7 +87,7 @@ class StoreFollower:
     async def _judged(self, snapshot: Snapshot) -> tuple[Fleet | None, str]:
         """The fleet of a snapshot; None and why: it may not come into force."""
         parts = self._parts
-        parts.beat(f"parsing {len(snapshot.files)} files", len(snapshot.files))
+        parts.beat(RoundPhase.PARSE, len(snapshot.files), f"parsing {len(snapshot.files)} files")
         parsed = await awaited(in_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"

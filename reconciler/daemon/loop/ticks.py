@@ -6,7 +6,6 @@ design#descheduler; design#failover; design#timers.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -19,6 +18,8 @@ from reconciler.containment import awaited, contained, fault_fields
 from reconciler.daemon.loop.parts import Parts
 from reconciler.daemon.loop.state import State
 from reconciler.daemon.loop.tick_news import events_of, tell, tell_left
+from reconciler.daemon.tasks import in_thread
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import Decision
 from reconciler.model.binding import Constraint, Tick
@@ -26,7 +27,7 @@ from reconciler.model.fleet import Fleet
 from reconciler.model.observation import Observations
 from reconciler.model.refs import Identity
 from reconciler.stages.observations import age_s, in_force
-from reconciler.stages.ticks import LOOKED, Ticked, overdue, remembered_times, tick, told
+from reconciler.stages.ticks import LOOKED, Ticked, accept, overdue, propose, remembered_times, told
 
 log = logging.getLogger("reconciler")
 
@@ -75,57 +76,48 @@ class Ticks:
         if fleet is None or decision is None or fleet.settings.observe_only:
             return state, frozenset()
         changed: set[Identity] = set()
-        undecided: list[Exception] = []
-
-        def decide_under(given: Observations) -> Decision:
-            nonlocal state
-            found = contained(decide, state, given)
-            if found.value is None:
-                assert found.fault is not None, "what gives nothing has failed"
-                undecided.append(found.fault)
-                raise found.fault
-            state, differing = found.value
-            changed.update(differing)
-            assert state.decision is not None, "it has just been decided"
-            return state.decision
-
         known = state.known.observations
         seen = replace(state.observations, constraints=known.constraints, previous=known.previous)
         holding = frozenset(in_force(seen.constraints, now))
         if not holding >= self._in_force:
             # An exclusion whose time is up is no event either.
-            decision = await asyncio.to_thread(decide_under, seen)
-        self._in_force = holding
+            state = await self._decided_under(state, seen, decide, changed)
+        self._in_force, before = holding, _decided(state)
         # Asked once: what falls due from here on is for the next round.
         deschedules = self.is_due
         if deschedules:
-            self._parts.beat("looking for replicas without a node")
-        look = partial(tick, deschedules=deschedules, tried=self._tried)
-        looked = await awaited(asyncio.to_thread(look, decision, seen, now, decide_under))
+            self._parts.beat(RoundPhase.TICK)
+        look = partial(propose, deschedules=deschedules, tried=self._tried)
+        proposed = await awaited(in_thread(look, before, seen, now))
         self._has_just_looked = deschedules
-        ticked = looked.value
-        if ticked is None:
-            if undecided:
-                # Tables of a decision that was broken off are half made: nothing may rest on them.
-                raise undecided[0]
-            await asyncio.to_thread(self._left_as_it_was, looked.fault, decide_under, seen)
-            return state, frozenset(changed)
+        proposal, fault = proposed.value, proposed.fault
+        if proposal is not None and proposal.observations.constraints != seen.constraints:
+            state = await self._decided_under(state, proposal.observations, decide, changed)
+        ticked = None
+        if proposal is not None:
+            ticked, fault = contained(accept, before, _decided(state), proposal)
+        if ticked is None or proposal is None:
+            assert fault is not None, "what gives nothing has failed"
+            text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"
+            self._faults.fault("ticks", fault, text, **fault_fields())
+            # Constraints may have been tried: those from before stay in force.
+            return await self._decided_under(state, seen, decide, changed), frozenset(changed)
+        if ticked.constraints != proposal.observations.constraints:
+            accepted = replace(proposal.observations, constraints=ticked.constraints)
+            state = await self._decided_under(state, accepted, decide, changed)
         self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
         state = self._take_in(state, fleet, seen.constraints, ticked, now)
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
             state = self._with_timers(state, {**state.known.timers, LOOKED: now})
-        return state, frozenset(changed | overdue(ticked.decision, state.observations, now))
+        return state, frozenset(changed | overdue(_decided(state), state.observations, now))
 
-    def _left_as_it_was(
-        self, fault: Exception | None, decide: Callable[[Observations], Decision], seen: Observations
-    ) -> None:
-        """The boundary of one look: it may have tried constraints, and those from before are in force."""
-        assert fault is not None, "what gives nothing has failed"
-        text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"
-        self._faults.fault("ticks", fault, text, **fault_fields())
-        decide(seen)
+    async def _decided_under(self, state: State, under: Observations, decide: Decide, changed: set[Identity]) -> State:
+        """Return the state with another decision; `changed` gets what is decided otherwise."""
+        state, differing = await in_thread(decide, state, under)
+        changed.update(differing)
+        return state
 
     def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         """Record and report the result."""
@@ -173,3 +165,8 @@ class Ticks:
             self._has_just_looked = False
             self._descheduling_s = self._parts.clock.monotonic_s() + fleet.settings.descheduling_interval_s
         return state
+
+
+def _decided(state: State) -> Decision:
+    assert state.decision is not None, "ticks rest on a decision"
+    return state.decision

@@ -31,6 +31,7 @@ from reconciler.daemon.round.act import (
 )
 from reconciler.daemon.round.history.writes import managers_of
 from reconciler.daemon.tasks import start
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.engine import FleetSnapshot, Round
 from reconciler.errors import MemberClusterError
@@ -105,7 +106,7 @@ class Writer:
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
-        parts.beat(f"making {sum(map(len, plan.waves))} changes")
+        parts.beat(RoundPhase.WRITE, text=f"making {sum(map(len, plan.waves))} changes")
         acting = Acting(
             members=met,
             journal=parts.journal,
@@ -162,7 +163,7 @@ class Writer:
 
     def _told(self, revision: str, result: Result) -> None:
         change, vitals = result.change, self._parts.vitals
-        self._parts.beat("making changes")
+        self._parts.beat(RoundPhase.WRITE)
         self._lanes.answered(result)
         if result.health is not None or not result.error:
             self._restores.saw(change.cluster, change.gvk, result.resource_version)

@@ -10,7 +10,7 @@ from reconciler.engine import Decision
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.refs import Identity, ResourceRef
 from reconciler.stages.documents import BUILT_IN
 from reconciler.stages.incremental import changed_keys

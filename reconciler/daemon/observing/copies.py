@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.refs import Identity
 from reconciler.stages.incremental import patched
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.daemon.observing.members import Interest, Reachable
 from reconciler.daemon.observing.scope import Scope
 from reconciler.engine import Decision
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.refs import GVK, Identity, ResourceRef
 from reconciler.stages.decision import withheld_prerequisites

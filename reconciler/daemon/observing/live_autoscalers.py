@@ -18,7 +18,7 @@ from reconciler.errors import KindFault, KindNotServed
 from reconciler.interpreters.base import Interpreter
 from reconciler.interpreters.registry import GENERIC, Registry
 from reconciler.interpreters.replicas import REPLICAS
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.observation import Listed, LiveObject, Unlisted
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.ownership import entries_of

@@ -35,8 +35,7 @@ from reconciler.errors import ClusterReplaced, MemberClusterError
 from reconciler.interpreters.registry import Registry
 from reconciler.model.binding import Constraint, Tick
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot, Ledger
-from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent
+from reconciler.model.ledger import ARRIVES, AppliedRow, EvictionRecord, Intent, JournalSnapshot, Ledger
 from reconciler.model.observation import ClusterObservation, Member, Observations, Unlisted
 from reconciler.model.problem import Problem
 from reconciler.model.refs import GVK, Identity, ResourceRef

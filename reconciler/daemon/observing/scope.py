@@ -11,7 +11,7 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from reconciler.engine import Decision
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.observation import Member, Read
 from reconciler.model.refs import Identity
 from reconciler.stages.decision import RUNS_ONCE

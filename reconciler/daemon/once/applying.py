@@ -25,8 +25,7 @@ from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import Round
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import Event, EventKind
+from reconciler.model.ledger import Event, EventKind, JournalSnapshot
 from reconciler.model.observation import Read
 from reconciler.report.status.state_document import Picture
 from reconciler.stages.comparison import Comparer

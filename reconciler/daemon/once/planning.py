@@ -20,7 +20,7 @@ from reconciler.daemon.round.dry_runs import dry_run
 from reconciler.daemon.round.recover import answered
 from reconciler.engine import FleetSnapshot, Round, plan_round
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import ClusterObservation, Observations
 from reconciler.stages.observations import in_force
 from reconciler.stages.revisions import with_standing

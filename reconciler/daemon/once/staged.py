@@ -17,7 +17,7 @@ from reconciler.daemon.rollouts.stager import Stager
 from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
 from reconciler.engine import Decision, FleetSnapshot, Round, copies_in, plan_round
 from reconciler.errors import ConfigurationError
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import Read
 from reconciler.model.rollouts.progress import Progress
 from reconciler.stages.observations import moment_of

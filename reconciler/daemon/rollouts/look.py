@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from reconciler.adapters.journal.journal import Journal
 from reconciler.daemon.observing.members import Reachable
 from reconciler.daemon.rollouts.entering import Enter
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.refs import Identity
 from reconciler.stages.state import FleetState
 

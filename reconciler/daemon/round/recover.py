@@ -20,8 +20,7 @@ from reconciler.daemon.observing.members import Reachable, told_fault
 from reconciler.daemon.observing.reading import is_assumed
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome
+from reconciler.model.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome, JournalSnapshot
 from reconciler.model.observation import LiveObject
 from reconciler.model.plan import Action
 from reconciler.model.refs import Identity

@@ -17,8 +17,7 @@ from reconciler.daemon.round.picture import is_bound
 from reconciler.engine import FleetSnapshot, Round
 from reconciler.model.binding import PreviousPlacement
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow, Event, EventKind, Losses
+from reconciler.model.ledger import AppliedRow, Event, EventKind, Ledger, Losses
 from reconciler.model.observation import LiveObject, Read
 from reconciler.model.plan import Manifest
 from reconciler.model.refs import GVK, Identity

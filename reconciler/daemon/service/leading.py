@@ -28,6 +28,7 @@ from reconciler.daemon.loop.store_follower import StoreFollower
 from reconciler.daemon.service.news import news
 from reconciler.daemon.service.turn import Seat, Turn
 from reconciler.daemon.tasks import beside, either, ended, first_of, start
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.logs import Transitions
 from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.model.fleet import Fleet, HighAvailability
@@ -163,7 +164,7 @@ class Player:
                     told = leader
                     log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
                 self._parts.journal.record_led_by(leader or "nobody yet")
-                self._parts.beat(f"standing by; {leader} leads" if leader else "standing by")
+                self._parts.beat(RoundPhase.IDLE, text=f"standing by; {leader} leads" if leader else "standing by")
                 await asyncio.wait([campaign, stopping], timeout=timing.LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 if campaign.done():
                     break  # A large commit takes longer to read than a Lease lasts that nobody renews.
@@ -191,7 +192,7 @@ class Player:
         """Know what the last leader knew, then act for as long as the Lease is held."""
         parts, lost = self._parts, asyncio.Event()
         async with beside({"lease": seat.keep(lost)}):
-            parts.beat("taking over")
+            parts.beat(RoundPhase.IDLE, text="taking over")
             await first_of(stop.wait(), lost.wait(), seat.elector.settled())
             if stop.is_set() or lost.is_set():
                 return fleet

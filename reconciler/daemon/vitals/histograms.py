@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Final
+from enum import Enum
 
-_PHASES: Final = {
-    "reading the store": "store",
-    "parsing": "parse",
-    "deciding": "decide",
-    "meeting the clusters": "meet",
-    "observing the clusters": "observe",
-    "looking for replicas": "tick",
-    "reading the clusters": "read",
-    "planning": "plan",
-    "asking for dry runs": "dry-run",
-    "making": "write",
-    "recording": "record",
-}
-"""The beginning of a shown phase, with its name in metrics. Others are no work: idle, waiting."""
+
+class RoundPhase(Enum):
+    """The phases of rounds. `IDLE` is no work: nothing is due, or others lead."""
+
+    IDLE = ("", "idle")
+    READ_STORE = ("store", "reading the store")
+    PARSE = ("parse", "parsing")
+    DECIDE = ("decide", "deciding")
+    MEET = ("meet", "meeting the clusters")
+    OBSERVE = ("observe", "observing the clusters")
+    TICK = ("tick", "looking for replicas without a node")
+    READ = ("read", "reading the clusters")
+    PLAN = ("plan", "planning")
+    DRY_RUN = ("dry-run", "asking for dry runs")
+    WRITE = ("write", "making changes")
+    RECORD = ("record", "recording")
+
+    def __init__(self, label: str, text: str) -> None:
+        """`label`: in metrics. `text`: as it is shown to people."""
+        self.label = label
+        self.text = text
 
 
 class Distribution:
@@ -69,18 +76,13 @@ class Phases:
     def __init__(self, histograms: Histograms) -> None:
         """Nothing is worked on."""
         self.histograms = histograms
-        self._text = ""
-        self._name = ""
+        self._phase = RoundPhase.IDLE
         self._begun_s = 0.0
 
-    def turn(self, text: str, now_s: float) -> None:
-        """This is done now, as it is shown to people."""
-        if text == self._text:
+    def turn(self, phase: RoundPhase, now_s: float) -> None:
+        """Begin a phase, or go on with it."""
+        if phase is self._phase:
             return
-        self._text = text
-        name = next((name for begin, name in _PHASES.items() if text.startswith(begin)), "")
-        if name == self._name:
-            return
-        if self._name:
-            self.histograms.observe((self._name,), now_s - self._begun_s)
-        self._name, self._begun_s = name, now_s
+        if self._phase is not RoundPhase.IDLE:
+            self.histograms.observe((self._phase.label,), now_s - self._begun_s)
+        self._phase, self._begun_s = phase, now_s

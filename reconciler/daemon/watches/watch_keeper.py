@@ -19,7 +19,7 @@ from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding, TargetCluster
 from reconciler.model.fleet import DriftMode, FleetSettings, Template
-from reconciler.model.journal_snapshot import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.refs import GVK, Identity
 from reconciler.stages.incremental import changed_keys
 from reconciler.stages.ownership import FLEET_LABEL

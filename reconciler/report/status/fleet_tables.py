@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from reconciler.engine import Decision
 from reconciler.model.binding import Binding
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.refs import Identity, PolicyRef
 from reconciler.model.tree import Json, JsonObject
 from reconciler.report.json_parts import resource_part

@@ -21,7 +21,6 @@ from reconciler.stages.claims import Claimants, Frozen
 from reconciler.stages.comparison import Comparer, Standings
 from reconciler.stages.decision import Decision
 from reconciler.stages.deletion import Decided
-from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.moves import Rest
 from reconciler.stages.plan.cluster_problems import of_clusters
 from reconciler.stages.plan.diff_object import ObjectPlan, diff_object
@@ -70,14 +69,23 @@ def diff_all(manifests: Manifests, decision: Decision, *, are_shared: bool = Fal
             at_rest.setdefault(cluster, {})[identity] = rest
         if found.problems or faults:
             problems[identity] = (*found.problems, *faults)
-    members = snapshot.members.values()
+    in_force = {
+        cluster: {i: one for i, one in {**manifests.by_cluster[cluster], **others}.items() if one is not None}
+        for cluster, others in instead.items()
+    }
+    members, ledger = snapshot.members.values(), snapshot.journal.ledger
     return PlanResult(
         changes=tuple(changes),
-        manifests={**manifests.by_cluster, **_in_force(manifests.by_cluster, instead)},
+        manifests={**manifests.by_cluster, **in_force},
         problems=problems,
         cluster_problems=tuple(of_clusters(members, snapshot.observations.clusters)),
         is_complete=is_sound and not any(isinstance(member, NotRead) or member.unread for member in members),
-        managed={name: _count_ours(snapshot, member, ours[name]) for name, member in snapshot.members.items()},
+        managed={
+            one.name: len(ledger.get(one.name, ()))
+            if isinstance(one, NotRead) or snapshot.only is not None
+            else ours[one.name]
+            for one in members
+        },
         at_rest=at_rest,
         frozen=frozen,
     )
@@ -145,27 +153,6 @@ class _Inputs:
         return contained(
             lambda: diff_object(manifests, comparer, self._decided, identity, Standings(snapshot).of(identity))
         )
-
-
-def _in_force(
-    target: Mapping[str, Mapping[Identity, Manifest]], instead: Mapping[str, Mapping[Identity, Manifest | None]]
-) -> dict[str, dict[Identity, Manifest]]:
-    """Return the manifests of clusters where some are not those of the target."""
-    patched: dict[str, dict[Identity, Manifest]] = {}
-    for cluster, others in instead.items():
-        rows = patched[cluster] = dict(target[cluster])
-        for identity, manifest in others.items():
-            if manifest is None:
-                del rows[identity]
-            else:
-                rows[identity] = manifest
-    return patched
-
-
-def _count_ours(snapshot: FleetSnapshot, member: Member, seen: int) -> int:
-    if isinstance(member, NotRead) or snapshot.only is not None:
-        return len(snapshot.journal.ledger.get(member.name, {}))
-    return seen
 
 
 class _Without(Mapping[Identity, LiveObject]):

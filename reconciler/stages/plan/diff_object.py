@@ -77,7 +77,8 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
     old = {**snapshot.placed_elsewhere(identity), **seen.copies} if snapshot.elsewhere else seen.copies
     wanted = manifests.of(identity, target)
     compared = {name: _compare(comparer, manifest, seen.owners.get(name)) for name, manifest in wanted.items()}
-    held = _as_held(manifests, comparer, identity, _shrinking(target, old, compared)) if target != old else {}
+    replicas = {name: (target[name], old.get(name)) for name in compared} if target != old else {}
+    held = _as_held(manifests, comparer, identity, replicas)
     copies = Copies(
         identity=identity,
         decision=decision,
@@ -124,26 +125,20 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
     )
 
 
-def _shrinking(
-    target: Mapping[str, Replicas], old: Mapping[str, Replicas], compared: Collection[str]
-) -> dict[str, int]:
-    """Return the compared copies that are to have fewer replicas, with those that they hold."""
-    found = {name: (target[name], old.get(name)) for name in compared}
-    return {
-        name: before
-        for name, (after, before) in found.items()
-        if after is not None and before is not None and after < before
-    }
-
-
 def _as_held(
-    manifests: Manifests, comparer: Comparer, identity: Identity, replicas: Mapping[str, int]
+    manifests: Manifests,
+    comparer: Comparer,
+    identity: Identity,
+    wanted: Mapping[str, tuple[Replicas, Replicas]],
 ) -> dict[str, _Held]:
-    """Return shrinking copies, compared with their desired state until now."""
-    made = {name: manifests.with_replicas(identity, name, count) for name, count in replicas.items()}
-    return {
-        name: _Held(manifest, _compare(comparer, manifest)) for name, manifest in made.items() if manifest is not None
-    }
+    """Return copies that are to shrink beside what was wanted of them until now. `wanted`: from now on, until now."""
+    found: dict[str, _Held] = {}
+    for name, (after, before) in wanted.items():
+        is_less = after is not None and before is not None and after < before
+        manifest = manifests.with_replicas(identity, name, before) if is_less else None
+        if manifest is not None:
+            found[name] = _Held(manifest, _compare(comparer, manifest))
+    return found
 
 
 def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from reconciler.interpreters.jobs.job import is_single_run
 from reconciler.model.refs import Identity
-from reconciler.model.tree import JsonObject
 from reconciler.stages.decision import Decision, fixed_share
 from reconciler.stages.fleet_snapshot import FleetSnapshot
 from reconciler.stages.overrides import OverrideIndex
@@ -51,17 +50,13 @@ def fixed_completions(decision: Decision, snapshot: FleetSnapshot) -> dict[Ident
         for identity in jobs:
             if name not in decision.bindings[identity].clusters:
                 continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
-            part = _part(snapshot, name, identity)
+            live, row = snapshot.live(name, identity), snapshot.journal.row(name, identity)
+            # Where it has ended and is gone, it counts as it was sent.
+            part = row.recorded if live is None and row is not None and row.finished else None
+            if live is not None and read_owner(live.body) is not None:
+                part = live.body
             single = is_single_run(decision.fleet.templates[identity].body)
             share = fixed_share(part, is_single_run=single) if part is not None else None
             if share is not None:
                 fixed.setdefault(identity, {})[name] = share
     return fixed
-
-
-def _part(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> JsonObject | None:
-    """Return a Job of ours as it is in a cluster, or as it was sent where it has ended and is gone."""
-    live, row = snapshot.live(cluster, identity), snapshot.journal.row(cluster, identity)
-    if live is not None:
-        return live.body if read_owner(live.body) is not None else None
-    return row.recorded if row is not None and row.finished else None

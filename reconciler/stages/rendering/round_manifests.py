@@ -80,13 +80,7 @@ class Manifests(Struct, frozen=True, kw_only=True):
 
     def of(self, identity: Identity, clusters: Collection[str]) -> dict[str, Manifest]:
         """Return the manifests of one object by cluster, in the order of `clusters`."""
-        found = {}
-        for name in clusters:
-            rows = self.by_cluster.get(name)
-            manifest = rows.get(identity) if rows else None
-            if manifest is not None:
-                found[name] = manifest
-        return found
+        return {name: self.by_cluster[name][identity] for name in clusters if identity in self.by_cluster.get(name, ())}
 
     def with_replicas(self, identity: Identity, cluster: str, replicas: int | None) -> Manifest | None:
         """Return the manifest for a cluster with this many replicas assigned to it; None: it cannot be made."""

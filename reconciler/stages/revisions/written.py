@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.containment import contained
 from reconciler.interpreters.registry import Registry
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, JournalSnapshot
 from reconciler.model.observation import ClusterObservation, Health, LiveObject, Member, NotRead, Read, Told
 from reconciler.model.plan import Manifest
 from reconciler.model.policy import Flavor

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from reconciler.model.binding import Binding, PreviousPlacement, TargetCluster
 from reconciler.model.content import Content
 from reconciler.model.fleet import Fleet, Template
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.policy import PropagationPolicy
 from reconciler.model.problem import with_problems
 from reconciler.model.refs import Identity

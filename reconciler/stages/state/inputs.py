@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Read, Unlisted
 from reconciler.model.plan import Change, Manifest
 from reconciler.model.problem import Problem

@@ -18,9 +18,6 @@ from reconciler.stages.decision import Decision
 from reconciler.stages.ticks.deschedule import deschedule
 from reconciler.stages.ticks.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
 
-DecideUnder = Callable[[Observations], Decision]
-"""Returns the schedule under the constraints and previous placements of these observations."""
-
 
 class Ticked(Struct, frozen=True, kw_only=True):
     """The result of a tick.
@@ -36,44 +33,65 @@ class Ticked(Struct, frozen=True, kw_only=True):
     left: tuple[Constraint, ...] = ()
 
 
-def tick(
+class Proposal(Struct, frozen=True, kw_only=True):
+    """Constraints that are to hold. `wanted`: new exclusions, if others take over. `due`: failed applications."""
+
+    observations: Observations
+    wanted: tuple[Constraint, ...]
+    due: tuple[Constraint, ...]
+    restored: Mapping[Identity, PreviousPlacement]
+
+
+def propose(
     decision: Decision,
     observations: Observations,
     now: str,
-    decide: DecideUnder,
     *,
     deschedules: bool = True,
     tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
-) -> Ticked:
-    """Return the constraints from now on, those of persons and of files among them, and the schedule under them.
+) -> Proposal:
+    """Return the constraints that are to hold from now on, those of persons and of files among them.
 
     `observations`: with the constraints until now, the inputs of `decision`. `deschedules`: it is time for
-    descheduling, too. `tried`: as `due_exclusions` takes it. Exclusions hold only where others take over.
+    descheduling, too. `tried`: as `due_exclusions` takes it.
     """
     before = observations.constraints
-    caps = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
-    if deschedules:
-        caps = deschedule(decision, observations, now)
+    capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
+    caps = deschedule(decision, observations, now) if deschedules else capped
     kept = kept_exclusions(decision, observations, now)
     due = due_exclusions(decision, replace(observations, constraints=kept.constraints), now, tried)
-    acts = decision.fleet.settings.failover_act
-    wanted = due if acts else ()
+    wanted = due if decision.fleet.settings.failover_act else ()
     given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
     replaced = {(found.identity, found.cluster) for found in wanted}
     staying = (known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
     failing = {found.identity for found in wanted}
     back = handed_back(decision, observations, kept.restored, now)
-    settled = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
-    seen = replace(observations, previous={**observations.previous, **kept.restored})
-    after = decide(replace(seen, constraints=(*settled, *wanted))) if (*settled, *wanted) != before else decision
-    refused = tuple(found for found in wanted if not is_taken_over(decision, after, found, observations.closed))
-    if refused:
-        wanted = tuple(found for found in wanted if found not in refused)
-        after = decide(replace(seen, constraints=(*settled, *wanted)))
+    others = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
+    previous = {**observations.previous, **kept.restored}
+    proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
+    return Proposal(observations=proposed, wanted=wanted, due=due, restored=kept.restored)
+
+
+def accept(before: Decision, after: Decision, proposal: Proposal) -> Ticked:
+    """Return the tick without exclusions that nobody takes over; without some, `decision` is to be made again."""
+    seen, acts = proposal.observations, before.fleet.settings.failover_act
+    refused = tuple(found for found in proposal.wanted if not is_taken_over(before, after, found, seen.closed))
     return Ticked(
-        constraints=(*settled, *wanted),
+        constraints=tuple(found for found in seen.constraints if found not in refused),
         decision=after,
-        restored=kept.restored,
-        excluded=wanted,
-        left=refused if acts else due,
+        restored=proposal.restored,
+        excluded=tuple(found for found in proposal.wanted if found not in refused),
+        left=refused if acts else proposal.due,
     )
+
+
+def tick(
+    decision: Decision, observations: Observations, now: str, decide: Callable[[Observations], Decision]
+) -> Ticked:
+    """Return the constraints from now on, and the schedule under them. `observations`: as for `propose`."""
+    proposal = propose(decision, observations, now)
+    is_other = proposal.observations.constraints != observations.constraints
+    found = accept(decision, decide(proposal.observations) if is_other else decision, proposal)
+    if found.constraints == proposal.observations.constraints:
+        return found
+    return replace(found, decision=decide(replace(proposal.observations, constraints=found.constraints)))

@@ -16,7 +16,7 @@ from reconciler.daemon.round.remember import record_picture, remember
 from reconciler.engine import FleetSnapshot, decide, plan_round
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Observations, Read
 from reconciler.model.refs import GVK
 from reconciler.report.status.state_document import Picture

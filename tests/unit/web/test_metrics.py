@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.adapters.notify.deliveries import Deliveries
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.vitals import ClusterVitals, Vitals
 from reconciler.stages.state import HealthWord, Lag, Step
 from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX, exposition, reference
@@ -124,10 +125,10 @@ def test_requests_of_a_cluster_that_is_gone_are_forgotten() -> None:
 
 def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
     vitals = Vitals()
-    beats = ((0, "idle"), (5, "reading the clusters"), (6, "reading the clusters"), (7, "making 3 changes"),
-             (8, "making changes"), (10, "recording"), (11, "idle"), (99, "planning"))  # fmt: skip
-    for now_s, text in beats:
-        vitals.phases.turn(text, now_s)
+    beats = ((0, RoundPhase.IDLE), (5, RoundPhase.READ), (6, RoundPhase.READ), (7, RoundPhase.WRITE),
+             (8, RoundPhase.WRITE), (10, RoundPhase.RECORD), (11, RoundPhase.IDLE), (99, RoundPhase.PLAN))  # fmt: skip
+    for now_s, phase in beats:
+        vitals.phases.turn(phase, now_s)
     found = _samples(vitals)
     sums = {name: value for name, value in found.items() if name.startswith("round_phase_seconds_sum")}
     assert sums == {"round_phase_seconds_sum['read']": 2, "round_phase_seconds_sum['write']": 3,

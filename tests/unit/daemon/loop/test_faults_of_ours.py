@@ -22,7 +22,7 @@ from reconciler.daemon.watches.watches import Watches
 from reconciler.model.plan import Change
 from reconciler.stages.deletion import losses_of
 from reconciler.stages.schemas import schema_of_openapi
-from reconciler.stages.ticks import tick
+from reconciler.stages.ticks import propose
 from reconciler.web.metrics import exposition
 from tests.fakes.raising import InterpreterFault
 from tests.unit.daemon.loop.test_loop import Running, running
@@ -232,7 +232,7 @@ async def test_a_tick_that_fails_by_a_fault_leaves_placements_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fault = Faulty()
-    monkeypatch.setattr(ticks, "tick", fault.before(tick))
+    monkeypatch.setattr(ticks, "propose", fault.before(propose))
     async with running_after(tmp_path, fault) as scene:
         assert scene.loop is not None
         scene.loop.nudge()

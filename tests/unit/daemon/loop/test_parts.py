@@ -4,6 +4,7 @@ from typing import Any
 
 from reconciler.daemon import timing
 from reconciler.daemon.loop.parts import Parts
+from reconciler.daemon.vitals.histograms import RoundPhase
 from reconciler.daemon.vitals.vitals import Vitals
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from tests.fakes.clocks import QuickClock
@@ -15,13 +16,13 @@ def test_a_sign_of_progress_allows_for_the_work_that_follows_it_and_no_longer() 
     parts = Parts(source=nothing, store=nothing, journal=nothing, holder=nothing, opened=nothing,
                   configs_of=nothing, agent=nothing, clock=QuickClock(), vitals=vitals,
                   interpreters=BUILT_IN_KINDS)  # fmt: skip
-    parts.beat("parsing", 10_000)
+    parts.beat(RoundPhase.PARSE, 10_000)
     assert (vitals.phase, vitals.allowance_s) == ("parsing", 10_000 * timing.ITEM_S)
     first_s = vitals.heartbeat_s
-    parts.beat("idle")
+    parts.beat(RoundPhase.IDLE)
     assert vitals.allowance_s == 0
     assert vitals.heartbeat_s > first_s
-    progress = parts.counted("reading the clusters", 7, 40)
+    progress = parts.counted(RoundPhase.READ, 7, 40)
     assert vitals.phase == "reading the clusters"
     progress()
     progress()

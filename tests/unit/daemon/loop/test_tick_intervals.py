@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.daemon.loop import ticks
-from reconciler.stages.ticks.tick import Ticked, tick
+from reconciler.stages.ticks import Proposal, propose
 from tests.unit.daemon.ticking import Ticking, ticking
 
 ROOM = {"m1": 8, "m2": 8}
@@ -48,13 +48,13 @@ async def test_a_look_that_falls_due_during_a_round_is_taken_after_it(
     async with ticking(tmp_path, ROOM, settings=SELDOM) as scene:
         await lose_room(scene)
 
-        def slow(*args: Any, deschedules: bool, **more: Any) -> Ticked:
+        def slow(*args: Any, deschedules: bool, **more: Any) -> Proposal:
             if not rounds:
                 scene.clock.jump(INTERVAL_S)
             rounds.append(deschedules)
-            return tick(*args, deschedules=deschedules, **more)
+            return propose(*args, deschedules=deschedules, **more)
 
-        monkeypatch.setattr(ticks, "tick", slow)
+        monkeypatch.setattr(ticks, "propose", slow)
         await scene.until(lambda: scene.ready() == {"m2": 4})
     assert rounds[:2] == [False, True]
 

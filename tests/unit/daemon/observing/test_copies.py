@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from reconciler.daemon.observing.copies import Copies, copies_since, left_since
 from reconciler.engine import copies_in
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.refs import GVK, Identity
 
 GVK_APP = GVK("", "v1", "ConfigMap")

@@ -15,7 +15,7 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.daemon import timing
 from reconciler.daemon.observing.reading import answering, observe_members, second_names
 from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import FLEET, opened
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy

@@ -9,8 +9,7 @@ from reconciler.daemon.watches.watches import Watches
 from reconciler.engine import decide
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import Ledger
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, Ledger
 from reconciler.model.observation import Observations
 from reconciler.model.refs import GVK, Identity
 from tests.fakes.worlds import config_map, deployment, fleet_of, job, policy

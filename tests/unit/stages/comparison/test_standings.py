@@ -6,8 +6,7 @@ from typing import Any
 
 from reconciler.interpreters.registry import BUILT_IN_KINDS
 from reconciler.model.fleet import Fleet, FleetSettings
-from reconciler.model.journal_snapshot import JournalSnapshot
-from reconciler.model.ledger import AppliedRow
+from reconciler.model.ledger import AppliedRow, JournalSnapshot
 from reconciler.model.observation import LiveObject, Member, NotRead, Read
 from reconciler.model.policy import Flavor
 from reconciler.model.refs import GVK, Identity, PolicyRef

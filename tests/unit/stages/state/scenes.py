@@ -11,7 +11,7 @@ from reconciler.daemon.round.facts import facts_of, looked_health, not_healthy
 from reconciler.daemon.round.picture import merged
 from reconciler.engine import Round, plan_round
 from reconciler.model.fleet import Fleet
-from reconciler.model.journal_snapshot import JournalSnapshot
+from reconciler.model.ledger import JournalSnapshot
 from reconciler.model.observation import Member, NotRead, Read
 from reconciler.model.plan import Change
 from reconciler.model.refs import GVK, Identity
