@@ -136,7 +136,7 @@ class ControlLoop:
             await self._keeper.close()
 
     async def _leave(self) -> None:
-        """Wait for running writes; the next start inspects the rest, as after a crash."""
+        """Let writes under way end; the rest is looked into at the next start, as after a crash."""
         if busy := sorted(self._lanes.busy):
             self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
             await self._lanes.close(timing.LEAVE_S)
