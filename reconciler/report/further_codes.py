@@ -138,7 +138,7 @@ PLACEMENT: Mapping[str, Code] = {
         "Give the Job another name, or add another Job for the rest.",
     ),
     "undecided": Code(
-        "This process applies to a part of the clusters, and this depends on others. It stays.",
+        "A process applies to a part of the clusters, and this depends on others. It stays there as it is.",
         "Place it as Duplicated over named clusters, or let one process apply to all of its clusters.",
     ),
     "runs-elsewhere": Code(

@@ -164,7 +164,8 @@ def test_what_rests_on_all_clusters_is_left_as_it_is(tmp_path: Path) -> None:
         found.far.start()
         found.until(lambda: found.replicas() == {"m1": 2, "m2": 2}, "the hub to apply its share")
         found.until(lambda: found.values("settings").keys() == set(CLUSTERS), "what everybody gets to be everywhere")
-        found.until(lambda: _codes(found.status(found.far), "undecided") == 2, "the far process to say what it leaves")
+        for process in (found.hub, found.far):
+            found.until(lambda one=process: _codes(found.status(one), "undecided") == 2, "it to say what stays")
         # The run moves to a cluster of the hub, which cannot know that it never began.
         found.store.write("job.yaml", JOB, _for_job("m1"))
         found.store.commit()

@@ -16,7 +16,7 @@ from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.adapters.sources.source import StoreSource
 from reconciler.daemon import timing
 from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing.cluster_filter import ALL_CLUSTERS, ClusterFilter
+from reconciler.daemon.observing.cluster_filter import ClusterFilter
 from reconciler.daemon.observing.opening import LaterKeys, Opener, no_keys
 from reconciler.daemon.round.hold import Holder
 from reconciler.daemon.vitals.histograms import RoundPhase
@@ -57,7 +57,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     clock: Clock
     interpreters: Registry
     vitals: Vitals
-    cluster_filter: ClusterFilter = ALL_CLUSTERS
+    cluster_filter: ClusterFilter = ClusterFilter()
     """The clusters that it applies to."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""

@@ -119,7 +119,7 @@ class Reader:
             # A commit is divided by the present capacity, not by that before the last round.
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
-        if state.decision is None or self._decided_under != self._constraints(state):
+        if state.decision is None or self._decided_under != frozenset(state.known.observations.constraints):
             state, decided_anew = await self._decide_aside(state, fleet, now)
             changed |= decided_anew
         if self._parts.cluster_filter.is_whole and (agenda.everything or agenda.clusters or agenda.capacity):
@@ -287,12 +287,8 @@ class Reader:
             tables=self._tables,
         )
         state = replace(state, observations=observations, decision=decision)
-        self._decided, self._decided_under = decision, self._constraints(state)
+        self._decided, self._decided_under = decision, frozenset(known.constraints)
         return state, changed_identities(before, decision, self._tables.changed)
-
-    def _constraints(self, state: State) -> frozenset[Constraint]:
-        """Return the constraints of ticks and persons. An order may come in with any reading of the journal."""
-        return frozenset(state.known.observations.constraints)
 
     def within_reach(self, extent: Extent, state: State) -> Extent:
         """The extent without what another process applies to, and without what cannot be decided here."""

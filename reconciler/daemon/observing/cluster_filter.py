@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -49,6 +47,3 @@ class ClusterFilter(Struct, frozen=True):
         if unknown:
             there = ", ".join(sorted(fleet.clusters)) or "none"
             raise ConfigurationError(f"--cluster {unknown}: the store has no such Cluster document; it has {there}")
-
-
-ALL_CLUSTERS: Final = ClusterFilter()

@@ -21,7 +21,6 @@ from reconciler.daemon.rollouts.look import Look, Writing
 from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
 from reconciler.daemon.rollouts.sights import Followed, asks_conditions, followed_in, sights_of, with_conditions
 from reconciler.engine import Decision
-from reconciler.model.fleet import Fleet
 from reconciler.model.rollouts.progress import Progress
 from reconciler.model.rollouts.record import Begin, Record, Sight
 from reconciler.stages.observations import wait_s
@@ -56,7 +55,7 @@ class Stager:
         self._records = records
         self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
         self._tables = SelectedTables()
-        self._selected: tuple[Fleet, Selection] | None = None
+        self._selected: tuple[object, ...] = ()
         self._followed: tuple[Followed, ...] = ()
         self._seen: Sights = {}
         self._asks_conditions = False
@@ -91,7 +90,7 @@ class Stager:
             self._records = self._journal.rollout_records()
         if not decision.fleet.rollouts:
             self._forget_all_but(())
-            self._selected, self._followed, self._seen = None, (), {}
+            self._selected, self._followed, self._seen = (), (), {}
             self.progress, self._next_s = (), inf
             return decision
         standing = await self._stand(decision, look, now)
@@ -131,9 +130,10 @@ class Stager:
     def _follow(self, decision: Decision) -> Selection:
         """Return the templates of Rollouts, computed once: each event needs them."""
         fleet, selection = decision.fleet, self._tables.update(decision)
-        if self._selected is None or self._selected[1] is not selection or not _are_alike(self._selected[0], fleet):
+        found = (selection, fleet.rollouts, fleet.clusters)
+        if not self._selected or self._selected[0] is not selection or self._selected[1:] != found[1:]:
             self._followed = followed_in(fleet, selection)
-        self._selected = (fleet, selection)
+        self._selected = found
         return selection
 
     def _see(self, shown: FleetState | None) -> Sights:
@@ -239,11 +239,6 @@ class Stager:
         if self._asks_conditions:
             again_in_s = min(again_in_s, timing.CHECK_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
-
-
-def _are_alike(one: Fleet, other: Fleet) -> bool:
-    """Return whether stages have the same clusters."""
-    return one.rollouts == other.rollouts and one.clusters == other.clusters
 
 
 def _with_recorded(standing: Standing, records: Records) -> Standing:

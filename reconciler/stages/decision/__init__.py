@@ -15,7 +15,7 @@ from reconciler.stages.decision.prerequisites import (
     without_definition,
 )
 from reconciler.stages.decision.tables import DecisionTables
-from reconciler.stages.decision.undecided import RUNS_ONCE, undecided
+from reconciler.stages.decision.undecided import RUNS_ONCE, undecided, undecided_in
 
 __all__ = [
     "RUNS_ONCE",
@@ -34,6 +34,7 @@ __all__ = [
     "prerequisites",
     "signature_of_prerequisites",
     "undecided",
+    "undecided_in",
     "waits_for_prerequisite",
     "withheld",
     "withheld_prerequisites",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from reconciler.model.policy import Division, PropagationPolicy
+from reconciler.model.policy import Division
 from reconciler.model.problem import NOWHERE, Problem, Severity
 from reconciler.model.refs import Identity
 from reconciler.stages.decision.decide import Decision
@@ -28,9 +28,7 @@ def undecided(
     found: dict[Identity, str] = {}
     for identity, policy in decision.policies.items():
         binding = decision.bindings.get(identity)
-        if binding is None or binding.is_dependency:
-            continue
-        why = _why(decision, identity, policy)
+        why = _why(decision, identity) if binding is not None and not binding.is_dependency else None
         if why is None:
             continue
         if id(policy) not in may_come:
@@ -45,9 +43,18 @@ def undecided(
     return {identity: _problem(decision, identity, found[identity]) for identity in sorted(found)}
 
 
-def _why(decision: Decision, identity: Identity, policy: PropagationPolicy) -> str | None:
+def undecided_in(decision: Decision, identity: Identity, clusters: Collection[str]) -> tuple[Problem, ...]:
+    """Return a warning if the processes of these clusters, those that pull, leave an object there as it is."""
+    where = ", ".join(name for name in sorted(clusters) if decision.fleet.clusters[name].pulls)
+    why = _why(decision, identity) if where else None
+    return (_problem(decision, identity, why, f" in {where}, where another process applies"),) if why else ()
+
+
+def _why(decision: Decision, identity: Identity) -> str | None:
+    policy, template = decision.policies.get(identity), decision.fleet.templates.get(identity)
+    if policy is None:
+        return None
     placement = policy.placement
-    template = decision.fleet.templates.get(identity)
     if identity[:2] in RUNS_ONCE:
         return "it must not run twice, and whether it runs in another cluster is not known"
     if policy.application_failover is not None:
@@ -73,11 +80,11 @@ def _followers(decision: Decision, found: Collection[Identity]) -> list[Identity
         left.update(more)
 
 
-def _problem(decision: Decision, identity: Identity, why: str) -> Problem:
+def _problem(decision: Decision, identity: Identity, why: str, where: str = "") -> Problem:
     template = decision.fleet.templates.get(identity)
     return Problem(
         source=template.source if template is not None else NOWHERE,
         code="undecided",
-        message=f"{identity} is left as it is: {why}",
+        message=f"{identity} is left as it is{where}: {why}",
         severity=Severity.WARNING,
     )

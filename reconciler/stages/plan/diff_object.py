@@ -17,7 +17,7 @@ from reconciler.model.plan import Cause, Change, Manifest
 from reconciler.model.problem import Problem
 from reconciler.model.refs import Identity
 from reconciler.stages.comparison import Comparer, Comparison, Copies, Seen
-from reconciler.stages.decision import prerequisites, waits_for_prerequisite
+from reconciler.stages.decision import prerequisites, undecided_in, waits_for_prerequisite
 from reconciler.stages.deletion import Decided, lose, lost_copies
 from reconciler.stages.moves import Replicas, Rest
 from reconciler.stages.ownership import Ownership, is_terminating, terminating
@@ -110,6 +110,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, s
             source = (instead.get(cluster) or wanted[cluster]).source
             problems.append(terminating(comparison.live, cluster, source, is_wanted=True))
     problems += runs_elsewhere(decision, snapshot, identity, target, state.targets)
+    problems += undecided_in(decision, identity, snapshot.elsewhere & target.keys())
     if identity[:2] == ("batch", "Job"):
         problems += lack_of_completions(decision, identity, snapshot)
     if changes:

@@ -1,4 +1,4 @@
-"""Warnings of runs that are not begun. Source: design#jobs: what cannot be done is said; design#runs-once; ADR 24."""
+"""Warnings of runs that are not begun. Source: design#jobs; design#runs-once; ADR 24."""
 
 from __future__ import annotations
 
