@@ -252,7 +252,7 @@ def words_of_docs() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_090),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 91_085),
     Figure("Python files there", lambda: len(modules()), 837),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 98),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 71),
@@ -268,7 +268,7 @@ FIGURES: Final = (
     Figure("files of the daemon with time constants", lambda: len(set(time_constants())), 1),
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
-    Figure("words of docs/", words_of_docs, 60_000),
+    Figure("words of docs/", words_of_docs, 59_892),
 )
 
 
