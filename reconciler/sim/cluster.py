@@ -118,7 +118,7 @@ class Cluster:
         self.state = State(seed=seed, now_s=now_s)
         self._queue: dict[Key, None] = {}
         self._unseen: dict[Key, None] = {}
-        """What parts that are asleep have to look at when they wake."""
+        """Objects that sleeping parts have to read when they wake."""
         self._gone: list[Event] = []
         self._scheduler = Scheduler(self.state)
         self._kubelets = Kubelets(self.state, self.settings)

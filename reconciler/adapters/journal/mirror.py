@@ -31,7 +31,7 @@ class Mirror:
         self._released: Releases | None = None
         self._rollouts: RolloutRecords | None = None
         self.meta: dict[str, str] = {}
-        """What the journal is, by key, as far as it was asked for."""
+        """The objects of the journal, by key, as far as they were asked for."""
         self.picture: JsonObject | None = None
         """The document that was recorded last."""
 

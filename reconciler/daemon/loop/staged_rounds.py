@@ -42,7 +42,7 @@ class StagedRounds:
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = inf
         self._lasting: set[Begun] | None = None
-        """What history had when the process began, and was not over."""
+        """Unfinished steps in history when the process began."""
 
     @property
     def next_s(self) -> float:

@@ -36,7 +36,7 @@ class StoreFollower:
     def __init__(self, parts: Parts) -> None:
         """Nothing is read yet."""
         self.fleet: Fleet | None = None
-        """What was read into force last."""
+        """The last fleet that became active."""
         self._parts = parts
         self._note = ""
         self._errors: tuple[Problem, ...] = ()

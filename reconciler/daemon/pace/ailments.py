@@ -49,7 +49,7 @@ class Ailments:
         self._clock = clock
         self._queue = WorkQueue[_Place](timing.RETRY_BACK_OFF, clock)
         self._asked: dict[_Place, frozenset[Copy]] = {}
-        """What ailed in a namespace when it was asked last."""
+        """Unhealthy copies of a namespace when it was asked last."""
 
     async def watch(self, reachable: Callable[[], Reachable]) -> None:
         """Look now and then, without end, in the clusters that can be reached by then."""

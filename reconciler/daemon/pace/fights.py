@@ -74,7 +74,7 @@ class Fights:
         """No fight is going on."""
         self._fields: dict[Copy, dict[str, _Field]] = {}
         self._remembered: dict[str, dict[str, _Field]] = {}
-        """What history has of copies that were not asked for since, by its subjects."""
+        """History of copies that were not asked for since, by its subjects."""
 
     def undone(self, cluster: str, identity: Identity, undone: Undone, now_s: float) -> bool:
         """Count undone fields of a copy; return True when that begins a conflict with back-off."""

@@ -46,9 +46,9 @@ class Healths:
         """By cluster what was written since the round that goes on began to read."""
         self._wake = wake
         self.stirred: set[Copy] = set()
-        """What ails otherwise than when its pods were asked last."""
+        """Unhealthy copies that differ from the last time when their pods were asked."""
         self.has_news = False
-        """Whether anything is otherwise than when it was shown last."""
+        """True if anything differs from what was shown last."""
 
     def shown(self) -> Mapping[str, Mapping[Identity, HealthState]]:
         """Return the present state; it does not change later."""

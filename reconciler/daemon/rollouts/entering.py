@@ -35,7 +35,7 @@ class Entering:
         self._wake = wake
         self._tasks: dict[str, tuple[Begun, asyncio.Task[MemberClusterError | None]]] = {}
         self._refused: dict[str, str] = {}
-        """Why a cluster refused the last time."""
+        """The reason of a cluster's last refusal."""
         self._queue = WorkQueue[str](timing.QUESTION_BACK_OFF, clock)
 
     @property

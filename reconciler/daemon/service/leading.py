@@ -66,7 +66,7 @@ class Player:
         self._told = Transitions(log)
         self._turn_now: Turn | None = None
         self._is_behind = False
-        """Whether this process had to let another one lead, since the store that it reads is older than what was."""
+        """True if this process had to let another one lead, since the store that it reads is older than what was."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Play the part that the store and the Lease give, until `stop` is set.

@@ -40,7 +40,7 @@ class State:
         self.alarms: list[tuple[float, Key]] = []
         """A heap of (due, object): what a controller wants to look at again at that time."""
         self.admit: Callable[[Body], Body] = as_it_is
-        """What admission makes of an object before it is stored for a client; it may raise Refused."""
+        """Returns an object after admission, before it is stored for a client; it may raise Refused."""
         self._dependents: dict[str, set[Key]] = {}
         self.store.listeners.append(self._index)
 

@@ -116,7 +116,7 @@ class StateTables:
         self._tables: dict[str, Table[Identity, ObjectState]] = {}
         self._tallies: dict[str, _Tally] = {}
         self.turns: tuple[Turn, ...] = ()
-        """What the last update found otherwise than the one before, by cluster and identity."""
+        """Differences of the last update from the one before, by cluster and identity."""
 
     def update(self, facts: Facts, only: Iterable[Identity] | None = None) -> FleetState:
         """Return the state by these facts. `only`: the evaluated objects; None: all. Other differences are found."""

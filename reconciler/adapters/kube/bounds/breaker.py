@@ -28,7 +28,7 @@ class Breaker:
         self._monotonic_s = monotonic_s
         self._settings = settings
         self.why = ""
-        """What the last failure was."""
+        """The last failure."""
         self._failures = 0
         self._closed_from_s = 0.0
         self._is_probing = False

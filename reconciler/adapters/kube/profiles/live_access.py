@@ -37,7 +37,7 @@ class LiveAccess:
         self._known: dict[ProfileKey, JsonObject] = {}
         self._present: frozenset[ProfileKey] = frozenset()
         self.fault: str = "they were not read yet"
-        """Why the profiles could not be read the last time; empty: they were."""
+        """The reason why the profiles could not be read the last time; empty: they were."""
 
     async def refresh(self, fleet: str) -> bool:
         """Read provider file and profiles again; return whether anything changed. It raises nothing.

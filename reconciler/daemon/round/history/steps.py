@@ -23,9 +23,9 @@ class Steps:
         self._revision = ""
         self._is_told = False
         self.seen_at = ""
-        """When the revision came into force, as RFC 3339; empty: nobody knows."""
+        """Time at which the revision became active, as RFC 3339; empty: unknown."""
         self.fresh_s: float | None = None
-        """How long it took until all was in step, where the last round found that out; else None."""
+        """Duration until all was in step, if the last round determined it; else None."""
 
     @property
     def is_told(self) -> bool:

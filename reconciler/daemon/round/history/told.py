@@ -66,7 +66,7 @@ class Told:
         self._flaps = Flaps()
         self._healed = Healed()
         self._settling: dict[Copy, str] = {}
-        """What is degraded since its hand edit was set back, with the time from which on that is told."""
+        """Objects degraded since their hand edit was reverted, with the time from which that is reported."""
         self._steps = Steps(journal)
 
     def fresh(self, results: Sequence[Result]) -> tuple[Result, ...]:

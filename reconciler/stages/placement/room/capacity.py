@@ -129,13 +129,13 @@ class FleetRoom:
         self._limited = {
             name for name, seen in observations.items() if seen.quotas or any(seen.pending_requests.values())
         }
-        """Clusters of which more counts than the room of single nodes."""
+        """Clusters with more limits than the capacity of single nodes."""
         self.counts_objects = any(observation.quotas for observation in observations.values())
-        """Whether any quota could refuse an object."""
+        """True if a quota could refuse an object."""
         self.questions = 0
-        """How often somebody wanted to know the room of clusters."""
+        """Number of questions for the capacity of clusters."""
         self.unknown: set[str] = set()
-        """Clusters whose room somebody wanted to know, and it is not known."""
+        """Clusters whose capacity was asked for and is unknown."""
 
     def of(self, cluster: str) -> ClusterRoom | None:
         """Return the present capacity of a cluster; None without an observation."""
