@@ -32,7 +32,7 @@ else
 endif
 
 # The core, its screens, and the habits of the house: no clusters, no downloads.
-QUICK := tests/golden tests/unit/model tests/unit/report tests/unit/stages tests/unit/test_changelog.py \
+QUICK := tests/golden tests/unit/api tests/unit/report tests/unit tests/unit/test_changelog.py \
 	tests/unit/test_continuous_integration.py tests/unit/test_dependencies.py tests/unit/test_house_rules.py tests/unit/test_package.py
 
 # A hook of Git names its repository in the environment; tests make repositories of their own.

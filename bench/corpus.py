@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.model.observation import ClusterObservation, Node, Observations
-from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.fleet import Earlier
+from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.tree import digest_of_bytes
+from reconciler.fleet import Earlier
 
 CLUSTERS: Final = 100
 REGIONS: Final = 5
@@ -166,9 +166,9 @@ def observations() -> Observations:
     )
 
 
-def _node(cluster: int, number: int) -> Node:
+def _node(cluster: int, number: int) -> ClusterNode:
     used = (cluster * 31 + number * 17) % 70
-    return Node(
+    return ClusterNode(
         name=f"node-{number:02d}",
         labels={"zone": f"z{number % 3}"},
         allocatable={"cpu": 32_000, "memory": 128 << 30, "pods": 110},

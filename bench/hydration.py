@@ -20,18 +20,19 @@ from click.testing import CliRunner
 
 from bench.corpus import write_store
 from bench.repository import commit_files
-from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.hydration.files import lock_problems, tree_of
-from reconciler.adapters.plugins import with_plugins
-from reconciler.adapters.sources.location import locate_store
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Fleet
 from reconciler.cli.main import cli
-from reconciler.cli.reading import read_fleet
-from reconciler.engine import compare_revisions, decide
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
-from reconciler.report.rendering import rendering
-from reconciler.stages.fleet import ParsedFile
-from reconciler.stages.lint import lint
+from reconciler.cli.store_reading import read_fleet
+from reconciler.clock import SystemClock
+from reconciler.fleet import ParsedFile
+from reconciler.helm.files import lock_problems, tree_of
+from reconciler.lint import lint
+from reconciler.planner import compare_revisions
+from reconciler.plugins import with_plugins
+from reconciler.report.render_json import rendering
+from reconciler.scheduler import decide
+from reconciler.store.location import locate_store
 
 CHART = Path(__file__).parent.parent / "tests/hydration/store/charts/web"
 RENDER = """apiVersion: fleet.reconciler/v1alpha1

@@ -17,17 +17,17 @@ from bench import corpus, unkind
 from bench.measure import percentile, timed
 from bench.members import members_of
 from bench.repository import commit_files
-from reconciler.adapters.git.incremental import SnapshotReader
-from reconciler.adapters.git.snapshot import GitStore
-from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.engine import Decision, FleetSnapshot, decide, plan_round, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.ledger import JournalSnapshot
-from reconciler.model.observation import Observations, Read
-from reconciler.model.refs import Identity
-from reconciler.stages.decision import DecisionTables
-from reconciler.stages.rendering import changed_identities
-from reconciler.stages.revisions import previous_of
+from reconciler.api.clusters import Observations, Read
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.refs import Identity
+from reconciler.controller.store_in_force import StoreInForce
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import plan_round, previous_of, render_decision
+from reconciler.render import changed_identities
+from reconciler.scheduler import DecisionTables, Schedule, decide
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.snapshot_reader import SnapshotReader
 
 Result = TypeVar("Result")
 
@@ -45,7 +45,7 @@ class Loop(Struct):
     in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, corpus.NoPast()))
     memo: DecisionTables = field(default_factory=DecisionTables)
     snapshot: FleetSnapshot | None = None
-    decision: Decision | None = None
+    decision: Schedule | None = None
     observations: Observations = field(default_factory=corpus.observations)
     steps: dict[str, list[float]] = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ class Loop(Struct):
         )
         return len(self._step("settle", lambda: plan_round(snapshot, decision)).plan.changes)
 
-    def restaged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
+    def restaged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
         """Without a Rollout every cluster gets what HEAD has."""
         return decision, set()
 
@@ -165,7 +165,7 @@ def _policy(number: int) -> bytes:
     return corpus.wide_policy(3, 2 + number % 2).encode()
 
 
-def _lose_cluster(loop: Loop) -> Decision:
+def _lose_cluster(loop: Loop) -> Schedule:
     """One cluster does not answer any more: all placements are found again."""
     assert loop.decision is not None, "the first commit was decided"
     lost = replace(loop.observations.clusters["m003"], reachable=False)

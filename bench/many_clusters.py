@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from tests.fakes.light_clusters import light_clusters
 from tests.soak.idle import sample
 from tests.soak.large_fleet import Large, LargeFleet, held_mib, most_mib
-from tests.unit.adapters.kube.test_rotation import certificate
+from tests.unit.kube.test_rotation import certificate
 
 MODES: Final = ("watch", "poll")
 OBJECTS: Final = 9

@@ -16,7 +16,7 @@ import yaml
 
 import reconciler
 from bench import corpus
-from reconciler.stages.rendering import Rendering
+from reconciler.render import Rendering
 
 Result = TypeVar("Result")
 

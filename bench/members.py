@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.observation import LiveObject, Read
-from reconciler.model.plan import Manifest
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import JsonObject
-from reconciler.stages.ownership import field_manager, read_owner
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.plan import Manifest
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import JsonObject
+from reconciler.ownership import field_manager, read_owner
 
 _SERVED = {
     GVK("apps", "v1", "Deployment"): True,

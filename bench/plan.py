@@ -13,12 +13,13 @@ from pathlib import Path
 from bench import corpus, unkind
 from bench.measure import make_bodies, peak_rss_mib, timed
 from bench.repository import commit_files
-from reconciler.adapters.git.snapshot import GitStore
-from reconciler.engine import compare_revisions, decide, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import StoreFile
-from reconciler.stages.claims import claim
-from reconciler.stages.fleet import ParsedAsRead, ParsedFile, parse
+from reconciler.api.fleet import StoreFile
+from reconciler.fleet import ParsedAsRead, ParsedFile, parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import compare_revisions, render_decision
+from reconciler.policy import claim
+from reconciler.scheduler import decide
+from reconciler.store.git.snapshot import GitStore
 
 NOW = "2026-11-21T10:00:00Z"
 

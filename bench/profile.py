@@ -9,9 +9,10 @@ import sys
 
 from bench import corpus
 from bench.measure import make_bodies
-from reconciler.engine import decide, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.stages.fleet import parse
+from reconciler.fleet import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import render_decision
+from reconciler.scheduler import decide
 
 NOW = "2026-11-21T10:00:00Z"
 

@@ -20,25 +20,25 @@ from typing import Any, cast
 from bench import corpus
 from bench.measure import percentile
 from bench.members import live_object, row_of
-from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.answers import Listing
-from reconciler.adapters.kube.discovery import Discovery, ServedKind
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.loop.loop import ControlLoop
-from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.engine import decide, render_decision
+from reconciler.api.clusters import LiveObject, Observations
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.plan import Manifest
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollouts import Lineage
+from reconciler.clock import SystemClock
+from reconciler.controller.loop import ControlLoop
+from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.store_in_force import StoreInForce
+from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ObjectNotFound
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.model.observation import LiveObject, Observations
-from reconciler.model.plan import Manifest
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.revisions import previous_of
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kube.answers import Listing
+from reconciler.kube.discovery import Discovery, ServedKind
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.planner import previous_of, render_decision
+from reconciler.scheduler import decide
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15
@@ -232,12 +232,12 @@ async def running(workloads: int, folder: Path) -> AsyncIterator[tuple[CommitSou
     source, vitals, clock = CommitSource(files_of(workloads)), Vitals(), SystemClock()
     with Journal.open(folder / "journal.db") as journal:
         members = filled(source, journal)
-        parts = Parts(
+        parts = LoopParts(
             source=source,
             store=StoreInForce({}, source.past),
             journal=journal,
-            holder=Holder(journal, clock),
-            opened=cast("Members", members),
+            holder=OwnershipLock(journal, clock),
+            opened=cast("MemberClusters", members),
             configs_of=lambda fleet: {},
             agent=UserAgent(FLEET),
             clock=clock,

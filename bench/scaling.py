@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from bench import corpus
 from bench.measure import percentile, timed
-from reconciler.engine import decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet, Snapshot, Template
-from reconciler.model.refs import Identity
-from reconciler.model.tree import digest_of, with_value
-from reconciler.stages.decision import DecisionTables
-from reconciler.stages.fleet import parse
-from reconciler.stages.revisions import previous_of
+from reconciler.api.fleet import Fleet, Snapshot, Template
+from reconciler.api.refs import Identity
+from reconciler.api.tree import digest_of, with_value
+from reconciler.fleet import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import previous_of
+from reconciler.scheduler import DecisionTables, decide
 
 NOW: Final = "2026-11-21T10:00:00Z"
 PER_POLICY: Final = 20

@@ -19,11 +19,13 @@ from msgspec.structs import replace
 from bench import corpus
 from bench.incremental import COMMITS, NOW, Loop, series, settle_everything, workload
 from bench.repository import commit_files
-from reconciler.engine import Decision, FleetSnapshot, copies_in
-from reconciler.model.fleet import Fleet
-from reconciler.model.refs import Identity
-from reconciler.model.rollouts.record import Record
-from reconciler.stages.staging import Revisions, Seen, SelectedTables, changed_by_staging, staged, stand
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Record
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.planner import copies_in
+from reconciler.scheduler import Schedule
+from reconciler.staging import ClusterSights, Revisions, SelectedTables, changed_by_staging, staged, stand
 
 _CANARY = 5
 
@@ -34,19 +36,19 @@ class StagedLoop(Loop):
     records: dict[str, Record] = field(default_factory=dict)
     older: dict[str, Fleet] = field(default_factory=dict)
     tables: SelectedTables = field(default_factory=SelectedTables)
-    before: Decision | None = None
+    before: Schedule | None = None
     copies: dict[Identity, set[str]] = field(default_factory=dict)
 
-    def restaged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
+    def restaged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
         """The decision as the revisions in force leave it, and what is rendered otherwise by that."""
         return self._step("stage", lambda: self._staged(decision, snapshot))
 
-    def _staged(self, decision: Decision, snapshot: FleetSnapshot) -> tuple[Decision, set[Identity]]:
+    def _staged(self, decision: Schedule, snapshot: FleetSnapshot) -> tuple[Schedule, set[Identity]]:
         fleet = decision.fleet
         named = {record.revision for record in self.records.values()} - {fleet.revision}
         self.older = {revision: self.older[revision] for revision in self.older if revision in named}
         revisions = Revisions(fleets=self.older, order=(*self.older, fleet.revision))
-        standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, Seen(), NOW)
+        standing = stand(decision, self.tables.update(decision), {"all": self.records}, revisions, ClusterSights(), NOW)
         after = staged(decision, standing, snapshot.journal.ledger, self.copies, self.observations.previous)
         changed = changed_by_staging(self.before, after)
         self.records = {name: replace(found, completed_at=NOW) for name, found in standing.records["all"].items()}
@@ -89,7 +91,7 @@ def main(workloads: int) -> dict[str, float]:
 
 
 def _store(root: Path) -> Any:
-    from reconciler.adapters.git.snapshot import GitStore  # noqa: PLC0415
+    from reconciler.store.git.snapshot import GitStore  # noqa: PLC0415
 
     return GitStore(root)
 

@@ -14,12 +14,13 @@ from typing import Final
 from bench import corpus, unkind
 from bench.measure import make_bodies, timed
 from bench.repository import commit_files
-from reconciler.adapters.git.snapshot import GitStore
-from reconciler.adapters.store.parse_cache import ParseCache
-from reconciler.engine import decide, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.stages.fleet import ParsedFile, parse
-from reconciler.stages.rendering import Rendering
+from reconciler.fleet import ParsedFile, parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import render_decision
+from reconciler.render import Rendering
+from reconciler.scheduler import decide
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.parse_cache import ParseCache
 
 NOW: Final = "2026-11-21T10:00:00Z"
 ROUNDS: Final = 5

@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NamedTuple, ParamSpec, TypeVar
 
+from reconciler.api.problem import Problem, Source
 from reconciler.errors import FleetHeld, JournalError
-from reconciler.model.problem import Problem, Source
 
 INTERNAL_ERROR: Final = "internal-error"
 """The code of problems that are faults of this program, or of an interpreter that was installed with it."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-SHAPES: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views/shapes.py"
-BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/shapes.py -->\n"
+SHAPES: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views/view_shapes.py"
+BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/view_shapes.py -->\n"
 END: Final = "<!-- end of shapes -->"
 
 

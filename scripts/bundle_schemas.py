@@ -16,7 +16,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parent.parent / "reconciler/stages/schemas/builtin.json"
+TARGET = Path(__file__).parent.parent / "reconciler/documents/builtin.json"
 
 # Defaults that the API server fills in by code, where they matter: inside atomic lists, where no ownership of the
 # single field tells them from a field that somebody added. Checked by tests/apiserver/test_engine_t.py.
@@ -104,7 +104,7 @@ def read_structs(text: str, package: str, plain: dict[str, set[str]], inlined: d
 
 
 class Bundler:
-    """Turns OpenAPI definitions into the compact form that `stages/schemas/schema.py` reads."""
+    """Turns OpenAPI definitions into the compact form that `documents/schema.py` reads."""
 
     def __init__(self, definitions: dict[str, Any], dropped: dict[str, set[str]]) -> None:
         self.definitions = definitions

@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from importlib import import_module
 
-UNUSED = ("reconciler.sim", "reconciler.web", "reconciler.cli.demo", "reconciler.__main__")
+UNUSED = ("reconciler.sim", "reconciler.server", "reconciler.cli.demo", "reconciler.__main__")
 
 
 def main() -> None:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from reconciler.stages.documents.shapes import Field, FieldType, Shape, Status
-from reconciler.stages.fleet.every_field import KINDS
+from reconciler.documents.field_tables import Field, FieldSupport, FieldType, Shape
+from reconciler.fleet.documents import KINDS
 
 GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. -->"
 SAME_FIELDS = {"ClusterPropagationPolicy": "PropagationPolicy", "ClusterOverridePolicy": "OverridePolicy"}
 SERVER_SET = "Set by an API server."
 LISTS = {FieldType.OBJECTS: "object", FieldType.TEXTS: "string"}
-NOTE = {Status.REFUSED: "is refused", Status.NO_EFFECT: "has no effect"}
+NOTE = {FieldSupport.REFUSED: "is refused", FieldSupport.NO_EFFECT: "has no effect"}
 INTRODUCTION = """\
 Every field that a document of a store may have; others are an error (`unknown-field`). `[]` stands for a list: the
 type and the fields are those of an item. Mappings that several fields share stand at the end.
@@ -107,10 +107,10 @@ def line_of(path: str, field: Field) -> str:
         meaning.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
     if field.spellings:
         meaning.append(f"Also spelled {', '.join(f'`{name}`' for name in field.spellings)}.")
-    if field.status is not Status.SUPPORTED:
-        status = "Refused" if field.status is Status.REFUSED else "No effect"
+    if field.status is not FieldSupport.SUPPORTED:
+        status = "Refused" if field.status is FieldSupport.REFUSED else "No effect"
         meaning.append(f"**{status}**: {field.refused or field.no_effect}.")
-    for status, texts in ((Status.REFUSED, field.refused_values), (Status.NO_EFFECT, field.inert_values)):
+    for status, texts in ((FieldSupport.REFUSED, field.refused_values), (FieldSupport.NO_EFFECT, field.inert_values)):
         meaning += [f"`{value}` {NOTE[status]}: {why}." for value, why in sorted(texts.items())]
     return f"- `{path}`{f' ({notes})' if notes else ''}: {' '.join(meaning)}"
 

@@ -20,10 +20,10 @@ from field_reference import policy_fields
 from msgspec.structs import fields
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.built_in import BUILT_IN
+from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.report.further_codes import FURTHER_CODES
-from reconciler.stages.lint.all_codes import PROBLEM_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"
@@ -268,22 +268,20 @@ def with_rooms(page: str) -> str:
 def packages() -> Iterator[tuple[str, str]]:
     """Each package below a room, with the first sentence of its `__init__`."""
     folder = ROOT / "reconciler"
-    faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("*/*/__init__.py")}
-    faces = {name: face for name, face in faces.items() if name.startswith(("stages/", "adapters/", "daemon/"))}
-    order = {name: place for place, name in enumerate(_pipeline())}
-    for name in sorted(faces, key=lambda name: (name.split("/")[0] != "stages", order.get(name, len(order)), name)):
+    faces = {face.parent.relative_to(folder).as_posix(): face for face in folder.glob("**/*/__init__.py")}
+    order = {name: place for place, name in enumerate(_layers())}
+    for name in sorted(faces, key=lambda name: (order.get(name.split("/")[0], len(order)), name)):
         text = ast.get_docstring(ast.parse(faces[name].read_text(encoding="utf-8"))) or ""
         yield name, " ".join(text.split()).partition(". ")[0].rstrip(".")
 
 
-def _pipeline() -> Iterator[str]:
+def _layers() -> Iterator[str]:
     """The packages of the pipeline from the first step to the last: the layers of its contract, from below."""
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
-    layers = contracts["importlinter:contract:stages"]["layers"].split("\n")
+    layers = contracts["importlinter:contract:layers"]["layers"].split("\n")
     for layer in reversed(layers):
-        for package in filter(None, layer.replace(" ", "").split("|")):
-            yield f"stages/{package}"
+        yield from filter(None, layer.replace(" ", "").split("|"))
 
 
 # A property that no page tells of would be forgotten: who adds one decides what the reader is told.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.model.tree import JsonObject
-from reconciler.stages.diff.three_way import Difference, desired_of, difference_from
-from reconciler.stages.schemas.schema import Schema
+from reconciler.api.tree import JsonObject
+from reconciler.diff.three_way import Difference, desired_of, difference_from
+from reconciler.documents.schema import Schema
 
 
 def three_way(

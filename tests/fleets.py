@@ -9,11 +9,11 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from reconciler.model.fleet import Fleet, Snapshot, StoreFile, Template
-from reconciler.model.problem import Severity, Source
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import digest_of
-from reconciler.stages.fleet.parse import parse
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile, Template
+from reconciler.api.problem import Severity, Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import digest_of
+from reconciler.fleet.parse import parse
 
 Documents = str | Sequence[Mapping[str, Any]]
 

@@ -25,7 +25,7 @@ LONG_FIRST = (
     "tests/contract/",
     "tests/docs/",
     "tests/properties/",
-    "tests/unit/daemon/",
+    "tests/unit/controller/",
 )
 """Files with slow tests, seconds each, longest first. All others take milliseconds."""
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
-from reconciler.model.cluster import Cluster, Taint
-from reconciler.model.demand import Component, Demand, NodeTerm, PodShape, resources
-from reconciler.model.fleet import FleetSettings
-from reconciler.model.observation import ClusterObservation, Node, Observations, PendingPods, Quota, Workload
-from reconciler.model.policy import (
+from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
+from reconciler.api.clusters import (
+    Cluster,
+    ClusterNode,
+    ClusterObservation,
+    Observations,
+    PendingPods,
+    Quota,
+    Taint,
+    Workload,
+)
+from reconciler.api.demand import Component, Demand, NodeTerm, PodShape, resources
+from reconciler.api.fleet import FleetSettings
+from reconciler.api.policies import (
     AffinityMode,
     AffinityTerm,
     ClusterAffinity,
@@ -27,9 +35,9 @@ from reconciler.model.policy import (
     StaticWeight,
     Toleration,
 )
-from reconciler.model.problem import Source
-from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.stages.placement.place import PlacementItem, PlacementRequest
+from reconciler.api.problem import Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.placement.values import PlacementItem, PlacementRequest
 
 Case = Mapping[str, Any]
 
@@ -263,11 +271,11 @@ def observations(case: Case) -> dict[str, ClusterObservation]:
 
 def _roomy(name: str, cpus: int) -> ClusterObservation:
     amounts = {"cpu": cpus * 1000, "memory": 2**50, "pods": 10**6}
-    return ClusterObservation(name=name, nodes=(Node(name=f"{name}-node", allocatable=amounts),))
+    return ClusterObservation(name=name, nodes=(ClusterNode(name=f"{name}-node", allocatable=amounts),))
 
 
-def node(given: Mapping[str, Any]) -> Node:
-    return Node(
+def node(given: Mapping[str, Any]) -> ClusterNode:
+    return ClusterNode(
         name=given["name"],
         ready=given.get("ready", True),
         unschedulable=given.get("unschedulable", False),

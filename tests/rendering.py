@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Binding, TargetCluster
-from reconciler.model.fleet import Fleet
-from reconciler.model.refs import Identity
-from reconciler.stages.overrides.select import OverrideIndex
-from reconciler.stages.patches.patch import pointer_tokens, resolve
-from reconciler.stages.rendering import RenderInputs
+from reconciler.api.binding import Binding, TargetCluster
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
+from reconciler.documents.json_patch import pointer_tokens, resolve
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.overrides.select import OverrideIndex
+from reconciler.render import RenderInputs
 from tests.fleets import fleet_of, member, with_templates
 
 CASES = Path(__file__).parent / "cases"

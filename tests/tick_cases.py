@@ -14,14 +14,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint, PreviousPlacement, TargetCluster
-from reconciler.model.cluster import Taint
-from reconciler.model.demand import Resources, resources
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import ClusterObservation, Health, Node, Observations, Workload
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.decision.decide import Decision, decide
+from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
+from reconciler.api.clusters import ClusterNode, ClusterObservation, Health, Observations, Taint, Workload
+from reconciler.api.demand import Resources, resources
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.scheduler.schedule import Schedule, decide
 from tests.fleets import fleet_of, member
 
 Case = Mapping[str, Any]
@@ -201,9 +200,9 @@ def _room(cpus: int) -> Resources:
     return {"cpu": cpus * 1000, "pods": cpus}
 
 
-def _node(name: str, given: Case) -> Node:
+def _node(name: str, given: Case) -> ClusterNode:
     cpus, used = given.get("cpu", 8), given.get("used", 0)
-    return Node(
+    return ClusterNode(
         name=name,
         ready=given.get("ready", True),
         unschedulable=given.get("cordoned", False),
@@ -220,6 +219,6 @@ def _taint(text: str) -> Taint:
     return Taint(key=key, value=value, effect=effect)
 
 
-def decided(case: Case, seen: Observations, ago_s: float = 0) -> Decision:
+def decided(case: Case, seen: Observations, ago_s: float = 0) -> Schedule:
     """The decision that the tick looks at, made under the constraints of the observations."""
     return decide(fleet(case), seen, moment(ago_s), interpreters=BUILT_IN_KINDS)

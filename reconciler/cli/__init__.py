@@ -1,1 +1,1 @@
-"""The command line: one file a command. Heavy imports happen inside the commands."""
+"""The command line: one file a command. Heavy imports are inside the commands."""

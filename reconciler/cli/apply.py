@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.keys import Keys, KeysNamed, keys_options
-from reconciler.cli.last_good import LastGood
-from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, style_for
-from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
-from reconciler.cli.revisions import older_revisions
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.last_good_content import LastGood, older_revisions
+from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
+from reconciler.cli.run_options import Keys, KeysNamed, keys_options
+from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
 
 if TYPE_CHECKING:
-    from reconciler.daemon.once.applying import Applied
-    from reconciler.daemon.round.act import Result
-    from reconciler.engine import Round
-    from reconciler.model.plan import Plan
+    from reconciler.api.plan import Plan
+    from reconciler.controller.once.applying import Applied
+    from reconciler.controller.round.act import Result
+    from reconciler.planner import Round
 
 
 _NAMED_MAX: Final = 5
@@ -59,9 +57,9 @@ def command(
     With Rollouts, it makes what the service would make now, and says what waits. In a Git work tree it applies HEAD,
     unless a rebase, merge or the like is under way (--rev HEAD applies even then). --dir applies the files.
     """
-    from reconciler.daemon.once.applying import apply_once
-    from reconciler.report.plan.json import plan_document
-    from reconciler.report.plan.text import plan_text
+    from reconciler.controller.once.applying import apply_once
+    from reconciler.report.plan.plan_json import plan_document
+    from reconciler.report.plan.plan_text import plan_text
 
     last_good = LastGood(journal)
     with bulk_load():
@@ -118,7 +116,7 @@ def command(
 
 def _told_left(applied: Applied) -> int:
     """Print the remaining work of an agreed plan to stderr; return the exit code. Source: design#exit-codes."""
-    from reconciler.stages.plan import CLUSTER_NOT_READ
+    from reconciler.planner import CLUSTER_NOT_READ
 
     plan = applied.round.plan
     if not plan.is_complete:
@@ -139,9 +137,9 @@ def _told_left(applied: Applied) -> int:
 
 def _name_uncommitted(store: str, *, is_head: bool) -> None:
     """Say which files are not applied since no commit has them: `diff` has shown them."""
-    from reconciler.adapters.git.url import is_git_url
-    from reconciler.adapters.sources.location import locate_store
-    from reconciler.adapters.sources.uncommitted import uncommitted
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store
+    from reconciler.store.uncommitted import uncommitted
 
     found = uncommitted(locate_store(store)) if is_head and not is_git_url(store) else ()
     if found:
@@ -153,7 +151,7 @@ def _name_uncommitted(store: str, *, is_head: bool) -> None:
 
 
 def _question(plan: Plan) -> str:
-    from reconciler.report.plan.text import has_destruction
+    from reconciler.report.plan.plan_text import has_destruction
 
     if has_destruction(plan):
         return style_for().red("Apply these changes, with deletions, replacements or releases among them?")
@@ -161,7 +159,7 @@ def _question(plan: Plan) -> str:
 
 
 def _line(result: Result) -> str:
-    from reconciler.report.text.safe import visible
+    from reconciler.report.safe import visible
 
     change = result.change
     if result.error:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.served import Server, server_options
+from reconciler.cli.served import ServiceAddress, server_options
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from reconciler.model.rollouts.rollout import Rollout
+    from reconciler.api.rollouts import Rollout
 
 _REVISION_CHARS = 12
 
@@ -45,19 +45,18 @@ def command(
     span: str | None,
     store: str,
     journal: Path | None,
-    server: Server | None,
+    server: ServiceAddress | None,
 ) -> None:
     """Let the revision that waits after STAGE go on: write it under `spec.approvals`, and commit that file.
 
     The commit is yours, on the branch that is checked out, and is in force once it is pushed and merged. What waits is
     read from the journal, or from the service (--server); with neither, --revision says what is approved.
     """
-    from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
-    from reconciler.adapters.durations import seconds_in
-    from reconciler.adapters.git.work_tree import commit_file, resolved
-    from reconciler.cli.reading import read_fleet
-    from reconciler.model.rollouts.rollout import Approval
-    from reconciler.stages.approving import approved
+    from reconciler.api.rollouts import Approval
+    from reconciler.cli.store_reading import read_fleet
+    from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
+    from reconciler.rollouts import approved
+    from reconciler.store.git.work_tree import commit_file, resolved
 
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
     folder = _folder(store)
@@ -78,18 +77,18 @@ def command(
 
 
 def _folder(store: str) -> Path:
-    from reconciler.adapters.git.url import is_git_url
+    from reconciler.store.git.url import is_git_url
 
     if is_git_url(store) or not Path(store).is_dir():
         raise ConfigurationError(f"{store}: a commit is made in a checkout; name its folder with --store")
     return Path(store)
 
 
-def _status(server: Server | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
+def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, needed: bool) -> Mapping[str, Any]:
     """Return the document of `status`; empty if the journal here cannot be read and the revision is given."""
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.daemon.answers.status import picture_in
+    from reconciler.controller.vitals.journal_documents import picture_in
     from reconciler.errors import JournalError
+    from reconciler.journal.sqlite_journal import Journal
 
     if server is not None:
         document: Mapping[str, Any] = server.open().get("status").document

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, terminal_width
-from reconciler.cli.reading import read_fleet
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.printing import answer, run, terminal_width
+from reconciler.cli.store_reading import read_fleet
 
 if TYPE_CHECKING:
-    from reconciler.daemon.once.access import Access
-    from reconciler.model.fleet import Fleet
+    from reconciler.api.fleet import Fleet
+    from reconciler.controller.once.access import Access
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -38,7 +37,7 @@ def command(
 ) -> None:
     """List the member clusters of STORE, and whether they answer."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.text.table import Fit, table
+    from reconciler.report.text_table import Fit, table
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     versions: dict[str, str] = {}
@@ -76,7 +75,7 @@ def command(
 
 
 async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
-    from reconciler.daemon.once.access import open_members
+    from reconciler.controller.once.access import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 

@@ -20,8 +20,8 @@ def command(*, plan: Path, no_create: bool) -> None:
     Edit the comment of an earlier run, and mark older ones as outdated. GitHub Actions or GitLab CI tell the pull
     request; the token comes from RECONCILER_FORGE_TOKEN, at GitHub else from GITHUB_TOKEN.
     """
-    from reconciler.adapters.forge.comments import publish
-    from reconciler.adapters.forge.surroundings import pull_request
+    from reconciler.notify.forge_comments import publish
+    from reconciler.notify.forge_job import pull_request
 
     found = pull_request(os.environ)
     outcome = publish(found.forge, plan.read_text(encoding="utf-8"), head=found.head, creates=not no_create)

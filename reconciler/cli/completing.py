@@ -25,7 +25,7 @@ _CONTEXT: Final = re.compile(r"^(?:- |  )name:\s*[\"']?([^\s\"']+)", re.MULTILIN
 _REFS: Final = ("heads", "tags", "remotes")
 
 
-class Told(NamedTuple):
+class DocumentName(NamedTuple):
     """Kind, namespace and name of a document of the store."""
 
     kind: str
@@ -103,14 +103,14 @@ def _store_path(ctx: click.Context) -> str:
     return str(named or ".")
 
 
-def _store(ctx: click.Context) -> list[Told]:
+def _store(ctx: click.Context) -> list[DocumentName]:
     root = Path(_store_path(ctx))
     if not root.is_dir() or root.absolute() in (Path("/"), Path.home()):
         return []
     return list(_documents(root))
 
 
-def _documents(root: Path) -> Iterator[Told]:
+def _documents(root: Path) -> Iterator[DocumentName]:
     left = _BYTES_MAX
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -121,13 +121,13 @@ def _documents(root: Path) -> Iterator[Told]:
                 yield from filter(None, map(_told, _DOCUMENT.split(text)))
 
 
-def _told(document: str) -> Told | None:
+def _told(document: str) -> DocumentName | None:
     kind, metadata = _KIND.search(document), _METADATA.search(document)
     name = _NAME.search(metadata[1]) if metadata else None
     if kind is None or metadata is None or name is None:
         return None
     namespace = _NAMESPACE.search(metadata[1])
-    return Told(kind[1], namespace[1] if namespace else "", name[1])
+    return DocumentName(kind[1], namespace[1] if namespace else "", name[1])
 
 
 def _text(file: Path, chars_max: int = _BYTES_MAX) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from reconciler.api.problem import Severity
 from reconciler.errors import ConfigurationError
-from reconciler.model.problem import Severity
-from reconciler.stages.yaml import read_yaml
+from reconciler.yaml import read_yaml
 
 
 def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:

@@ -1,30 +1,96 @@
-"""`reconciler diff`: the pending changes, against the members or between two revisions."""
+"""The formats of `reconciler diff`, of one plan or of two: that of the revisions, and that with the members.
+
+`reconciler diff`: the pending changes, against the members or between two revisions.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.diff_forms import FORMATS, TAKEN_OUT, diff_text
-from reconciler.cli.keys import Keys, KeysNamed, keys_options
-from reconciler.cli.last_good import LastGood
-from reconciler.cli.printing import answer, has_errors, prose, style_for, write_file
-from reconciler.cli.reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
-from reconciler.cli.revisions import older_revisions
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.last_good_content import LastGood, older_revisions
+from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
+from reconciler.cli.run_options import Keys, KeysNamed, keys_options
+from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.daemon.once.access import Access
-    from reconciler.daemon.rollouts.revisions_in_force import RevisionsInForce
-    from reconciler.model.fleet import Fleet
-    from reconciler.model.plan import Plan
-    from reconciler.stages.fleet import ParsedFile
+    from reconciler.api.fleet import Fleet
+    from reconciler.api.plan import Plan
+    from reconciler.api.tree import Json
+    from reconciler.controller.once.access import Access
+    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+    from reconciler.fleet import ParsedFile
+    from reconciler.report.shown_values import Style
+
+FORMATS = ("text", "markdown", "json", "jsonpatch", "github", "junit", "html")
+TAKEN_OUT = {
+    "sarif": "sarif was taken out; github has annotations at file and line, junit a list for a report of tests"
+}
+"""Formats of earlier versions, which are refused."""
+
+
+def diff_text(
+    plans: Sequence[Plan], form: str, *, max_size: int, marker: str, style: Style | None = None
+) -> str:  # fmt: skip
+    """The plans in one of `FORMATS`, as one document. `max_size`: of Markdown, in bytes, for all of them together.
+
+    Raises:
+        ConfigurationError: two plans do not fit into a comment of that size.
+    """
+    match form:
+        case "json" | "jsonpatch":
+            return _json(plans, form)
+        case "markdown":
+            return _markdown(plans, max_size, marker)
+        case "github":
+            from reconciler.report.review.annotations import plan_annotations
+
+            return "".join(map(plan_annotations, plans))
+        case "junit":
+            from reconciler.report.review.annotations import plans_junit
+
+            return plans_junit(plans)
+        case "html":
+            from reconciler.report.review.html import plans_html
+
+            return plans_html(plans)
+        case _:
+            from reconciler.report.plan.plan_text import plan_text
+            from reconciler.report.shown_values import PLAIN
+
+            return "\n".join(plan_text(plan, style or PLAIN) for plan in plans)
+
+
+def _json(plans: Sequence[Plan], form: str) -> str:
+    """The first, with the comparison with the members below `live`."""
+    from reconciler.report.json_parts import json_text
+    from reconciler.report.plan.plan_json import plan_document
+    from reconciler.report.plan.plan_patches import plan_patches
+
+    document: Callable[[Plan], dict[str, Json]] = plan_patches if form == "jsonpatch" else plan_document
+    first, *others = map(document, plans)
+    return json_text({**first, "live": others[0]} if others else first)
+
+
+def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:
+    """Return one comment for all plans: each may use the space that the ones before leave."""
+    from reconciler.report.review.markdown import BUDGET_MIN, plan_markdown
+
+    least = len(plans) * (BUDGET_MIN + 1)
+    if len(plans) > 1 and max_size < least:
+        raise ConfigurationError(f"--max-size {max_size} is too small for two plans; give {least} or more")
+    first, *others = plans
+    text = plan_markdown(first, budget=max_size if not others else max_size // 2, marker=marker)
+    for other in others:
+        text += "\n" + plan_markdown(other, budget=max_size - len(text.encode()) - 1, marker=marker)
+    return text
 
 
 def _files(
@@ -100,10 +166,9 @@ def command(
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
     from msgspec.structs import replace
 
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import compare_revisions
-    from reconciler.stages.revisions import with_progress
+    from reconciler.clock import SystemClock
+    from reconciler.planner import compare_revisions, with_progress
+    from reconciler.plugins import with_plugins
 
     if observations is not None and base is None:
         raise ConfigurationError(
@@ -155,7 +220,7 @@ def command(
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
-    from reconciler.daemon.once.planning import plan_once
+    from reconciler.controller.once.planning import plan_once
 
     with bulk_load():
         return run(plan_once(fleet, access, at=at, server_side=server_side)).plan
@@ -183,7 +248,7 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
 
 def exit_code(plan: Plan, *, detailed: bool) -> int:
     """0 fine, 1 error; detailed also 2 changes, 3 held by a guard, 4 incomplete. Source: design#exit-codes."""
-    from reconciler.stages.deletion import is_held_by_guard
+    from reconciler.planner import is_held_by_guard
 
     if has_errors(plan.problems):
         return 1

@@ -1,4 +1,7 @@
-"""`reconciler doctor`: check access to every cluster and the rights of our credentials there."""
+"""The part of `reconciler doctor` about the Lease of a fleet with several processes.
+
+`reconciler doctor`: check access to every cluster and the rights of our credentials there.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,48 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.api.fleet import Fleet
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.doctor_leader import leader_part, leader_words
-from reconciler.cli.keys import KeysNamed, program_named, sops_binary_options
-from reconciler.cli.printing import answer, remark, style_for, terminal_width
-from reconciler.cli.reading import check_clusters, read_fleet
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.printing import answer, remark, run, style_for, terminal_width
 from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
-from reconciler.cli.running import run
+from reconciler.cli.run_options import KeysNamed, program_named, sops_binary_options
+from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError, ReconcilerError
-from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube.client import MemberCluster
-    from reconciler.adapters.kube.discovery import Discovery
-    from reconciler.adapters.kube.kubeconfig import MemberConfig
-    from reconciler.daemon.leadership.sight import Leading
-    from reconciler.daemon.once.access import Access
-    from reconciler.engine import Decision
-    from reconciler.model.cluster import Cluster
-    from reconciler.stages.rights import Level, Right
+    from reconciler.api.clusters import Cluster
+    from reconciler.controller.once.access import Access
+    from reconciler.controller.service.leadership import Leading
+    from reconciler.kube.client import MemberCluster
+    from reconciler.kube.connection.kubeconfig import MemberConfig
+    from reconciler.kube.discovery import Discovery
+    from reconciler.rights import Level, Right
+    from reconciler.scheduler import Schedule
+
+
+def leader_words(found: Leading) -> str:
+    """Return a line that names the leader."""
+    where = f"the Lease in {found.cluster}"
+    if found.error:
+        return f"{where} cannot be read, so nobody can lead from here: {found.error}"
+    left = "" if found.has_handover else "; what the next leader has to know is not there"
+    if not found.holder:
+        return f"nobody leads: nobody holds {where}{left}"
+    return f"{found.holder} leads in term {found.term}; it renewed {where} at {found.renewed or 'no time'}{left}"
+
+
+def leader_part(found: Leading) -> Mapping[str, object]:
+    """The same for programs."""
+    return {
+        "cluster": found.cluster,
+        "holder": found.holder or None,
+        "term": found.term,
+        "renewed": found.renewed or None,
+        "handover": found.has_handover,
+        "error": found.error or None,
+    }
+
 
 VERBS = ("list", "patch", "delete")
 _NO_EVENTS = (
@@ -135,7 +160,7 @@ def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:
 
 
 def _tell(findings: list[Finding], fleet: Fleet) -> None:
-    from reconciler.report.text.table import Fit, table
+    from reconciler.report.text_table import Fit, table
 
     rows = [
         [
@@ -167,7 +192,7 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         if finding.pod_account:
             remark(f"{finding.cluster}: reached as the account of this pod, with what is in {finding.pod_account}")
     if not fleet.settings.name:
-        from reconciler.stages.fleet import why_nameless
+        from reconciler.fleet import why_nameless
 
         remark(f"{why_nameless(fleet)}; apply and run need one")
 
@@ -181,15 +206,15 @@ def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Itera
 
 
 def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
-    from reconciler.daemon.observing.cluster_filter import pulling
+    from reconciler.controller.reading.cluster_filter import pulling
 
     return frozenset() if access.clusters else pulling(fleet)
 
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
-    from reconciler.daemon.leadership.sight import Leading, who_leads
-    from reconciler.daemon.once.access import configs_of, open_members
-    from reconciler.stages.rights import EXPLAINING, Level, resource_names
+    from reconciler.controller.once.access import configs_of, open_members
+    from reconciler.controller.service.leadership import Leading, who_leads
+    from reconciler.rights import EXPLAINING, Level, resource_names
 
     decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
 
@@ -227,9 +252,9 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading
     return findings, leading
 
 
-def _unserved(decision: Decision, cluster: str, discovery: Discovery) -> tuple[str, ...]:
+def _unserved(decision: Schedule, cluster: str, discovery: Discovery) -> tuple[str, ...]:
     """Of each kind that the store could have in a cluster, and does not define, why it cannot be had there."""
-    from reconciler.adapters.kube.kinds.faults import not_served, silent_api
+    from reconciler.kube.served_kinds import not_served, silent_api
 
     wanted = {
         decision.fleet.templates[identity].gvk
@@ -258,7 +283,7 @@ def _finding(fleet: Fleet, name: str, result: Finding | ReconcilerError) -> Find
 
 
 def _with_risks(finding: Finding, config: MemberConfig | ConfigurationError, now: str) -> Finding:
-    from reconciler.adapters.kube.risks.kubeconfig_risks import exec_plugin_of, kubeconfig_risks
+    from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
 
     if isinstance(config, ConfigurationError):
         return finding

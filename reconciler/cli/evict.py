@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
-from reconciler.cli.orders import orders_of
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark, terminal_width
+from reconciler.cli.subjects import orders_of
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.model.ledger import EvictionRecord
-    from reconciler.model.refs import Identity
+    from reconciler.api.ledger import EvictionRecord
+    from reconciler.api.refs import Identity
+    from reconciler.journal.sqlite_journal import Journal
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -49,9 +49,8 @@ def command(
     Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
     that `purgeMode: Never` keeps.
     """
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.persons import person
-    from reconciler.cli.resources import resource_in
+    from reconciler.cli.subjects import person, resource_in
+    from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)
     if not words:
@@ -124,10 +123,9 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
 
 
 def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
-    from reconciler.adapters.clock import SystemClock, epoch_s, rfc3339
-    from reconciler.adapters.durations import seconds_in
-    from reconciler.cli.persons import person
-    from reconciler.model.ledger import EvictionRecord
+    from reconciler.api.ledger import EvictionRecord
+    from reconciler.cli.subjects import person
+    from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
 
     now = SystemClock().now()
     return EvictionRecord(
@@ -141,11 +139,11 @@ def _record(identity: Identity, cluster: str, reason: str, span: str) -> Evictio
 
 
 def _listed(journal: Journal, output: str) -> str:
-    from reconciler.adapters.clock import SystemClock
     from reconciler.cli.printing import document_text
-    from reconciler.report.status.document import evictions_part
-    from reconciler.report.text.table import Fit, table
-    from reconciler.stages.observations import in_force
+    from reconciler.clock import SystemClock
+    from reconciler.observations import in_force
+    from reconciler.report.status.status_document import evictions_part
+    from reconciler.report.text_table import Fit, table
 
     found = in_force(journal.evictions(), SystemClock().now())
     if output != "table":

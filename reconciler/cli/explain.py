@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.last_good import LastGood
-from reconciler.cli.printing import answer, prose, remark, style_for
-from reconciler.cli.reading import bulk_load, read_fleet, read_observations
-from reconciler.cli.running import run
-from reconciler.cli.served import Server, refuse_beside, server_options
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.last_good_content import LastGood
+from reconciler.cli.printing import answer, prose, remark, run, style_for
+from reconciler.cli.served import ServiceAddress, refuse_beside, server_options
+from reconciler.cli.store_reading import bulk_load, read_fleet, read_observations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from reconciler.model.fleet import Fleet
-    from reconciler.model.refs import Identity
+    from reconciler.api.fleet import Fleet
+    from reconciler.api.refs import Identity
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -46,16 +45,16 @@ def command(
     journal: Path | None,
     observations: Path | None,
     live: bool,
-    server: Server | None,
+    server: ServiceAddress | None,
     output: str,
 ) -> None:
     """Say why KIND/NAME lives where it does: policy, clusters, arithmetic, overrides, each with file and line.
 
     `KIND NAME` will do, too.
     """
-    from reconciler.cli.resources import resource_and_store
-    from reconciler.report.explanation import explanation_text
+    from reconciler.cli.subjects import resource_and_store
     from reconciler.report.json_parts import json_text
+    from reconciler.report.status.explanation import explanation_text
 
     resource, named = resource_and_store(words)
     if server is None:
@@ -87,8 +86,7 @@ class _Here(NamedTuple):
 
 def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
     """The resource of the store that is called so; without one, or with several, the command ends."""
-    from reconciler.report.close_names import close_to
-    from reconciler.report.naming import called
+    from reconciler.report.naming import called, close_to
 
     matches = called(fleet.templates, resource, namespace)
     if len(matches) == 1:
@@ -104,12 +102,12 @@ def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
 
 def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
     """The document, as it is decided here."""
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.daemon.once.planning import decide_once
-    from reconciler.engine import decide, render_one
-    from reconciler.report.explanation import explain, explanation_document
-    from reconciler.stages.decision import without_outdated_caps
-    from reconciler.stages.placement import constraints_in_force
+    from reconciler.clock import SystemClock
+    from reconciler.controller.once.planning import decide_once
+    from reconciler.placement import constraints_in_force
+    from reconciler.planner import render_one
+    from reconciler.report.status.explanation import explain, explanation_document
+    from reconciler.scheduler import decide, without_outdated_caps
 
     access = access_to(here.kubeconfig, here.journal, fleet=fleet)
     if here.is_live:
@@ -126,8 +124,8 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
 
 def _standing(journal: Path | None) -> Sequence[Mapping[str, Any]]:
     """Return the state of the rollouts from the journal here; empty if there is none."""
-    from reconciler.adapters.journal.journal import Journal
     from reconciler.errors import JournalError
+    from reconciler.journal.sqlite_journal import Journal
 
     if journal is None or not journal.exists():
         return ()

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark, terminal_width
-from reconciler.cli.reading import check_clusters, read_fleet
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.printing import answer, remark, run, terminal_width
+from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube.client import MemberCluster
-    from reconciler.adapters.kube.discovery import Discovery
-    from reconciler.adapters.kube.members import Members
-    from reconciler.adapters.kube.table import Table
+    from reconciler.api.fleet import Fleet
     from reconciler.cli.tables import Query
-    from reconciler.daemon.once.access import Access
+    from reconciler.controller.once.access import Access
     from reconciler.errors import ReconcilerError
-    from reconciler.model.fleet import Fleet
+    from reconciler.kube.client import MemberCluster
+    from reconciler.kube.discovery import Discovery
+    from reconciler.kube.member_clusters import MemberClusters
+    from reconciler.kube.table import PrintedTable
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -127,7 +126,7 @@ def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return objects
 
 
-Found = tuple[dict[str, "Table | list[Any]"], dict[str, "ReconcilerError"]]
+Found = tuple[dict[str, "PrintedTable | list[Any]"], dict[str, "ReconcilerError"]]
 """The answer of each cluster, and the error of each that did not answer."""
 
 
@@ -140,7 +139,7 @@ def _did_you_mean(discovery: Discovery, kind: str) -> str:
 
 
 async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole: bool) -> list[Found]:
-    from reconciler.daemon.once.access import open_members
+    from reconciler.controller.once.access import open_members
 
     async with open_members(fleet, access) as members:
         return [await _ask_one(members, query, whole=whole) for query in queries]
@@ -149,7 +148,7 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
     """Print the table, then each row that differs, until interrupted."""
     from reconciler.cli.get_following import Following, follow
-    from reconciler.daemon.once.access import open_members
+    from reconciler.controller.once.access import open_members
 
     async with open_members(fleet, access) as members:
         found = await _ask_one(members, query, whole=False)
@@ -158,10 +157,10 @@ async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None
         await follow(members, following, found[0], access.clock)
 
 
-async def _ask_one(members: Members, query: Query, *, whole: bool) -> Found:
+async def _ask_one(members: MemberClusters, query: Query, *, whole: bool) -> Found:
     from reconciler.errors import KindNotServed, MalformedObject, ObjectNotFound, ReconcilerError
 
-    async def one(member: MemberCluster) -> Table | list[Any]:
+    async def one(member: MemberCluster) -> PrintedTable | list[Any]:
         discovery = await member.discover()
         served = discovery.find(query.kind)
         if served is None:

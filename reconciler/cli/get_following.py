@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import Struct
 
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.tables import Layout, Query, layout_of
-from reconciler.daemon.watches.watches import Listeners, Watches
+from reconciler.cli.tables import Query, TableLayout, layout_of
+from reconciler.controller.watches.kind_watches import EventHandlers, Watches
 from reconciler.errors import MemberClusterError, ObjectNotFound
-from reconciler.report.text.table import table, text_width
+from reconciler.report.text_table import table, text_width
 
 if TYPE_CHECKING:
-    from reconciler.adapters.clock import Clock
-    from reconciler.adapters.kube.client import MemberCluster
-    from reconciler.adapters.kube.discovery import ServedKind
-    from reconciler.adapters.kube.members import Members
-    from reconciler.adapters.kube.table import Row, Table
-    from reconciler.adapters.kube.watch import WatchEvent
-    from reconciler.model.observation import LiveObject
-    from reconciler.model.refs import GVK
+    from reconciler.api.clusters import LiveObject
+    from reconciler.api.refs import GVK
+    from reconciler.clock import Clock
+    from reconciler.kube.client import MemberCluster
+    from reconciler.kube.discovery import ServedKind
+    from reconciler.kube.member_clusters import MemberClusters
+    from reconciler.kube.table import PrintedRow, PrintedTable
+    from reconciler.kube.watch_stream import WatchEvent
 
 GONE: Final = "deleted"
 """Printed for a deleted object."""
@@ -49,16 +49,16 @@ class Following(Struct, frozen=True, kw_only=True):
 class Lines:
     """Lines after the table: columns are as wide as the widest cell that was printed before."""
 
-    def __init__(self, following: Following, tables: Mapping[str, Table | list[Any]]) -> None:
+    def __init__(self, following: Following, tables: Mapping[str, PrintedTable | list[Any]]) -> None:
         """`tables`: already printed."""
         self._following = following
         self._layout = layout_of(tables, following.aliases, following.query, wide=following.form == "wide")
         self._widest: list[str] = self._layout.header if self._layout is not None else []
-        self.rows: dict[Key, Row] = {}
+        self.rows: dict[Key, PrintedRow] = {}
         for cluster, found in tables.items():
             self.take_in(cluster, found)
 
-    def take_in(self, cluster: str, found: Table | list[Any]) -> list[str]:
+    def take_in(self, cluster: str, found: PrintedTable | list[Any]) -> list[str]:
         """Return the lines of rows that differ from the last printed ones; the header precedes the first of all."""
         lines: list[str] = []
         for row in getattr(found, "rows", ()):
@@ -80,7 +80,7 @@ class Lines:
         cells[first:-1] = [GONE, *("-" for _ in cells[first + 1 : -1])] if self._layout.columns else []
         return [self._aligned(self._layout, cells)]
 
-    def _lines(self, cluster: str, row: Row, found: Table | list[Any]) -> list[str]:
+    def _lines(self, cluster: str, row: PrintedRow, found: PrintedTable | list[Any]) -> list[str]:
         following, layout = self._following, self._layout
         if following.form == "name":
             return [f"{cluster} {following.query.kind}/{row.name}"]
@@ -92,14 +92,14 @@ class Lines:
             heads = [self._aligned(layout, layout.header)]
         return [*heads, self._aligned(layout, layout.cells(cluster, row))]
 
-    def _aligned(self, layout: Layout, cells: list[str]) -> str:
+    def _aligned(self, layout: TableLayout, cells: list[str]) -> str:
         fit = layout.fit(None if self._following.form == "wide" else self._following.width)
         self._widest = [max(pair, key=text_width) for pair in zip(self._widest, cells, strict=True)]
         return table(layout.header, [self._widest, cells], fit=fit).splitlines()[-1]
 
 
 async def follow(
-    members: Members, following: Following, tables: Mapping[str, Table | list[Any]], clock: Clock
+    members: MemberClusters, following: Following, tables: Mapping[str, PrintedTable | list[Any]], clock: Clock
 ) -> NoReturn:
     """Print differences from `tables` from here on. An unreachable cluster is tried until it answers."""
     lines = Lines(following, tables)
@@ -136,7 +136,7 @@ async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
         await clock.sleep(_AGAIN_S)
 
 
-def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> Listeners:
+def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> EventHandlers:
     told: set[tuple[str, str]] = set()
 
     def listed(cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
@@ -166,10 +166,10 @@ def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]
         if not query.name or key[2] == query.name:
             stale.put_nowait((key, is_gone))
 
-    return Listeners(listed=listed, event=event, unlisted=unlisted, trouble=trouble)
+    return EventHandlers(listed=listed, event=event, unlisted=unlisted, trouble=trouble)
 
 
-async def _told(members: Members, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
+async def _told(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
     """Lines of one object, as its API server prints it now."""
     cluster, namespace, name = key
     try:

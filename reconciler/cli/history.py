@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
-from reconciler.cli.served import ServedHistory, Server, refuse_beside, server_options
+from reconciler.cli.served import ServedHistory, ServiceAddress, refuse_beside, server_options
 
 if TYPE_CHECKING:
-    from reconciler.adapters.sources.commits import Commits
-    from reconciler.daemon.answers.history import History
+    from reconciler.controller.vitals.journal_documents import History
     from reconciler.report.views.questions import HistoryQuestion
+    from reconciler.store.uncommitted import Commits
 
 _LOOK_S: Final = 1.0
 """Interval at which `--follow` reads the journal."""
@@ -46,15 +46,15 @@ def command(
     store: str | None,
     limit: int,
     journal: Path | None,
-    server: Server | None,
+    server: ServiceAddress | None,
     output: str,
 ) -> None:
     """Say who did what, when and why, newest first: of the whole fleet, or of what the options select.
 
     The newest 100,000 events are kept, and of persons 10,000 more.
     """
-    from reconciler.cli.resources import resource_in
-    from reconciler.report.history_text import history_text
+    from reconciler.cli.subjects import resource_in
+    from reconciler.report.status.history_text import history_text
     from reconciler.report.views.questions import HistoryQuestion
 
     if is_followed and output == "yaml":
@@ -85,8 +85,8 @@ def command(
 
 def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
     """Return the history of the journal."""
-    from reconciler.cli.commits import commits_of
-    from reconciler.daemon.answers.history import JournalHistory
+    from reconciler.cli.journal_choice import commits_of
+    from reconciler.controller.vitals.journal_documents import JournalHistory
 
     path = journal_path(journal, store)
 
@@ -102,8 +102,7 @@ def _moment(text: str) -> str:
     Raises:
         ConfigurationError: it is neither.
     """
-    from reconciler.adapters.clock import epoch_s, rfc3339
-    from reconciler.adapters.durations import instant, seconds_in
+    from reconciler.clock import epoch_s, instant, rfc3339, seconds_in
     from reconciler.errors import ConfigurationError
 
     if text[:4].isdigit() and "-" in text:
@@ -117,7 +116,7 @@ def _moment(text: str) -> str:
 
 
 def _now() -> str:
-    from reconciler.adapters.clock import SystemClock
+    from reconciler.clock import SystemClock
 
     return SystemClock().now()
 
@@ -135,8 +134,8 @@ def _follow(asked: History, last: int, output: str) -> None:
 
 
 def _print_lines(entries: Iterable[Mapping[str, Any]], output: str) -> None:
-    from reconciler.report.history_text import history_line
     from reconciler.report.json_parts import json_line
+    from reconciler.report.status.history_text import history_line
 
     for entry in entries:
         answer((json_line(dict(entry)) if output == "json" else history_line(entry)) + "\n")

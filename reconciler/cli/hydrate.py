@@ -11,16 +11,16 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import prose, remark, show_problems
-from reconciler.cli.reading import cache_folder, read_fleet
+from reconciler.cli.store_reading import cache_folder, read_fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.hydration.files import RenderFiles
-    from reconciler.adapters.hydration.render import Output
-    from reconciler.adapters.hydration.tools import Tools
-    from reconciler.model.fleet import Fleet, Render
-    from reconciler.model.problem import Problem
-    from reconciler.model.tree import JsonObject
+    from reconciler.api.fleet import Fleet, Render
+    from reconciler.api.problem import Problem
+    from reconciler.api.tree import JsonObject
+    from reconciler.helm.files import RenderFiles
+    from reconciler.helm.run_render import Output
+    from reconciler.helm.tools import Tools
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -53,10 +53,10 @@ def command(
 
     What is fresh is left alone, and no program is started for it. Commit what it writes.
     """
-    from reconciler.adapters.hydration.files import RenderFiles, check_ordinary, tree_of
-    from reconciler.adapters.hydration.tools import Tools, Wanted
-    from reconciler.adapters.processes.run import hides_files
-    from reconciler.adapters.sources.location import locate_store
+    from reconciler.helm.files import RenderFiles, check_ordinary, tree_of
+    from reconciler.helm.tools import Tools, Wanted
+    from reconciler.processes.run_program import hides_files
+    from reconciler.store.location import locate_store
 
     location = locate_store(store, as_directory=as_directory)
     check_ordinary(location)
@@ -93,8 +93,8 @@ def _chosen(fleet: Fleet, only: tuple[str, ...]) -> tuple[Render, ...]:
 
 def _of_documents(fleet: Fleet) -> list[Problem]:
     """Return the problems of the store but for outputs, which are about to be written."""
-    from reconciler.model.problem import Severity
-    from reconciler.stages.hydration import is_below, overlaps
+    from reconciler.api.problem import Severity
+    from reconciler.hydration import is_below, overlaps
 
     errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
     outputs = [render.output for render in fleet.renders]
@@ -112,7 +112,7 @@ def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
 
 def _update(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
     """Bring a chart into the store; whether it is there."""
-    from reconciler.adapters.hydration.update import fetched, is_there, write_file
+    from reconciler.helm.run_render import fetched, is_there, write_file
 
     assert render.helm is not None, "a chart"
     if is_there(render.helm, files):
@@ -128,10 +128,10 @@ def _update(render: Render, files: RenderFiles, tools: Tools, root: Path) -> boo
 def _output(
     fleet: Fleet, render: Render, files: RenderFiles, tools: Tools, *, always: bool, allow_network: bool
 ) -> Output:
-    from reconciler.adapters.hydration.render import Renderer
-    from reconciler.adapters.plugins import with_plugins
+    from reconciler.helm.run_render import ToolRenderer
+    from reconciler.plugins import with_plugins
 
-    renderer = Renderer(files, tools, with_plugins(), _text, allow_network=allow_network)
+    renderer = ToolRenderer(files, tools, with_plugins(), _text, allow_network=allow_network)
     return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
 
 
@@ -146,8 +146,8 @@ def _text(body: JsonObject) -> str:
 
 def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, root: Path, *, check: bool) -> bool:
     """Write an output, or compare it; whether all is well."""
-    from reconciler.adapters.hydration.update import write_file
-    from reconciler.stages.hydration import blob_id
+    from reconciler.helm.run_render import write_file
+    from reconciler.hydration import blob_id
 
     if _tell(output.problems):
         return False

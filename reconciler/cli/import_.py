@@ -13,19 +13,18 @@ import click
 from msgspec.structs import replace
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.import_told import Told, import_told
-from reconciler.cli.printing import answer, remark
-from reconciler.cli.reading import check_clusters, read_fleet
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.import_told import ImportArguments, import_told
+from reconciler.cli.printing import answer, remark, run
+from reconciler.cli.store_reading import check_clusters, read_fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube.client import MemberCluster
-    from reconciler.daemon.once.access import Access
-    from reconciler.model.fleet import Fleet
-    from reconciler.model.observation import LiveObject
-    from reconciler.model.refs import Identity
+    from reconciler.api.clusters import LiveObject
+    from reconciler.api.fleet import Fleet
+    from reconciler.api.refs import Identity
+    from reconciler.controller.once.access import Access
+    from reconciler.kube.client import MemberCluster
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -75,13 +74,13 @@ def command(
     --from-argocd and --from-flux write documents of kind Render instead, and ask no cluster.
     """
     if from_argocd or from_flux:
-        told = Told(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
+        told = ImportArguments(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
                     kube_version=kube_version, fleet=fleet_name)  # fmt: skip
         sys.exit(import_told(told, _folder_of_told(told, kinds, folder)))
     _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
 
 
-def _folder_of_told(told: Told, kinds: str, folder: Path | None) -> Path:
+def _folder_of_told(told: ImportArguments, kinds: str, folder: Path | None) -> Path:
     """Return the folder for the store that is made of another tool's inputs."""
     if told.argocd and told.flux:
         raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
@@ -102,8 +101,8 @@ def _import_live(
     *,
     include_secrets: bool,
 ) -> None:
+    from reconciler.importers import imported, policies_of
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.importing import imported, policies_of
 
     if not kinds or not clusters:
         missing = "argument 'KIND[,KIND…]'" if not kinds else "option '--cluster'"
@@ -139,7 +138,7 @@ def _is_secret(identity: Identity) -> bool:
 
 def _taken(found: Mapping[str, Mapping[Identity, LiveObject]]) -> dict[Identity, dict[str, LiveObject]]:
     """Return the objects to be written into a store, by object and cluster; print the reason for each other one."""
-    from reconciler.stages.importing import reason_to_skip
+    from reconciler.importers import reason_to_skip
 
     copies: dict[Identity, dict[str, LiveObject]] = {}
     for cluster, objects in sorted(found.items()):
@@ -161,7 +160,7 @@ async def _read(
     Raises:
         ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
     """
-    from reconciler.daemon.once.access import open_members
+    from reconciler.controller.once.access import open_members
 
     async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
         return await _read_one(member, kinds, *where)
@@ -198,7 +197,7 @@ async def _read_one(
 
 
 def _file_name(identity: Identity) -> str:
-    from reconciler.stages.importing import OBVIOUS_GROUPS
+    from reconciler.importers import OBVIOUS_GROUPS
 
     group = "" if identity.group in OBVIOUS_GROUPS else f".{identity.group}"
     return f"{identity.namespace or 'cluster'}/{identity.kind.lower()}{group}-{_safe(identity.name)}.yaml"

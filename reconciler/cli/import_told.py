@@ -14,14 +14,14 @@ from reconciler.cli.printing import answer, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.model.problem import Document
-    from reconciler.stages.importing import Checkouts, ImportedStore
+    from reconciler.api.problem import Document
+    from reconciler.importers import Checkouts, ImportedStore
 
 _KEPT = ("fleet.yaml", "clusters/")
 """Files that a store may already have: they stay as they are."""
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ImportArguments(Struct, frozen=True, kw_only=True):
     """Arguments of the command. `sources` and `names` are pairs with an equals sign between."""
 
     argocd: tuple[str, ...]
@@ -33,15 +33,15 @@ class Told(Struct, frozen=True, kw_only=True):
     fleet: str
 
 
-def import_told(told: Told, folder: Path) -> int:
+def import_told(told: ImportArguments, folder: Path) -> int:
     """Write the store of the documents into a folder; return the exit code.
 
     Raises:
         ConfigurationError: the options do not fit one another, or a file is in the way.
         StoreError: an input cannot be read.
     """
-    from reconciler.adapters.hydration.checkout import checkout_of
-    from reconciler.stages.importing import Checkouts, safe_name
+    from reconciler.helm.files import checkout_of
+    from reconciler.importers import Checkouts, safe_name
 
     pairs = _pairs(told.sources, "--source")
     with ExitStack() as stack:
@@ -56,8 +56,8 @@ def import_told(told: Told, folder: Path) -> int:
     return 0 if is_read and store.count and not store.failed else 1
 
 
-def _argocd(told: Told, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
-    from reconciler.stages.importing import read_argocd
+def _argocd(told: ImportArguments, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
+    from reconciler.importers import read_argocd
 
     if told.clusters:
         raise ConfigurationError("an Application names its cluster itself; take --cluster out, or see --cluster-name")
@@ -68,8 +68,8 @@ def _argocd(told: Told, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore
     return store, all(is_read for _, is_read in inputs)
 
 
-def _flux(told: Told, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
-    from reconciler.stages.importing import read_flux
+def _flux(told: ImportArguments, checkouts: Checkouts, fleet: str) -> tuple[ImportedStore, bool]:
+    from reconciler.importers import read_flux
 
     documents: dict[str, list[Document]] = {}
     is_all_read = True
@@ -108,9 +108,9 @@ def _pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 def _read(path: str) -> tuple[list[Document], bool]:
     """Return the documents of an input, and whether all of it could be read; print the rest."""
+    from reconciler.api.problem import Severity
     from reconciler.cli.printing import show_problems
-    from reconciler.model.problem import Severity
-    from reconciler.stages.yaml import read_yaml
+    from reconciler.yaml import read_yaml
 
     documents: list[Document] = []
     is_read = True
@@ -128,8 +128,8 @@ def _read(path: str) -> tuple[list[Document], bool]:
 
 def _texts(path: str) -> Iterator[tuple[str, bytes]]:
     """Yield each file of an input with its name."""
-    from reconciler.adapters.hydration.checkout import checkout_of
-    from reconciler.stages.yaml import MAX_BYTES, SUFFIXES
+    from reconciler.helm.files import checkout_of
+    from reconciler.yaml import MAX_BYTES, SUFFIXES
 
     if path == "-":
         yield "-", sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -146,7 +146,7 @@ def _texts(path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(folder: Path, store: ImportedStore) -> None:
-    from reconciler.adapters.hydration.update import write_file
+    from reconciler.helm.run_render import write_file
 
     kept = [name for name in store.files if name.startswith(_KEPT) and (folder / name).exists()]
     texts = {name: _bytes(content) for name, content in store.files.items() if name not in kept}

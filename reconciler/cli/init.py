@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, remark
-from reconciler.cli.reading import read_fleet
+from reconciler.cli.store_reading import read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -22,7 +22,7 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     """Write fleet.yaml and a cluster document for each chosen kubeconfig context into FOLDER."""
     import re
 
-    from reconciler.adapters.kube.kubeconfig import context_names
+    from reconciler.kube.connection.kubeconfig import context_names
     from reconciler.report.yaml_dump import dump_yaml
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):

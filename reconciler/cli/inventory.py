@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.printing import answer, remark
-from reconciler.cli.reading import bulk_load
-from reconciler.cli.running import run
+from reconciler.cli.printing import answer, remark, run
+from reconciler.cli.store_reading import bulk_load
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.adapters.sources.location import StoreLocation
-    from reconciler.model.fleet import Fleet, Snapshot
-    from reconciler.stages.inventory import Origin, Synced
+    from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.fleet import InventoryEdits, InventoryOrigin
+    from reconciler.store.location import StoreLocation
 
 _DIFFERS = 2
 _COMMIT_CHARS = 12
@@ -59,10 +58,10 @@ def sync(
     Work tree and HEAD stay as they are. Documents that a person wrote are never touched; comments, and labels that
     people added to the others, stay. A list that is empty or was not read as a whole retires nothing.
     """
-    from reconciler.adapters.kube.profiles.listing import inventory_place, read_profiles
-    from reconciler.adapters.sources.location import locate_store
+    from reconciler.fleet import DEFAULT_PROPERTIES, InventoryOrigin, followed, synced
+    from reconciler.kube.profiles import inventory_place, read_profiles
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.inventory import DEFAULT_PROPERTIES, Origin, followed, synced
+    from reconciler.store.location import locate_store
 
     if write and check:
         raise click.UsageError("--write and --check exclude each other")
@@ -70,7 +69,7 @@ def sync(
     location = locate_store(store)
     base = "" if write or check else _base(location, branch)
     found = inventory_place(place, kubeconfig)
-    origin = Origin(name=name or found.context, namespace=found.namespace)
+    origin = InventoryOrigin(name=name or found.context, namespace=found.namespace)
     snapshot, fleet = _read_store(location, base)
     bodies = run(read_profiles(found, fleet.settings.name, followed(origin, snapshot.files)))
     made = synced(origin, bodies, fleet, snapshot.files, wanted, dump_yaml)
@@ -91,7 +90,7 @@ def _labels_of(properties: tuple[str, ...]) -> Mapping[str, str]:
     Raises:
         ConfigurationError: a label's key is not legal.
     """
-    from reconciler.stages.documents import is_label_key
+    from reconciler.documents import is_label_key
 
     pairs = {given.partition("=")[0]: given.partition("=")[2] or given.partition("=")[0] for given in properties}
     for name, key in pairs.items():
@@ -101,7 +100,7 @@ def _labels_of(properties: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _base(location: StoreLocation, branch: str) -> str:
-    from reconciler.adapters.git.branches import base_of
+    from reconciler.store.git.branches import base_of
 
     if location.repository is None:
         raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
@@ -110,16 +109,16 @@ def _base(location: StoreLocation, branch: str) -> str:
 
 def _read_store(location: StoreLocation, base: str) -> tuple[Snapshot, Fleet]:
     """Return the store at a commit; without one its present files."""
-    from reconciler.adapters.sources.location import open_store
-    from reconciler.stages.fleet import parse
+    from reconciler.fleet import parse
+    from reconciler.store.location import open_store
 
     with bulk_load():
         snapshot = open_store(location, rev=base or None, as_files=True)
         return snapshot, parse(snapshot)
 
 
-def _tell(made: Synced) -> None:
-    from reconciler.report.text.safe import visible
+def _tell(made: InventoryEdits) -> None:
+    from reconciler.report.safe import visible
 
     for edit in made.edits:
         answer(f"{edit.kind} {edit.cluster}: {edit.path}")
@@ -129,15 +128,15 @@ def _tell(made: Synced) -> None:
         remark(f"warning: {visible(note)}")
 
 
-def _write(location: StoreLocation, made: Synced) -> None:
+def _write(location: StoreLocation, made: InventoryEdits) -> None:
     """Write and remove the files.
 
     Raises:
         ConfigurationError: the store has no files.
         StoreError: a link is on the way.
     """
-    from reconciler.adapters.hydration.update import write_file
-    from reconciler.adapters.sources.location import StoreKind
+    from reconciler.helm.run_render import write_file
+    from reconciler.store.location import StoreKind
 
     if location.kind is StoreKind.BARE_REPOSITORY:
         raise ConfigurationError(f"{location}: a bare repository has no files; leave --write out")
@@ -150,9 +149,9 @@ def _write(location: StoreLocation, made: Synced) -> None:
     remark("next: read 'git diff' and 'reconciler diff', then commit")
 
 
-def _commit(location: StoreLocation, branch: str, base: str, origin: Origin, made: Synced) -> None:
-    from reconciler.adapters.git.branches import FileEdit, commit_on
-    from reconciler.stages.inventory import commit_message
+def _commit(location: StoreLocation, branch: str, base: str, origin: InventoryOrigin, made: InventoryEdits) -> None:
+    from reconciler.fleet import commit_message
+    from reconciler.store.git.branches import FileEdit, commit_on
 
     assert location.repository is not None, "a store with branches"
     above = f"{location.subdir}/" if location.subdir else ""

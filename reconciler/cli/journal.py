@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to, journal_path
-from reconciler.cli.printing import answer, document_text, remark
-from reconciler.cli.reading import check_clusters, full_name, read_fleet
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to, journal_path
+from reconciler.cli.printing import answer, document_text, remark, run
+from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
 
 
 @click.group(context_settings=options.SETTINGS)
@@ -25,8 +24,8 @@ def command() -> None:
 @options.output("text", "json", "yaml", default="text")
 def verify(*, store: str | None, journal: Path | None, output: str) -> None:
     """Check every page and row of the journal, also while a daemon writes it. Exit code 1 when anything is wrong."""
-    from reconciler.adapters.journal.journal import Journal
     from reconciler.errors import JournalCorrupt
+    from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)
     try:
@@ -68,7 +67,7 @@ def rebuild(
     Clusters are not changed, except for the holder with --takeover. Nothing is deleted before one complete round has
     been recorded.
     """
-    from reconciler.daemon.once.rebuild import rebuild_once
+    from reconciler.controller.once.journal_from_marks import rebuild_once
 
     fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
     check_clusters(clusters, fleet)
@@ -99,7 +98,7 @@ def rebuild(
 @options.output("json", "yaml", default="json")
 def export(*, store: str | None, journal: Path | None, output: str) -> None:
     """Print the whole journal, also while a daemon writes it. It holds no Secret value."""
-    from reconciler.adapters.journal.journal import Journal
+    from reconciler.journal.sqlite_journal import Journal
     from reconciler.report.mask import Masker
 
     with Journal.open(journal_path(journal, store), read_only=True) as opened:

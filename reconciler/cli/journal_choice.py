@@ -1,4 +1,7 @@
-"""Which journal a command means that is given none, and perhaps no store either."""
+"""Which journal a command means that is given none, and perhaps no store either.
+
+The commits of a store as a command finds them: beside the journal, or in the user's cache.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.model.fleet import Fleet
+    from collections.abc import Iterator
+
+    from reconciler.api.fleet import Fleet
+    from reconciler.store.uncommitted import Commits
 
 
 def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
@@ -19,7 +25,7 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
         ConfigurationError: the journal would be begun, and the store was another fleet's before.
         JournalError: no state folder is known, or a journal of an earlier version cannot be read.
     """
-    from reconciler.adapters.journal.place import journal_of, service_journal
+    from reconciler.journal.journal_rebuild import journal_of, service_journal
 
     settings = fleet.settings
     if not settings.name:
@@ -32,8 +38,8 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
 
 def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
     """Raise for a renamed fleet: under a new name all running objects would count as foreign."""
-    from reconciler.adapters.journal.place import known_journals, source_of
     from reconciler.errors import ConfigurationError
+    from reconciler.journal.journal_rebuild import known_journals, source_of
 
     for former, path in known_journals(environ).items():
         if source_of(path) == store:
@@ -50,8 +56,8 @@ def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
         ConfigurationError: there are several, and nothing says which is meant.
         JournalError: there is none yet, no state folder is known, or a journal cannot be read.
     """
-    from reconciler.adapters.journal.place import known_journals, service_journal, source_of
     from reconciler.errors import ConfigurationError, JournalError
+    from reconciler.journal.journal_rebuild import known_journals, service_journal, source_of
 
     if service := service_journal(environ):
         return service
@@ -86,7 +92,22 @@ def _fleet_file_above(folder: Path) -> Fleet | None:
 
 
 def _read_alone(file: Path) -> Fleet | None:
-    from reconciler.model.fleet import Snapshot, StoreFile
-    from reconciler.stages.fleet import parse
+    from reconciler.api.fleet import Snapshot, StoreFile
+    from reconciler.fleet import parse
 
     return parse(Snapshot(revision="", files=(StoreFile(path=file.name, blob="", data=file.read_bytes()),)))
+
+
+def commits_of(store: str, *, beside: Path) -> Commits:
+    """The commits of a store. `beside`: the journal; a service keeps its clones there."""
+    from reconciler.store.uncommitted import Commits
+
+    def clones() -> Iterator[Path]:
+        from reconciler.cli.store_reading import cache_folder
+
+        yield beside.parent
+        cache = cache_folder()
+        if cache is not None:
+            yield cache
+
+    return Commits(store, clones)

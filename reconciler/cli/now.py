@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
-from reconciler.cli.orders import orders_of
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import remark
+from reconciler.cli.subjects import orders_of
 from reconciler.errors import JournalError
 
 
@@ -21,8 +21,8 @@ def command(*, store: str | None, journal: Path | None) -> None:
 
     It does so within seconds, and by itself at every commit, event and resync.
     """
-    from reconciler.adapters.journal.lock import holder
-    from reconciler.cli.persons import person
+    from reconciler.cli.subjects import person
+    from reconciler.journal.journal_lock import holder
 
     path = journal_path(journal, store)
     service = holder(path)

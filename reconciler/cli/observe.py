@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.printing import answer, remark, write_file
-from reconciler.cli.reading import check_clusters, read_fleet
-from reconciler.cli.running import run
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.printing import answer, remark, run, write_file
+from reconciler.cli.store_reading import check_clusters, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -34,9 +33,9 @@ def command(
     output: Path | None,
 ) -> None:
     """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
-    from reconciler.daemon.once.planning import observe_once
+    from reconciler.controller.once.planning import observe_once
+    from reconciler.observations import dump_observations
     from reconciler.report.yaml_dump import dump_yaml
-    from reconciler.stages.observations import dump_observations
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)

@@ -197,7 +197,7 @@ def time(name: str, *, words: str) -> Callable[[Command], Command]:
 def _instant(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    from reconciler.adapters.durations import instant
+    from reconciler.clock import instant
 
     return instant(value)
 

@@ -1,25 +1,28 @@
-"""Output: answers to stdout, commentary to stderr, colour only on a terminal that wants it."""
+"""Output: answers to stdout, commentary to stderr, colour only on a terminal that wants it.
+
+Run a coroutine from a command.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from reconciler.model.problem import Problem
-    from reconciler.model.tree import Json
-    from reconciler.report.text.style import Style
+    from reconciler.api.problem import Problem
+    from reconciler.api.tree import Json
+    from reconciler.report.shown_values import Style
 
 
 def style_for(stream: object = None) -> Style:
     """Colours on a terminal that is not dumb, unless NO_COLOR is set; CLICOLOR_FORCE decides first."""
-    from reconciler.report.text.style import PLAIN, Style
+    from reconciler.report.shown_values import PLAIN, Style
 
     width = terminal_width()
     if _is_forced():
@@ -61,7 +64,7 @@ def _folded(text: str, stream: object) -> str:
     width = _width(stream)
     if width is None:
         return text
-    from reconciler.report.text.fold import folded
+    from reconciler.report.text_table import folded
 
     return folded(text, width)
 
@@ -117,7 +120,7 @@ def document_text(document: Json, form: str) -> str:
 def remark(text: str) -> None:
     """To stderr, without credentials and without anything that a terminal or a runner would obey."""
     from reconciler.report.mask import scrub_text
-    from reconciler.report.text.safe import joined, visible
+    from reconciler.report.safe import joined, visible
 
     shown = joined(map(visible, scrub_text(text).split("\n")))
     click.echo(_folded(shown, sys.stderr), err=True, nl=False)
@@ -125,7 +128,7 @@ def remark(text: str) -> None:
 
 def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
     """All problems to stderr, worst first."""
-    from reconciler.model.problem import Severity
+    from reconciler.api.problem import Severity
     from reconciler.report.problems_text import problems_text
 
     shown = [problem for problem in problems if hints or problem.severity is not Severity.HINT]
@@ -136,6 +139,27 @@ def show_problems(problems: Iterable[Problem], *, hints: bool = True) -> None:
 
 def has_errors(problems: Iterable[Problem]) -> bool:
     """Return whether any problem is an error: then the exit code is 1."""
-    from reconciler.model.problem import Severity
+    from reconciler.api.problem import Severity
 
     return any(problem.severity is Severity.ERROR for problem in problems)
+
+
+Result = TypeVar("Result")
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run the coroutine and return its result.
+
+    The result does not pass through `asyncio.run`: when it puts the signal handler back, Python 3.11 writes out the
+    finished task with its result, which for a whole round takes longer than the round.
+    """
+    # Imported here: completing a word, and commands that ask no cluster, need not wait for it.
+    import asyncio
+
+    results: list[Result] = []
+
+    async def boxed() -> None:
+        results.append(await work)
+
+    asyncio.run(boxed())
+    return results[0]

@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, show_problems
-from reconciler.cli.reading import bulk_load, check_clusters, read_fleet, read_observations
+from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, read_observations
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -35,13 +35,12 @@ def command(
     show_secrets: bool,
 ) -> None:
     """Print the objects of every cluster as STORE wants them; reads the files as they lie unless --rev is given."""
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import decide
-    from reconciler.report.placements.decisions import placement_decisions
-    from reconciler.report.render_json import render_json, sorted_manifests
-    from reconciler.report.rendering import rendering
+    from reconciler.clock import SystemClock
+    from reconciler.plugins import with_plugins
+    from reconciler.report.decisions import placement_decisions
+    from reconciler.report.render_json import render_json, rendering, sorted_manifests
     from reconciler.report.yaml_dump import dump_yaml, render_yaml
+    from reconciler.scheduler import decide
 
     if output == "placementdecision" and clusters:
         raise click.UsageError("a decision is about all clusters: leave --cluster out of -o placementdecision")

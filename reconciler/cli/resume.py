@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
-from reconciler.cli.orders import orders_of
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import remark
+from reconciler.cli.subjects import orders_of
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -29,7 +29,7 @@ def command(
     journal: Path | None,
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
-    from reconciler.cli.persons import person
+    from reconciler.cli.subjects import person
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")
@@ -43,7 +43,7 @@ def command(
 
 
 def _one_of(found: list[str], scope: tuple[str, ...], namespace: str | None) -> str:
-    from reconciler.daemon.answers.subjects import one_subject, subject_of
+    from reconciler.controller.vitals.journal_documents import one_subject, subject_of
     from reconciler.errors import ConfigurationError
 
     text = " ".join(scope)

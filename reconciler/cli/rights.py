@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.api.fleet import Fleet
 from reconciler.errors import ConfigurationError
-from reconciler.model.fleet import Fleet
 
 if TYPE_CHECKING:
-    from reconciler.daemon.once.access import Access
-    from reconciler.engine import Decision
-    from reconciler.report.role import Subject
-    from reconciler.stages.rights import Level, Right
+    from reconciler.controller.once.access import Access
+    from reconciler.report.role import RoleSubject
+    from reconciler.rights import Level, Right
+    from reconciler.scheduler import Schedule
 
 _SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
 DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
@@ -28,10 +28,10 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     Raises:
         ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
     """
+    from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
     from reconciler.report.role import role_documents, role_yaml
-    from reconciler.stages.fleet import why_nameless
-    from reconciler.stages.rights import Level, resource_names
+    from reconciler.rights import Level, resource_names
 
     if not fleet.settings.name:
         raise ConfigurationError(why_nameless(fleet))
@@ -55,7 +55,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
 
 
 def needed(
-    decision: Decision,
+    decision: Schedule,
     level: Level,
     recorded: Collection[GroupKind],
     resources: Mapping[GroupKind, str],
@@ -65,8 +65,8 @@ def needed(
 
     `cluster`: in this one; None: in any, as a role has them.
     """
-    from reconciler.daemon.round.mark import holder_name
-    from reconciler.stages.rights import needed_rights
+    from reconciler.controller.round.mark import holder_name
+    from reconciler.rights import needed_rights
 
     settings = decision.fleet.settings
     is_leased = settings.ha is not None and cluster in (None, settings.ha.cluster)
@@ -74,17 +74,17 @@ def needed(
     return found.rights, found.unknown
 
 
-def decided(fleet: Fleet, access: Access) -> Decision:
+def decided(fleet: Fleet, access: Access) -> Schedule:
     """Return the schedule of the store without observations of clusters."""
-    from reconciler.engine import decide
-    from reconciler.model.observation import Observations
+    from reconciler.api.clusters import Observations
+    from reconciler.scheduler import decide
 
     return decide(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
 
 
 def recorded_kinds(access: Access) -> frozenset[GroupKind]:
     """Return the kinds whose recorded copies may have to be deleted in the chosen clusters."""
-    from reconciler.adapters.journal.journal import Journal
+    from reconciler.journal.sqlite_journal import Journal
 
     if access.journal is None or not access.journal.exists():
         return frozenset()
@@ -100,8 +100,8 @@ def _is_chosen(cluster: str, access: Access) -> bool:
 
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     """Return the plurals of all kinds that the chosen clusters serve; unreachable ones add nothing."""
-    from reconciler.adapters.kube.discovery import Discovery
-    from reconciler.daemon.once.access import open_members
+    from reconciler.controller.once.access import open_members
+    from reconciler.kube.discovery import Discovery
 
     async with open_members(fleet, access) as members:
         found = await members.each(lambda member: member.discover())
@@ -111,18 +111,18 @@ async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     return {gvk.group_kind: kind.plural for discovery in served for gvk, kind in discovery.kinds.items()}
 
 
-def parse_subject(text: str) -> Subject:
+def parse_subject(text: str) -> RoleSubject:
     """Return the subject of a role from a person's text.
 
     Raises:
         ConfigurationError: it is none.
     """
-    from reconciler.report.role import Subject
+    from reconciler.report.role import RoleSubject
 
     kind, _, name = text.partition(":")
     namespace, _, account = name.rpartition("/")
     if kind == "ServiceAccount" and namespace and account and "/" not in namespace:
-        return Subject(kind=kind, name=account, namespace=namespace)
+        return RoleSubject(kind=kind, name=account, namespace=namespace)
     if kind in ("User", "Group") and name:
-        return Subject(kind=kind, name=name)
+        return RoleSubject(kind=kind, name=name)
     raise ConfigurationError(f"--subject {text}: it must be {_SUBJECTS}")

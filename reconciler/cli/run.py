@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import access_to
-from reconciler.cli.keys import SERVICE_S, Keys, KeysNamed, keys_options
-from reconciler.cli.telling import Asked, telling_of, telling_options
+from reconciler.cli.cluster_access import access_to
+from reconciler.cli.run_options import (
+    SERVICE_S,
+    Keys,
+    KeysNamed,
+    NotifyOptions,
+    keys_options,
+    telling_of,
+    telling_options,
+)
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.daemon.service.serve import Service
-    from reconciler.web.server import Listening
+    from reconciler.controller.service.serve_fleet import Service
+    from reconciler.server.http_server import Listening
 
 _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 86_400.0
@@ -98,13 +105,13 @@ def command(
     listen_names: tuple[str, ...],
     listen_token_file: Path | None,
     log_format: str | None,
-    asked: Asked,
+    asked: NotifyOptions,
 ) -> None:
     """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
-    from reconciler.cli.reading import cache_folder, parse_cache_file
-    from reconciler.daemon.service.serve import Service
-    from reconciler.daemon.vitals.logs import set_up_logging
-    from reconciler.web.server import Listening
+    from reconciler.cli.store_reading import cache_folder, parse_cache_file
+    from reconciler.controller.service.serve_fleet import Service
+    from reconciler.controller.vitals.logs import set_up_logging
+    from reconciler.server.http_server import Listening
 
     set_up_logging(log_format)
     chosen = journal or _journal_of(store, rev, as_directory=as_directory)
@@ -133,10 +140,10 @@ def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
         ConfigurationError: the store names no fleet, or was another fleet's before.
         StoreError: the store cannot be read.
     """
-    from reconciler.adapters.journal.place import service_journal
     from reconciler.cli.journal_choice import journal_for
-    from reconciler.cli.reading import full_name, read_fleet
-    from reconciler.stages.fleet import why_nameless
+    from reconciler.cli.store_reading import full_name, read_fleet
+    from reconciler.fleet import why_nameless
+    from reconciler.journal.journal_rebuild import service_journal
 
     if service := service_journal(os.environ):
         return service
@@ -155,11 +162,11 @@ def _checked_poll(value: float) -> float:
 
 
 async def _run(service: Service, listening: Listening) -> None:
-    from reconciler.cli.commits import commits_of
-    from reconciler.daemon.service.serve import serve
-    from reconciler.daemon.service.service import in_service, raise_descriptors
-    from reconciler.daemon.vitals.vitals import Vitals
-    from reconciler.web.server import serving
+    from reconciler.cli.journal_choice import commits_of
+    from reconciler.controller.service.serve_fleet import serve
+    from reconciler.controller.service.signals import in_service, raise_descriptors
+    from reconciler.controller.vitals.service_vitals import Vitals
+    from reconciler.server.http_server import serving
 
     raise_descriptors()
     vitals = Vitals(source=service.store)

@@ -16,9 +16,9 @@ def command(*, kind: str | None) -> None:
 
     Editors take it from a comment: `# yaml-language-server: $schema=fleet.schema.json`.
     """
+    from reconciler.fleet import KINDS
     from reconciler.report.json_parts import json_text
     from reconciler.report.schema_json import kind_schema, store_schema
-    from reconciler.stages.fleet import KINDS
 
     if kind is None:
         answer(json_text(store_schema()))

@@ -12,14 +12,14 @@ import click
 from reconciler.cli import options
 
 if TYPE_CHECKING:
-    from reconciler.adapters.remote import RemoteService
+    from reconciler.remote import RemoteService
     from reconciler.report.views.questions import HistoryQuestion
 
 _PAGE = 10_000
 """So many entries are asked for at once at most; the service gives no more."""
 
 
-class Server(NamedTuple):
+class ServiceAddress(NamedTuple):
     """Which service is asked, and how."""
 
     url: str
@@ -32,8 +32,8 @@ class Server(NamedTuple):
         Raises:
             ConfigurationError: the address, the token's file or the authorities are unusable.
         """
-        from reconciler.adapters.remote import RemoteService
-        from reconciler.web.access import read_token
+        from reconciler.remote import RemoteService
+        from reconciler.server.routes import read_token
 
         file = self.token_file
         token = read_token(file, "--server-token-file", os.environ) if file is not None else ""
@@ -46,7 +46,7 @@ def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def chosen(*, server: str | None, server_token_file: Path | None, server_ca: Path | None, **values: Any) -> Any:
-        asked = Server(url=server, token_file=server_token_file, ca=server_ca) if server else None
+        asked = ServiceAddress(url=server, token_file=server_token_file, ca=server_ca) if server else None
         return function(server=asked, **values)
 
     file = click.Path(path_type=Path, dir_okay=False)
@@ -59,7 +59,7 @@ def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return added(token(ca(chosen)))
 
 
-def refuse_beside(server: Server, **given: object) -> None:
+def refuse_beside(server: ServiceAddress, **given: object) -> None:
     """Refuse options about local files beside `--server`: they would be ignored silently.
 
     Raises:

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
-from reconciler.cli.served import Server, refuse_beside, server_options
+from reconciler.cli.served import ServiceAddress, refuse_beside, server_options
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -19,7 +19,9 @@ from reconciler.cli.served import Server, refuse_beside, server_options
 @server_options
 @options.option("--released", is_flag=True, help="List the objects that were left to themselves instead.")
 @options.output("table", "wide", "json", "yaml", default="table")
-def command(*, store: str | None, journal: Path | None, server: Server | None, released: bool, output: str) -> None:
+def command(
+    *, store: str | None, journal: Path | None, server: ServiceAddress | None, released: bool, output: str
+) -> None:
     """Say how far the clusters are from the store: what is in step, held, suspended or failed, and why.
 
     It is read from the journal, also while a daemon runs; with STORE, a Git repository, the commit is named too.
@@ -41,10 +43,10 @@ def command(*, store: str | None, journal: Path | None, server: Server | None, r
 
 def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
     """The document, as the journal here has it."""
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.commits import commits_of
-    from reconciler.daemon.answers.status import picture_in, status_of
+    from reconciler.cli.journal_choice import commits_of
+    from reconciler.clock import SystemClock
+    from reconciler.controller.vitals.journal_documents import picture_in, status_of
+    from reconciler.journal.sqlite_journal import Journal
 
     path, now = journal_path(journal, store), SystemClock().now()
     with Journal.open(path, read_only=True) as opened, opened.transaction():

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
-from reconciler.cli.access import journal_path
-from reconciler.cli.orders import orders_of
+from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark, terminal_width
+from reconciler.cli.subjects import orders_of
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.model.ledger import SuspensionRecord
+    from reconciler.api.ledger import SuspensionRecord
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -41,11 +41,11 @@ def command(
 
     Plans go on and show what is held; nothing is written before `resume`, or before the time given.
     """
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.cli.persons import person
-    from reconciler.model.ledger import SuspensionRecord
-    from reconciler.stages.observations import in_force
+    from reconciler.api.ledger import SuspensionRecord
+    from reconciler.cli.subjects import person
+    from reconciler.clock import SystemClock
+    from reconciler.journal.sqlite_journal import Journal
+    from reconciler.observations import in_force
 
     path, now = journal_path(journal, store), SystemClock().now()
     if not scope:
@@ -69,8 +69,8 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
     Raises:
         ConfigurationError: it is no scope, or names a cluster or resource that the journal does not know.
     """
-    from reconciler.adapters.journal.journal import Journal
-    from reconciler.daemon.answers.subjects import known_subjects, one_subject
+    from reconciler.controller.vitals.journal_documents import known_subjects, one_subject
+    from reconciler.journal.sqlite_journal import Journal
 
     if scope == ("fleet",):
         return "fleet"
@@ -88,8 +88,7 @@ def scope_text(path: Path, scope: tuple[str, ...], namespace: str | None) -> str
 
 
 def _end(span: str | None, until: str | None, now: str) -> str:
-    from reconciler.adapters.clock import epoch_s, rfc3339
-    from reconciler.adapters.durations import moment, seconds_in
+    from reconciler.clock import epoch_s, moment, rfc3339, seconds_in
 
     if span and until:
         raise click.UsageError("give --for or --until, not both")
@@ -100,8 +99,8 @@ def _end(span: str | None, until: str | None, now: str) -> str:
 
 def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
     from reconciler.cli.printing import document_text
-    from reconciler.report.status.document import suspensions_part
-    from reconciler.report.text.table import Fit, table
+    from reconciler.report.status.status_document import suspensions_part
+    from reconciler.report.text_table import Fit, table
 
     if output != "table":
         return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconciler.model.tree import dig
+from reconciler.api.tree import dig
+from reconciler.ownership import FLEET_LABEL, read_owner
 from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
-from reconciler.report.text.table import Fit
-from reconciler.report.text.table import table as aligned
+from reconciler.report.text_table import Fit
+from reconciler.report.text_table import table as aligned
 from reconciler.report.yaml_dump import dump_yaml
-from reconciler.stages.ownership import FLEET_LABEL, read_owner
 
 if TYPE_CHECKING:
-    from reconciler.adapters.kube.table import Column, Row, Table
+    from reconciler.kube.table import Column, PrintedRow, PrintedTable
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Query(Struct, frozen=True, kw_only=True):
     selector: str = ""
 
 
-class Layout(Struct, frozen=True, kw_only=True):
+class TableLayout(Struct, frozen=True, kw_only=True):
     """The columns of a table, by their place in the API servers' tables.
 
     CLUSTER_ALIAS is there when any of the clusters has an alias, NAMESPACE when every namespace was asked for.
@@ -51,7 +51,7 @@ class Layout(Struct, frozen=True, kw_only=True):
             "ADOPTION",
         ]
 
-    def cells(self, cluster: str, row: Row) -> list[str]:
+    def cells(self, cluster: str, row: PrintedRow) -> list[str]:
         """One object."""
         return [
             *([row.namespace] if self.with_namespace else []),
@@ -72,13 +72,13 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 def layout_of(
-    tables: Mapping[str, Table | Sequence[Any]], aliases: Mapping[str, str], query: Query, *, wide: bool
-) -> Layout | None:
+    tables: Mapping[str, PrintedTable | Sequence[Any]], aliases: Mapping[str, str], query: Query, *, wide: bool
+) -> TableLayout | None:
     """Return the layout of the clusters' tables; None if nothing was found."""
     rows = [(cluster, row) for cluster, found in tables.items() for row in getattr(found, "rows", ())]
     if not rows:
         return None
-    return Layout(
+    return TableLayout(
         columns=_columns(next(found for found in tables.values() if getattr(found, "rows", ())), wide=wide),
         aliases=aliases,
         with_alias=any(aliases.get(cluster) for cluster, _ in rows),
@@ -87,7 +87,7 @@ def layout_of(
 
 
 def printed(
-    tables: Mapping[str, Table | Sequence[Any]],
+    tables: Mapping[str, PrintedTable | Sequence[Any]],
     aliases: Mapping[str, str],
     query: Query,
     form: str,
@@ -107,7 +107,7 @@ def printed(
     return aligned(layout.header, cells, fit=layout.fit(None if form == "wide" else width))
 
 
-def _is_ours(row: Row) -> bool:
+def _is_ours(row: PrintedRow) -> bool:
     """Both marks: a Deployment's controller copies the annotation to its ReplicaSets, and the label it does not."""
     metadata = {"metadata": row.metadata}
     return read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL))
@@ -122,7 +122,7 @@ def _columns(table: Any, *, wide: bool) -> dict[int, Column]:
     }
 
 
-def _cell(row: Row, index: int) -> str:
+def _cell(row: PrintedRow, index: int) -> str:
     value = row.cells[index] if index < len(row.cells) else ""
     return "" if value is None else str(value)
 

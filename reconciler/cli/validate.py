@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, prose, style_for
-from reconciler.cli.reading import bulk_load, read_fleet
+from reconciler.cli.store_reading import bulk_load, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -19,17 +19,17 @@ from reconciler.cli.reading import bulk_load, read_fleet
 @options.output("text", "json", "github", default="text")
 def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
-    from reconciler.adapters.clock import SystemClock
-    from reconciler.adapters.plugins import with_plugins
-    from reconciler.engine import decide
-    from reconciler.model.observation import Observations
-    from reconciler.model.problem import Severity
+    from reconciler.api.clusters import Observations
+    from reconciler.api.problem import Severity
+    from reconciler.clock import SystemClock
+    from reconciler.lint import lint
+    from reconciler.plugins import with_plugins
     from reconciler.report.json_parts import json_text, problems_part
     from reconciler.report.problems_text import problems_text
-    from reconciler.report.rendering import rendering
-    from reconciler.report.review.github import github_annotations
-    from reconciler.stages.lint import lint
-    from reconciler.stages.staging import selected_of
+    from reconciler.report.render_json import rendering
+    from reconciler.report.review.annotations import github_annotations
+    from reconciler.scheduler import decide
+    from reconciler.staging import selected_of
 
     interpreters = with_plugins()
     with bulk_load():

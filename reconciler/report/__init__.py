@@ -1,1 +1,1 @@
-"""Plan, bindings and problems as text, Markdown, JSON. Pure: values in, text out."""
+"""A plan as text, Markdown, JSON and review forms. Secret values are masked here."""

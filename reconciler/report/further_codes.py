@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.stages.documents import ProblemCode as Code
+from reconciler.documents import ProblemCode as Code
 
 FILES: Mapping[str, Code] = {
     "file-unreadable": Code("The file is there and cannot be read.", "Look at its rights."),

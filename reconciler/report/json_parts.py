@@ -9,12 +9,12 @@ from typing import Any
 
 import orjson
 
-from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import Json
+from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import Json
 from reconciler.report.mask import Masker
-from reconciler.report.text.safe import ascii_json
+from reconciler.report.safe import ascii_json
 
 _SEVERITIES = list(Severity)
 

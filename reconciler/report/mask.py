@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 import orjson
 from msgspec.structs import replace
 
-from reconciler.model.binding import Reason
-from reconciler.model.plan import MISSING, Change, FieldChange, Plan, Unjudged
-from reconciler.model.problem import Problem
-from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.api.binding import Reason
+from reconciler.api.content import CIPHERTEXT_MARK
+from reconciler.api.plan import MISSING, Change, FieldChange, Plan, Unjudged
+from reconciler.api.problem import Problem
+from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
-from reconciler.stages.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
-from reconciler.stages.sealed import MARK, is_ciphertext
-from reconciler.stages.secrecy import (
+from reconciler.secrets import (
     BASE64_JSON,
     BASE64_PEM,
     BEARER,
@@ -33,6 +33,7 @@ from reconciler.stages.secrecy import (
     USERINFO,
     base64_text,
     has_credential,
+    is_ciphertext,
     is_file_of_secrets,
     is_open,
     is_open_field,
@@ -48,7 +49,7 @@ SECRET_ANNOTATIONS = frozenset(
 )
 """Annotations in which tools keep whole manifests."""
 
-_CIPHERTEXT = MARK.encode()
+_CIPHERTEXT = CIPHERTEXT_MARK.encode()
 """Encrypted text: not secret, and of no use to a reader."""
 _SEALED_VALUE = "encrypted value"
 _ENCRYPTED = ENCRYPTED_ANNOTATION.encode()

@@ -1,12 +1,14 @@
-"""Resources by the names that people use: `deploy/web`, `Deployment/web`, `deployments.apps/web`."""
+"""Resources by the names that people use: `deploy/web`, `Deployment/web`, `deployments.apps/web`.
+
+Similar names for an unknown name. A module of its own: completing a word need not load it.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from reconciler.model.refs import Identity
+from reconciler.api.refs import Identity
 
 SHORT_NAMES = {
     "btlspolicy": "BackendTLSPolicy",
@@ -70,3 +72,12 @@ def _plural(kind: str) -> str:
     if kind.endswith(("s", "x", "ch")):
         return f"{kind}es"
     return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+
+
+def close_to(identities: Iterable[Identity], resource: str) -> tuple[str, ...]:
+    """Return those with a name similar to the given one, as KIND/NAME -n NAMESPACE; at most three."""
+    known = sorted(identities)
+    name = resource.partition("/")[2]
+    close = difflib.get_close_matches(name, sorted({identity.name for identity in known}), n=3, cutoff=0.7)
+    found = [identity for identity in known if identity.name in close]
+    return tuple(f"{identity.kind}/{identity.name} -n {identity.namespace}" for identity in found[:3])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from reconciler.model.problem import Problem, Severity
+from reconciler.api.problem import Problem, Severity
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
-from reconciler.report.text.safe import joined, visible
-from reconciler.report.text.style import PLAIN, Style
+from reconciler.report.safe import joined, visible
+from reconciler.report.shown_values import PLAIN, Style
 
 
 def problems_text(problems: Iterable[Problem], style: Style = PLAIN) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from reconciler.model.tree import Json, JsonObject
+from reconciler.api.tree import Json, JsonObject
 from reconciler.report.yaml_dump import dump_yaml
-from reconciler.stages.rights import Level, Right
+from reconciler.rights import Level, Right
 
 _RBAC = "rbac.authorization.k8s.io"
 
 
-class Subject(Struct, frozen=True, kw_only=True):
+class RoleSubject(Struct, frozen=True, kw_only=True):
     """The subject of a role: a ServiceAccount of a namespace, a User or a Group."""
 
     kind: str
@@ -24,7 +24,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-def role_documents(rights: Iterable[Right], subject: Subject, fleet: str) -> tuple[JsonObject, ...]:
+def role_documents(rights: Iterable[Right], subject: RoleSubject, fleet: str) -> tuple[JsonObject, ...]:
     """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them."""
     name = f"fleet-reconciler-{fleet}"
     role = {
@@ -59,7 +59,7 @@ _PURPOSE: Mapping[Level, str] = {
 }
 
 
-def _account(subject: Subject) -> tuple[JsonObject, ...]:
+def _account(subject: RoleSubject) -> tuple[JsonObject, ...]:
     if subject.kind != "ServiceAccount":
         return ()
     return (

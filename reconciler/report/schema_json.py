@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.stages.documents import (
+from reconciler.documents import (
     FLAVORS,
     OVERRIDE_KINDS,
     OWN_API_VERSION,
     PROPAGATION_KINDS,
     Field,
+    FieldSupport,
     FieldType,
     Shape,
-    Status,
 )
-from reconciler.stages.fleet import CLUSTER_APIS, KINDS
+from reconciler.fleet import CLUSTER_APIS, KINDS
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -101,10 +101,10 @@ def _mapping(shape: Shape) -> Schema:
 
 
 def _field(field: Field) -> Schema:
-    if field.status is Status.REFUSED:
+    if field.status is FieldSupport.REFUSED:
         return {"description": f"Not supported: {field.refused}.", "not": {}}
     schema: Schema = {"description": _words(field), **_value(field)}
-    return {**schema, "deprecated": True} if field.status is Status.NO_EFFECT else schema
+    return {**schema, "deprecated": True} if field.status is FieldSupport.NO_EFFECT else schema
 
 
 def _words(field: Field) -> str:

@@ -10,11 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from reconciler.model.plan import Manifest
-from reconciler.model.tree import Json
+from reconciler.api.plan import Manifest
+from reconciler.api.tree import Json
 from reconciler.report.mask import Masker
 from reconciler.report.render_json import sorted_manifests
-from reconciler.report.text.safe import is_inert, visible
+from reconciler.report.safe import is_inert, visible
 
 _FIRST_KEYS = ("apiVersion", "kind", "metadata")
 _WORD = r"[A-Za-z_/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*"

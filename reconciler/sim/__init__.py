@@ -5,8 +5,6 @@ face, `FleetInABox` several of them with a kubeconfig, `Faults` the faults betwe
 API server that this one lacks are answered with 501.
 """
 
-from __future__ import annotations
-
 from reconciler.sim.api.http import Answer, Request
 from reconciler.sim.cluster import AuditEntry, Cluster, NodeSpec, Part
 from reconciler.sim.controllers.owned import Settings

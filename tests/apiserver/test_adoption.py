@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import MISSING
-from reconciler.model.refs import GVK
-from reconciler.stages.diff.three_way import NO_DIFFERENCE
-from reconciler.stages.ownership.adoption import (
+from reconciler.api.plan import MISSING
+from reconciler.api.refs import GVK
+from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.documents.schema import builtin_schema
+from reconciler.ownership.adoption import (
     PREDECESSORS,
     adopted,
     adoption_operations,
     release_operations,
     takeover_operations,
 )
-from reconciler.stages.ownership.managed_fields import managers_of
-from reconciler.stages.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
-from reconciler.stages.schemas.schema import builtin_schema
+from reconciler.ownership.managed_fields import managers_of
+from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
 from tests.apiserver.requests_to import JSON_PATCH, STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER, ordinary
 from tests.engine_t import three_way

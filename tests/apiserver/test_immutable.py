@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.refs import GVK
-from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.diff.immutable import IMMUTABLE
-from reconciler.stages.ownership.field_path import matches, parse_path
-from reconciler.stages.schemas.schema import builtin_schema
+from reconciler.api.refs import GVK
+from reconciler.diff.canonical import sendable
+from reconciler.diff.immutable import IMMUTABLE
+from reconciler.documents.schema import builtin_schema
+from reconciler.ownership.field_path import matches, parse_path
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.engine_t import three_way

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.refs import GVK
-from reconciler.stages.schemas.check import body_faults
-from reconciler.stages.schemas.schema import builtin_schema
+from reconciler.api.refs import GVK
+from reconciler.documents.schema import builtin_schema
+from reconciler.documents.schema_check import body_faults
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.real_clusters import RealCluster

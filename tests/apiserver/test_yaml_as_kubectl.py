@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.problem import Severity
-from reconciler.stages.documents.scopes import BUILT_IN
-from reconciler.stages.yaml.reader import read_yaml
+from reconciler.api.problem import Severity
+from reconciler.documents.document_kinds import BUILT_IN
+from reconciler.yaml.yaml_reader import read_yaml
 from tests.real_clusters import RealCluster
-from tests.unit.stages.yaml_cases import cases, exactly
+from tests.unit.yaml_cases import cases, exactly
 
 pytestmark = pytest.mark.apiserver
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from reconciler.model.plan import MISSING, Cause, FieldChange
-from reconciler.model.refs import GVK
-from reconciler.stages.diff.canonical import sendable
-from reconciler.stages.diff.dry_run import dry_run_changes
-from reconciler.stages.diff.three_way import Difference
-from reconciler.stages.ownership.adoption import takeover_operations
-from reconciler.stages.ownership.field_path import FieldPath, parse_path, value_at
-from reconciler.stages.ownership.managed_fields import managers_of, step_of
-from reconciler.stages.schemas.schema import Schema, builtin_schema, schema_of_crd
+from reconciler.api.plan import MISSING, Cause, FieldChange
+from reconciler.api.refs import GVK
+from reconciler.diff.canonical import sendable
+from reconciler.diff.server_answers import dry_run_changes
+from reconciler.diff.three_way import Difference
+from reconciler.documents.schema import Schema, builtin_schema, schema_of_crd
+from reconciler.ownership.adoption import takeover_operations
+from reconciler.ownership.field_path import FieldPath, parse_path, value_at
+from reconciler.ownership.managed_fields import managers_of, step_of
 from tests.apiserver.requests_to import APPLY, JSON_PATCH, ApiServer, Body, Refused
 from tests.apiserver.wishes import CRD, WIDGET, Subject
 from tests.engine_t import three_way

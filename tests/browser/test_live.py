@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
-from reconciler.report.views.shapes import Need, Weight, What
+from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 from tests.fakes import views
 from tests.fakes.page_server import PageServer
 from tests.fakes.views import NOW, Views, at
@@ -59,7 +59,7 @@ def test_focus_scrolling_selection_and_what_is_folded_open_stay(page: Page, serv
     page.locator("[data-filter]").focus()
     before = page.evaluate(STILL)
     source = replace(server.views.fleet.source, error="the branch main is gone for good")
-    new = Need(weight=Weight.ERROR, what=What.FAILED, title="Another one failed", since=at(1))
+    new = Alert(weight=Weight.ERROR, what=AlertKind.FAILED, title="Another one failed", since=at(1))
     fleet = replace(server.views.fleet, source=source, needs=(new, *server.views.fleet.needs[1:]), round=814)
     server.views = server.views._replace(fleet=fleet, matrix=views.generated(60, 24, troubles=0.5, seed=12))
     server.tell_round()
@@ -125,7 +125,7 @@ def test_times_tick_by_the_clock_of_the_service(page: Page, server: PageServer, 
 
 def test_script_and_templates_tell_times_alike(page: Page, server: PageServer, faults: list[str]) -> None:
     spans_s = (0, 1, 59, 60, 61, 599, 600, 3599, 3600, 7500, 86399, 86400, 180000)
-    from reconciler.web.pages.spans import ago, lasting, until  # noqa: PLC0415 - beside what it is compared with
+    from reconciler.server.pages.page_links import ago, lasting, until  # noqa: PLC0415 - beside what it is compared with
 
     page.clock.install(time=datetime.fromisoformat(NOW))
     page.clock.pause_at(datetime.fromisoformat(at(-3600)))

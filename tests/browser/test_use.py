@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.fakes import views
 from tests.fakes.page_server import PageServer
-from tests.unit.web.pages.test_hostile_texts import HOSTILE, changed
+from tests.unit.server.pages.test_hostile_texts import HOSTILE, changed
 
 pytestmark = pytest.mark.browser
 PATHS = ("/", "/objects/Deployment.apps/shop/checkout", "/clusters/beijing", "/problems", "/history", "/nowhere")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.kube.client import MemberCluster
-from reconciler.adapters.kube.kubeconfig import load_members
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.model.cluster import Cluster
+from reconciler.api.clusters import Cluster
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.connection.kubeconfig import load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import ClusterSpec, background_fleet
 from tests.contract.sim_cluster import SimCluster
 from tests.fakes.sessions import over_each_session
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 async def connect(kubeconfig: Path, name: str) -> AsyncIterator[MemberCluster]:
     """The member of that name through the adapter."""
     configs = load_members(kubeconfig, [Cluster(name=name)])
-    async with Members.open(configs, agent=UserAgent(FLEET, "c0ffee")) as members:
+    async with MemberClusters.open(configs, agent=UserAgent(FLEET, "c0ffee")) as members:
         yield members[name]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.model.refs import GVK
+from reconciler.api.refs import GVK
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 SECRET = GVK("", "v1", "Secret")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Health
-from reconciler.model.refs import GVK
+from reconciler.api.clusters import Health
+from reconciler.api.refs import GVK
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.journal.lock import holder
 from reconciler.errors import JournalLocked
+from reconciler.journal.journal_lock import holder
+from reconciler.journal.sqlite_journal import Journal
 
 PRELUDE = """
 import sys, time
 from pathlib import Path
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.errors import JournalError
-from reconciler.model.ledger import AppliedRow, Intent
-from reconciler.model.plan import Action
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.ledger import AppliedRow, Intent
+from reconciler.api.plan import Action
+from reconciler.api.refs import GVK, Identity
 
 gvk = GVK("", "v1", "ConfigMap")
 

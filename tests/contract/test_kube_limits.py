@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.adapters.observe.observe import observe
-from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.observe.observe_cluster import observe
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import deployment
 from tests.contract.test_kube_observe import NOW, in_namespace, wait_for_pods

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reconciler.adapters.observe.observe import observe
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Health
-from reconciler.model.refs import GVK, Identity, ResourceRef
+from reconciler.api.clusters import Health
+from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.observe.observe_cluster import observe
 from tests.contract.conftest import Connect, connect
 from tests.contract.kube_objects import DEPLOYMENT, deployment
 from tests.real_clusters import RealCluster, wait_until

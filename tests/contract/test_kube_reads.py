@@ -7,9 +7,9 @@ from contextlib import aclosing
 
 import pytest
 
-from reconciler.adapters.kube import requests as kube_requests
-from reconciler.adapters.kube.watch import Bookmark, WatchEvent
 from reconciler.errors import ClusterUnreachable, KindNotServed, ListExpired, ObjectNotFound
+from reconciler.kube import kube_requests
+from reconciler.kube.watch_stream import Bookmark, WatchEvent
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
     CONFIG_MAP,

@@ -6,15 +6,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import (
-    AlreadyExists,
-    InvalidObject,
-    KindNotServed,
-    ObjectNotFound,
-    WriteConflict,
-)
-from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.errors import AlreadyExists, InvalidObject, KindNotServed, ObjectNotFound, WriteConflict
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import (
     CONFIG_MAP,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.hold import Holder
-from reconciler.model.rollouts.record import Record
+from reconciler.api.rollout_progress import Record
+from reconciler.clock import SystemClock
+from reconciler.controller.round.hold import OwnershipLock
+from reconciler.journal.sqlite_journal import Journal
 from tests.contract.conftest import Connect
 from tests.real_clusters import RealCluster
 
@@ -28,7 +28,7 @@ async def test_entries_are_written_kept_taken_away_and_read_back(
 ) -> None:
     async with member() as it:
         with Journal.open(tmp_path / "a.db") as journal:
-            holder = Holder(journal, SystemClock())
+            holder = OwnershipLock(journal, SystemClock())
             journal.record_rollouts("web", {it.name: OLD})
             journal.record_rollouts("api", {it.name: OLD})
             assert await holder.hold([it], namespace) == {}
@@ -46,7 +46,7 @@ async def test_entries_are_written_kept_taken_away_and_read_back(
             assert await holder.hold([it], namespace) == {}
             assert "rollout.hand" in data_of(cluster, namespace)
         with Journal.open(tmp_path / "b.db") as journal:
-            holder = Holder(journal, SystemClock())
+            holder = OwnershipLock(journal, SystemClock())
             assert await holder.read_back([it], namespace) == {}
             assert journal.rollout_records()["web"] == {it.name: NEW}
             assert await holder.hold([it], namespace, take_over=True) == {}

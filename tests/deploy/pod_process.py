@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
 
-from reconciler.adapters.kube.kubeconfig import SERVICE_ACCOUNT_FOLDER, SERVICE_ACCOUNT_VARIABLE
+from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER, SERVICE_ACCOUNT_VARIABLE
 from tests.deploy.rendered import Mounts, environment, image, one, pod_template
 from tests.real_clusters import wait_until
 

@@ -16,8 +16,8 @@ import click
 import pytest
 import yaml
 
-from reconciler.adapters.kube.kubeconfig import SERVICE_ACCOUNT_FOLDER
 from reconciler.cli.main import cli
+from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER
 from tests.deploy.rendered import DEPLOY, ROOT, environment, image, kustomized, one, own, pod_template
 from tests.docs.test_pages import misuse
 

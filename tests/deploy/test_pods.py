@@ -23,7 +23,7 @@ from tests.deploy.relay import Relay
 from tests.deploy.rendered import Mounts, kustomized, one, own
 from tests.e2e.daemon_process import ACK, CLUSTER, GitRepository
 from tests.real_clusters import RealCluster, wait_until
-from tests.unit.adapters.kube.test_rotation import certificate
+from tests.unit.kube.test_rotation import certificate
 
 pytestmark = pytest.mark.apiserver
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reconciler.stages.ownership.foreign_marks import FOREIGN_MARKS, ForeignMark
+from reconciler.ownership.marks import FOREIGN_MARKS, ForeignMark
 from tests.docs.pages import ROOT
 
 WORDS = {"labels": "label", "annotations": "annotation", "ownerReferences": "owner"}

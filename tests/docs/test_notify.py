@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.report.notify.signature import signed_headers
+from reconciler.notify.cloud_event import signed_headers
 from tests.docs.pages import ROOT
 
 KEY, OTHER = b"a secret of our own", b"a secret of another"

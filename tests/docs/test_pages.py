@@ -16,12 +16,12 @@ import click
 import pytest
 import yaml
 
-from reconciler.adapters.store.directory import read_directory
+from reconciler.api.clusters import Health
+from reconciler.api.problem import Severity
 from reconciler.cli.main import cli
-from reconciler.interpreters.registry import registry_of
-from reconciler.model.observation import Health
-from reconciler.model.problem import Severity
-from reconciler.stages.fleet.parse import parse
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import registry_of
+from reconciler.store.directory import read_directory
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
 from tests.docs.shell import Reader
 

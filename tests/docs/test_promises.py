@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from reconciler.model.plan import Action, Cause
-from reconciler.report.plan.group import grouped
-from reconciler.report.plan.lines import entry_lines
+from reconciler.api.plan import Action, Cause
+from reconciler.report.plan.change_lines import entry_lines
+from reconciler.report.plan.groups import grouped
 from tests.docs.pages import ROOT
 from tests.docs.promised import (
     MAPS,

@@ -14,8 +14,8 @@ from typing import Any, Self
 import pygit2
 import yaml
 
-from reconciler.adapters.journal.journal import Journal
 from reconciler.errors import JournalError
+from reconciler.journal.sqlite_journal import Journal
 from tests.real_clusters import wait_until
 
 CLUSTER = "cluster.karmada.io/v1alpha1"

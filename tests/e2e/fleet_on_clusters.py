@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from reconciler.adapters.store.directory import read_directory
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.once.applying import Applied, apply_once
-from reconciler.daemon.once.planning import plan_once
-from reconciler.engine import Round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.plan import Action, Change, Plan
-from reconciler.stages.fleet.parse import parse
+from reconciler.api.plan import Action, Change, Plan
+from reconciler.controller.once.access import Access
+from reconciler.controller.once.applying import Applied, apply_once
+from reconciler.controller.once.planning import plan_once
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import Round
+from reconciler.store.directory import read_directory
 from tests.conftest import ThreeClusters
 from tests.real_clusters import RealCluster
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.ledger import SuspensionRecord
+from reconciler.api.ledger import SuspensionRecord
+from reconciler.journal.sqlite_journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.fleet_on_clusters import writes_to

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.adapters.journal.file import migrations
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_file import migrations
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy

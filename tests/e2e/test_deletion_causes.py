@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.plan import Action
+from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, KARMADA, FleetOnClusters, is_marked, of_action, writes_to
 from tests.real_clusters import wait_until

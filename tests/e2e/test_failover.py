@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.binding import Tick
+from reconciler.api.binding import Tick
+from reconciler.journal.sqlite_journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.moving_workload import MovingWorkload
 from tests.e2e.referee import is_available, is_there

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.once.applying import apply_once
-from reconciler.daemon.once.planning import observe_once, plan_once
-from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.registry import Registry, registry_of
-from reconciler.model.observation import Health
-from reconciler.model.refs import Identity
+from reconciler.api.clusters import Health
+from reconciler.api.refs import Identity
+from reconciler.controller.once.access import Access
+from reconciler.controller.once.applying import apply_once
+from reconciler.controller.once.planning import observe_once, plan_once
+from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds.registry import Registry, registry_of
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
 from tests.fakes.raising import InterpreterFault, raising

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.plan import Action
+from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import LiveObject
-from reconciler.model.plan import Action, Cause
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.state import health_of
+from reconciler.api.clusters import LiveObject
+from reconciler.api.plan import Action, Cause
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.state import health_of
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to
 from tests.fakes.gateway_api import DEFINITIONS, GROUP

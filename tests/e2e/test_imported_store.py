@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.plan import Action
+from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action
 from tests.e2e.test_hydrated_store import lacks

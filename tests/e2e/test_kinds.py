@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Action
+from reconciler.api.plan import Action
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import ACK, FleetOnClusters, of_action, writes_to
 from tests.real_clusters import wait_until

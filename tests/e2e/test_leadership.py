@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.ledger import SuspensionRecord
+from reconciler.api.ledger import SuspensionRecord
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.lease import Handover, read_handover
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from reconciler.sim.state.store import Event
-from reconciler.stages.leadership import Handover, read_handover
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy, web
 from tests.real_clusters import wait_until

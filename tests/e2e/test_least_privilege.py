@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.fleet import Fleet
-from reconciler.stages.rights import resource_names
+from reconciler.api.fleet import Fleet
+from reconciler.rights import resource_names
 from tests.e2e.command_line import CommandLine
 from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon
 from tests.real_clusters import RealCluster, wait_until

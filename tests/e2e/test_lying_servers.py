@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.once.applying import apply_once
-from reconciler.daemon.once.planning import plan_once
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.plan import Plan
+from reconciler.api.plan import Plan
+from reconciler.controller.once.access import Access
+from reconciler.controller.once.applying import apply_once
+from reconciler.controller.once.planning import plan_once
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import let_lie

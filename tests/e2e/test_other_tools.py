@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Action, Plan
+from reconciler.api.plan import Action, Plan
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action
 

@@ -13,10 +13,10 @@ import pytest
 from tests.e2e.rule_stores import write_store
 
 PLUGIN = """
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.pods.template import SPEC_TEMPLATE
-from reconciler.interpreters.replicas import REPLICAS, replicas_of, with_replicas
-from reconciler.model.demand import Demand
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import SPEC_TEMPLATE
+from reconciler.kinds.body_fields import REPLICAS, replicas_of, with_replicas
+from reconciler.api.demand import Demand
 
 
 def _demand(body):

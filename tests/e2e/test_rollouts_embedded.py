@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.refs import Identity
+from reconciler.api.refs import Identity
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web

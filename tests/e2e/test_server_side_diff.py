@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.store.directory import read_directory
-from reconciler.daemon.once.planning import plan_once
-from reconciler.model.plan import Change
-from reconciler.stages.fleet.parse import parse
+from reconciler.api.plan import Change
+from reconciler.controller.once.planning import plan_once
+from reconciler.fleet.parse import parse
+from reconciler.store.directory import read_directory
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters
 

@@ -15,9 +15,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.ledger import EvictionRecord, SuspensionRecord
-from reconciler.model.refs import Identity
+from reconciler.api.ledger import EvictionRecord, SuspensionRecord
+from reconciler.api.refs import Identity
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply

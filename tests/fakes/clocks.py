@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from reconciler.adapters.clock import rfc3339
+from reconciler.clock import rfc3339
 
 SPEED = 20.0
 """How much faster than ours the time of a `QuickClock` passes."""

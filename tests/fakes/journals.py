@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 
 
 def made(path: Path, fleet: str, source: str = "") -> Path:

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import load_members
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.daemon.observing.reading import Reading, read
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.round.act import Acting, Result, act
-from reconciler.engine import Round, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import JournalSnapshot
-from reconciler.model.observation import LiveObject
-from reconciler.model.plan import Change, FieldChange
+from reconciler.api.clusters import LiveObject
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.plan import Change, FieldChange
+from reconciler.controller.once.access import Access
+from reconciler.controller.reading.read_clusters import RoundReading, read
+from reconciler.controller.round.act import Acting, Result, act
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kube.connection.kubeconfig import load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.planner import Round, plan_round
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import QuickClock
 from tests.fakes.worlds import fleet_of
@@ -38,7 +38,7 @@ class Open(NamedTuple):
     """Clusters m1 and m2 with their clients, and a journal."""
 
     box: FleetInABox
-    members: Members
+    members: MemberClusters
     journal: Journal
 
     def access(self, journal: Path, who: str = "") -> Access:
@@ -47,7 +47,7 @@ class Open(NamedTuple):
             kubeconfig=self.box.kubeconfig, journal=journal, clock=QuickClock(), interpreters=BUILT_IN_KINDS, who=who
         )
 
-    async def plan(self, fleet: Fleet, known: JournalSnapshot | None = None) -> tuple[Reading, Round]:
+    async def plan(self, fleet: Fleet, known: JournalSnapshot | None = None) -> tuple[RoundReading, Round]:
         """A look at everything, and the round that follows from it."""
         known = known or JournalSnapshot(ledger=self.journal.ledger(), has_history=True)
         reading = await read(fleet, self.members, known, QuickClock(), BUILT_IN_KINDS)
@@ -99,6 +99,6 @@ async def opened(folder: Path) -> AsyncIterator[Open]:
     async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2")], folder) as box:
         configs = load_members(box.kubeconfig, fleet_of(clusters=tuple(box.names)).clusters.values())
         with Journal.open(folder / "journal.db") as journal:
-            async with Members.open(configs, agent=UserAgent(FLEET), clock=QuickClock()) as members:
+            async with MemberClusters.open(configs, agent=UserAgent(FLEET), clock=QuickClock()) as members:
                 yield Open(box, members, journal)
                 await asyncio.sleep(0)

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
-from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.model.problem import Problem
-from reconciler.model.rollouts.lineage import Lineage
-from reconciler.stages.fleet import Earlier
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.problem import Problem
+from reconciler.api.rollouts import Lineage
+from reconciler.fleet import Earlier
 
 Content = str | Problem
 """A text, or why a path cannot be read."""

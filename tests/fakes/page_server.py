@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
-from reconciler.web.pages import (
+from reconciler.server.pages import (
     CONTENT_SECURITY_POLICY,
     STATIC_FILES,
     cluster_page,

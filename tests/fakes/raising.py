@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.tree import JsonObject
+from reconciler.api.tree import JsonObject
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.registry import BUILT_IN_KINDS
 
 Raises = Callable[[JsonObject], bool]
 """Whether it raises for a live object."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.rollouts.progress import (
+from reconciler.api.rollout_progress import (
     ClusterProgress,
     Paused,
     Phase,
     Pinned,
-    Progress,
+    RolloutProgress,
     StageDone,
     StageProgress,
     StageState,
@@ -22,7 +22,7 @@ OLD = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 ENTRY = f"- {{stage: canary, revision: {NEW[:12]}}}"
 
 
-def at(canary: StageState, rest: StageState, **phases: Phase) -> Progress:
+def at(canary: StageState, rest: StageState, **phases: Phase) -> RolloutProgress:
     """Two stages, canary with m1 and rest with m2 and m3; clusters are behind where nothing else is given."""
     found = {"m1": Phase.DONE, "m2": Phase.BEHIND, "m3": Phase.BEHIND, **phases}
     clusters = {
@@ -38,7 +38,7 @@ def at(canary: StageState, rest: StageState, **phases: Phase) -> Progress:
         StageProgress(name="canary", clusters=("m1",), state=canary),
         StageProgress(name="rest", clusters=("m2", "m3"), state=rest),
     )
-    return Progress(rollout="default", release=NEW, clusters=clusters, stages=stages)
+    return RolloutProgress(rollout="default", release=NEW, clusters=clusters, stages=stages)
 
 
 AWAITED = at(WaitsForApproval(ENTRY), WaitsForStage("canary"))

@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from reconciler.adapters.kube import members
-from reconciler.adapters.kube.sessions.light import open_light_session
-from reconciler.adapters.kube.sessions.over_aiohttp import open_session
-from reconciler.adapters.kube.sessions.session import Session
+from reconciler.kube import member_clusters as members
+from reconciler.kube.connection.light import open_light_session
+from reconciler.kube.connection.over_aiohttp import open_session
+from reconciler.kube.connection.session import Session
 
 SESSIONS: dict[str, Callable[[], AbstractAsyncContextManager[Session]]] = {
     "aiohttp": open_session,

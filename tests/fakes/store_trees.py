@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pygit2
 
-from reconciler.model.fleet import Snapshot
-from reconciler.model.problem import Problem
+from reconciler.api.fleet import Snapshot
+from reconciler.api.problem import Problem
 
 AUTHOR = pygit2.Signature("Ann", "ann@example.com", 1_700_000_000, 0)
 

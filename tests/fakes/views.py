@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.report.views.shapes import (
+from reconciler.report.views.view_shapes import (
+    Alert,
+    AlertKind,
     CapacityPart,
     Cell,
     ClusterCounts,
@@ -18,26 +20,24 @@ from reconciler.report.views.shapes import (
     ClusterView,
     CommitPart,
     CopyPart,
-    Difference,
+    FieldDifference,
     FleetView,
     LastWrite,
+    MatrixRow,
     MatrixView,
-    Need,
     ObjectView,
     Override,
     PlacedObject,
     ProblemPart,
     ProblemsView,
     Reasoned,
-    Resource,
-    Row,
+    ResourceView,
     SourcePart,
     Timer,
     TimerKind,
     Weight,
-    What,
 )
-from reconciler.web.pages.links import shown_name
+from reconciler.server.pages.page_links import shown_name
 
 NOW = "2026-11-23T10:33:20Z"
 REVISION = "5f3c9d2a1b7e4c0f98d6e5a4b3c2d1e0f9a8b7c6"
@@ -63,8 +63,8 @@ def at(ago_s: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def workload(name: str, namespace: str = "shop", kind: str = "Deployment") -> Resource:
-    return Resource(
+def workload(name: str, namespace: str = "shop", kind: str = "Deployment") -> ResourceView:
+    return ResourceView(
         api_version="batch/v1" if kind == "CronJob" else "apps/v1", kind=kind, namespace=namespace, name=name
     )
 
@@ -139,13 +139,17 @@ def calm() -> Views:
     names = ("beijing", "hangzhou", "frankfurt")
     clusters = tuple(ClusterHead(name=name, is_up=True) for name in names)
     rows = (
-        Row(
+        MatrixRow(
             resource=workload("cart"),
             where="apps/shop/cart.yaml:1",
             cells=(cell(0, of=(3, 3)), cell(1, of=(2, 2)), cell(2, of=(2, 2))),
         ),
-        Row(resource=workload("web"), where="apps/shop/web.yaml:1", cells=(cell(0, of=(4, 4)), cell(1, of=(6, 6)))),
-        Row(resource=workload("nightly", "reports", "CronJob"), where="apps/reports/nightly.yaml:1", cells=(cell(2),)),
+        MatrixRow(
+            resource=workload("web"), where="apps/shop/web.yaml:1", cells=(cell(0, of=(4, 4)), cell(1, of=(6, 6)))
+        ),
+        MatrixRow(
+            resource=workload("nightly", "reports", "CronJob"), where="apps/reports/nightly.yaml:1", cells=(cell(2),)
+        ),
     )
     matrix = MatrixView(round=812, clusters=clusters, rows=rows, total=3, namespaces=("reports", "shop"))
     events = (
@@ -167,7 +171,7 @@ def three_clusters() -> Views:
     clusters = tuple(ClusterHead(name=name, is_up=True) for name in names)
     why = "its image cannot be pulled (ImagePullBackOff: registry.example.com/checkout:2.4.1 not found)"
     rows = (
-        Row(
+        MatrixRow(
             resource=workload("cart"),
             where="apps/shop/cart.yaml:1",
             cells=(
@@ -176,32 +180,32 @@ def three_clusters() -> Views:
                 cell(2, "fought", of=(2, 2), why="kubectl-patch keeps setting data.GREETING"),
             ),
         ),
-        Row(
+        MatrixRow(
             resource=workload("checkout"),
             where="apps/shop/checkout.yaml:1",
             cells=(cell(0, health="Degraded", of=(2, 3), why=why), cell(1, of=(4, 4))),
         ),
-        Row(
+        MatrixRow(
             resource=workload("search"),
             where="apps/shop/search.yaml:1",
             cells=(cell(0, of=(2, 2)), cell(1, of=(2, 2)), cell(2, of=(2, 2))),
         ),
-        Row(
+        MatrixRow(
             resource=workload("web"),
             where="apps/shop/web.yaml:1",
             cells=(cell(0, of=(4, 4)), cell(1, health="Progressing", of=(5, 6))),
         ),
-        Row(
+        MatrixRow(
             resource=workload("collector", "reports", "DaemonSet"),
             where="apps/reports/collector.yaml:1",
             cells=(cell(0, of=(3, 3)), cell(1, of=(5, 5)), cell(2, of=(2, 2))),
         ),
-        Row(
+        MatrixRow(
             resource=workload("nightly", "reports", "CronJob"),
             where="apps/reports/nightly.yaml:1",
             cells=(cell(0), cell(2, "held", why="2 deletions, at most 1 passes")),
         ),
-        Row(
+        MatrixRow(
             resource=workload("embedder", "inference", "StatefulSet"),
             where="apps/inference/embedder.yaml:1",
             cells=(cell(0, of=(2, 2)), cell(1, of=(1, 1))),
@@ -219,11 +223,11 @@ def three_clusters() -> Views:
     )
 
 
-def _needs() -> tuple[Need, ...]:
+def _needs() -> tuple[Alert, ...]:
     return (
-        Need(
+        Alert(
             weight=Weight.ERROR,
-            what=What.DEGRADED,
+            what=AlertKind.DEGRADED,
             title="Deployment shop/checkout is degraded in beijing, 2 of 3 ready",
             why="its image cannot be pulled (ImagePullBackOff: registry.example.com/checkout:2.4.1 not found)",
             cluster="beijing",
@@ -234,9 +238,9 @@ def _needs() -> tuple[Need, ...]:
             where="apps/shop/checkout.yaml:18",
             todo="push the image, or take the change of the tag back",
         ),
-        Need(
+        Alert(
             weight=Weight.WARNING,
-            what=What.FOUGHT,
+            what=AlertKind.FOUGHT,
             title="Deployment shop/cart is fought over in frankfurt",
             why="spec.replicas was set 6 times in 2 minutes",
             cluster="frankfurt",
@@ -246,9 +250,9 @@ def _needs() -> tuple[Need, ...]:
             where="apps/shop/cart.yaml:9",
             todo="stop the other one, or leave the field to it with spec.ignore",
         ),
-        Need(
+        Alert(
             weight=Weight.WARNING,
-            what=What.HELD,
+            what=AlertKind.HELD,
             title="2 deletions are held in frankfurt",
             count=2,
             why="more than the guard lets pass at once",
@@ -383,7 +387,7 @@ def _object() -> ObjectView:
             ),
         ),
         differences=(
-            Difference(
+            FieldDifference(
                 cluster="frankfurt",
                 path="spec.template.spec.containers[name=main].env[name=LOG].value",
                 live="debug",
@@ -480,14 +484,14 @@ def generated(workloads: int = 500, clusters: int = 50, *, troubles: float = 0.0
         )
         for number, name in enumerate(names)
     )
-    rows = list[Row]()
+    rows = list[MatrixRow]()
     for number in range(workloads):
         namespace = _NAMESPACES[number * len(_NAMESPACES) // workloads]
         name = f"{_PARTS[number % 10]}-{number % (workloads // 10 or 1):02}"
         share = chance.choice((0.3, 0.7, 1.0))
         placed = [column for column in range(clusters) if chance.random() < share]
         cells = tuple(_some_cell(chance, column, troubles if column not in away else None) for column in placed)
-        rows.append(Row(resource=workload(name, namespace), where=f"apps/{namespace}/{name}.yaml:1", cells=cells))
+        rows.append(MatrixRow(resource=workload(name, namespace), where=f"apps/{namespace}/{name}.yaml:1", cells=cells))
     rows.sort(key=lambda row: (row.resource.namespace, row.resource.name))
     return MatrixView(
         round=812, clusters=heads, rows=tuple(rows), total=workloads, namespaces=tuple(sorted(_NAMESPACES))
@@ -516,9 +520,9 @@ def large() -> Views:
     matrix, small = generated(), three_clusters()
     away = next(cluster.name for cluster in matrix.clusters if not cluster.is_up)
     needs = (
-        Need(
+        Alert(
             weight=Weight.ERROR,
-            what=What.AWAY,
+            what=AlertKind.AWAY,
             title=f"{away} does not answer",
             why="connection refused by 10.8.3.1:6443; 318 objects stay as they are",
             cluster=away,
@@ -552,9 +556,9 @@ def broken() -> Views:
     )
     matrix = replace(matrix, clusters=heads, rows=rows)
     needs = [
-        Need(
+        Alert(
             weight=Weight.ERROR,
-            what=What.SOURCE,
+            what=AlertKind.SOURCE,
             title="The store cannot be read",
             why="the branch main is gone",
             since=at(4000),
@@ -562,9 +566,9 @@ def broken() -> Views:
         )
     ]
     needs += [
-        Need(
+        Alert(
             weight=Weight.ERROR,
-            what=What.AWAY,
+            what=AlertKind.AWAY,
             title=f"{head.name} does not answer",
             why="connection refused",
             cluster=head.name,
@@ -575,19 +579,19 @@ def broken() -> Views:
         if not head.is_up
     ]
     whats = {
-        "Degraded": What.DEGRADED,
-        "Missing": What.DEGRADED,
-        "held": What.HELD,
-        "fought": What.FOUGHT,
-        "refused": What.REFUSED,
-        "failed": What.FAILED,
+        "Degraded": AlertKind.DEGRADED,
+        "Missing": AlertKind.DEGRADED,
+        "held": AlertKind.HELD,
+        "fought": AlertKind.FOUGHT,
+        "refused": AlertKind.REFUSED,
+        "failed": AlertKind.FAILED,
     }
     for row in rows:
         for found in row.cells:
             word = found.health if found.state == "synced" else found.state
             if word in whats and len(needs) < 200:
                 needs.append(
-                    Need(
+                    Alert(
                         weight=Weight.WARNING if word in ("held", "fought") else Weight.ERROR,
                         what=whats[word],
                         title=f"Deployment {shown_name(row.resource)} is {word.lower()} in {heads[found.cluster].name}",
@@ -651,7 +655,7 @@ def broken() -> Views:
 
 def every_text(value: Any, change: Callable[[str], str], keep: Iterable[str] = ()) -> Any:
     """The same view with each of its texts changed, but those of the fields that are to be kept."""
-    if isinstance(value, (Weight, What, TimerKind)):
+    if isinstance(value, (Weight, AlertKind, TimerKind)):
         return value
     if isinstance(value, str):
         return change(value)

@@ -8,18 +8,19 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
-from reconciler.engine import FleetSnapshot, Round, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.model.ledger import AppliedRow, JournalSnapshot
-from reconciler.model.observation import LiveObject, Member, NotRead, Observations, Read
-from reconciler.model.plan import Action, Change
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.fleet.parse import parse
-from reconciler.stages.moves import memory_of, with_rest
-from reconciler.stages.ownership.marks import read_owner
-from reconciler.stages.ownership.ownership import field_manager
-from reconciler.stages.revisions.revisions import previous_of
+from reconciler.api.clusters import LiveObject, Member, NotRead, Observations, Read
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+from reconciler.api.ledger import AppliedRow, JournalSnapshot
+from reconciler.api.plan import Action, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.fleet.parse import parse
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.observations import memory_of, with_rest
+from reconciler.ownership.marks import read_owner
+from reconciler.ownership.object_owner import field_manager
+from reconciler.planner import Round, plan_round
+from reconciler.planner.revisions import previous_of
 
 NOW = "2026-11-21T10:00:00Z"
 FLEET = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "test"}}

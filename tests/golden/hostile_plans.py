@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.plan import Action, Cause, FieldChange, Plan
-from reconciler.model.problem import Problem, Source
+from reconciler.api.plan import Action, Cause, FieldChange, Plan
+from reconciler.api.problem import Problem, Source
 from tests.golden.plans import CONFIG_MAP, HOSTILE, change
 
 hostile_texts = st.sampled_from(HOSTILE) | st.text(max_size=40) | st.text("`@<>|\n:#*_[]()!&é\u202e", max_size=400)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 
-from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner, PlacementChange, Plan
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner, PlacementChange, Plan
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import GVK, Identity
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

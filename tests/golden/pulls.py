@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from reconciler.model.plan import Action, Cause, Change, FieldChange, Plan, Unjudged
-from reconciler.model.problem import Problem, Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan, Unjudged
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity
 from tests.golden.plans import BASE, CONFIG_MAP, DEPLOYMENT, HEAD, change, ordinary_plan
 
 IMAGE = "spec.template.spec.containers[name=web].image"

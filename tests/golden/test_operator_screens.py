@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from reconciler.model.ledger import Event
-from reconciler.report.history_text import history_document, history_line, history_text
+from reconciler.api.ledger import Event
+from reconciler.report.shown_values import Style
+from reconciler.report.status.history_text import history_document, history_line, history_text
 from reconciler.report.status.text import released_text, status_text
-from reconciler.report.text.style import Style
 
 Golden = Callable[[str, str], None]
 COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"

@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.model.plan import Plan
-from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.text import plan_text
-from reconciler.report.review.github import plan_annotations
+from reconciler.api.plan import Plan
+from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_text import plan_text
+from reconciler.report.review.annotations import plan_annotations, plans_junit
 from reconciler.report.review.html import plans_html
-from reconciler.report.review.junit import plans_junit
 from reconciler.report.review.markdown import plan_markdown
 from tests.golden.pulls import RECORDED, fleet_wide_bump
 

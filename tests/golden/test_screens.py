@@ -6,20 +6,20 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.model.binding import Binding, Reason, TargetCluster
-from reconciler.model.content import Content
-from reconciler.model.plan import Manifest, Plan
-from reconciler.model.problem import Problem, Source
-from reconciler.model.refs import GVK, Identity, PolicyRef
-from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.patches import plan_patches_json
-from reconciler.report.plan.text import plan_text
+from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.content import Content
+from reconciler.api.plan import Manifest, Plan
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
-from reconciler.report.review.github import github_annotations
+from reconciler.report.review.annotations import github_annotations
 from reconciler.report.review.markdown import plan_markdown
-from reconciler.report.text.style import Style
-from reconciler.report.text.table import table
+from reconciler.report.shown_values import Style
+from reconciler.report.text_table import table
 from reconciler.report.yaml_dump import render_yaml
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 

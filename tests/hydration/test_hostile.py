@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from reconciler.adapters.hydration import contained
-from reconciler.adapters.processes import run as processes
 from reconciler.cli.main import cli
+from reconciler.helm import contained
+from reconciler.processes import run_program as processes
 from tests.hydration import copied_store
 from tests.hydration.test_hydrate import hydrate, one_render, run
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from reconciler.cli.main import cli
 from reconciler.errors import ReconcilerError
-from reconciler.stages.yaml import read_yaml
+from reconciler.yaml import read_yaml
 from tests.hydration import copied_store, folder_of_helm
 
 pytestmark = pytest.mark.usefixtures("tools_on_path")

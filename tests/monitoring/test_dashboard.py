@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.web.metrics import HISTOGRAMS, METRICS, PREFIX
+from reconciler.server.metrics import HISTOGRAMS, METRICS, PREFIX
 from tests.monitoring.queries import unknown_in
 
 DASHBOARD: dict[str, Any] = json.loads((Path(__file__).parents[2] / "monitoring/dashboard.json").read_text())

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.adapters.notify.deliveries import Deliveries
-from reconciler.stages.state import Step
-from reconciler.web.metrics import exposition
+from reconciler.notify.post import Deliveries
+from reconciler.server.metrics import exposition
+from reconciler.state import RevisionStep
 from tests.docs.pages import anchors
 from tests.monitoring.queries import unknown_in
-from tests.unit.web.vital_signs import busy
+from tests.unit.server.vital_signs import busy
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "monitoring"
@@ -48,7 +48,7 @@ def test_each_alert_fires_for_its_trouble_and_none_while_all_is_well() -> None:
 
 def test_promtool_takes_the_metrics() -> None:
     vitals = busy()
-    vitals.step = Step(revision="5f3c9d2a", clusters=2, in_step=1)
+    vitals.step = RevisionStep(revision="5f3c9d2a", clusters=2, in_step=1)
     vitals.webhooks["hooks.example.com"] = vitals.commit_status = Deliveries(delivered=3)
     vitals.requests.observe(("m1", "read", "2xx"), 0.1)
     vitals.phases.histograms.observe(("plan",), 0.1)

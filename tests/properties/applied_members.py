@@ -7,11 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.engine import FleetSnapshot, Round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import AppliedRow, JournalSnapshot
-from reconciler.model.observation import (
+from reconciler.api.clusters import (
     ClusterObservation,
     Health,
     LiveObject,
@@ -21,10 +17,15 @@ from reconciler.model.observation import (
     Read,
     Workload,
 )
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import dig
-from reconciler.stages.documents import is_namespaced
-from reconciler.stages.schemas.schema import FREE, Schema, builtin_schema
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import AppliedRow, JournalSnapshot
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import dig
+from reconciler.documents import is_namespaced
+from reconciler.documents.schema import FREE, Schema, builtin_schema
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import Round
 from tests.fakes.worlds import NOW, SERVED, TestBed
 
 EVERY_KIND = SERVED | {

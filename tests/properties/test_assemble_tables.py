@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.fleet import StoreFile
-from reconciler.model.problem import Problem, Source
-from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.fleet.assemble import assemble
-from reconciler.stages.fleet.parse import parse_file
-from reconciler.stages.fleet.tables import FleetTables
+from reconciler.api.fleet import StoreFile
+from reconciler.api.problem import Problem, Source
+from reconciler.api.tree import digest_of_bytes
+from reconciler.fleet.assemble import assemble
+from reconciler.fleet.fleet_tables import AssemblyTables
+from reconciler.fleet.parse import parse_file
 from tests.examples import examples
 
 MAPS = [
@@ -52,7 +52,7 @@ REMARK = Problem(source=Source("x"), code="c", message="m")
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.tuples(st.lists(edits, max_size=2), st.booleans()), min_size=2, max_size=10))
 def test_a_patched_fleet_is_the_assembled_one(series: list[tuple[list[tuple[str, bytes | None]], bool]]) -> None:
-    memo, files = FleetTables(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}
+    memo, files = AssemblyTables(), {"z.yaml": parse_file(StoreFile(path="z.yaml", blob="z", data=MAPS[0]))}
     for number, (edited, has_remark) in enumerate(series):
         for path, data in edited:
             files.pop(path, None)
@@ -70,7 +70,7 @@ def test_a_fleet_is_patched_though_it_has_hints_and_broken_policies() -> None:
     hinted = [b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: h%d}\nimmutable: on\n" % each for each in range(9)]
     texts = {f"{number}.yaml": text for number, text in enumerate(hinted)}
     texts["p.yaml"] = POLICY % (b"PropagationPolicy", b"r", b"placment: {}")
-    memo = FleetTables()
+    memo = AssemblyTables()
     files = {path: parse_file(StoreFile(path=path, blob=path, data=data)) for path, data in texts.items()}
     before = assemble("one", files.values(), (), memo)
     assert len(before.problems) > 9 and not before.is_complete

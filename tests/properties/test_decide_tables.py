@@ -9,17 +9,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint, PreviousPlacement
-from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.model.observation import ClusterObservation, Node, Observations, Quota, Workload
-from reconciler.model.refs import GVK, Identity
-from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.decision.tables import DecisionTables
-from reconciler.stages.fleet.file import ParsedFile
-from reconciler.stages.fleet.parse import parse
-from reconciler.stages.rendering.signatures import changed_identities, signatures
+from reconciler.api.binding import Constraint, PreviousPlacement
+from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations, Quota, Workload
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import digest_of_bytes
+from reconciler.fleet.documents import ParsedFile
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.render.signatures import changed_identities, signatures
+from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule_tables import DecisionTables
 from tests.examples import examples
 
 NOW = "2026-11-21T10:00:00Z"
@@ -223,7 +223,7 @@ def observed(kind: int) -> Observations:
     if kind == 0:
         return Observations()
     nodes = [
-        Node(name="n", allocatable={"cpu": 2000 * kind + 1000 * index, "memory": 2**33, "pods": 20})
+        ClusterNode(name="n", allocatable={"cpu": 2000 * kind + 1000 * index, "memory": 2**33, "pods": 20})
         for index in range(len(CLUSTERS))
     ]
     lagging = Identity("apps", "Deployment", "a", "d1")
@@ -251,7 +251,7 @@ def fleet_of(files: Mapping[str, bytes], cache: dict[str, ParsedFile]) -> Fleet:
     return parse(Snapshot(revision="r", files=stored), cache)
 
 
-def placements(decision: Decision) -> dict[Identity, PreviousPlacement]:
+def placements(decision: Schedule) -> dict[Identity, PreviousPlacement]:
     return {
         identity: PreviousPlacement(identity=identity, targets=binding.targets, affinity_name=binding.affinity_name)
         for identity, binding in decision.bindings.items()
@@ -286,7 +286,7 @@ def test_a_memo_never_changes_a_decision(
     cache, memo = dict[str, ParsedFile](), DecisionTables()
     previous: dict[Identity, PreviousPlacement] = {}
     copies: dict[Identity, set[str]] = {}
-    last: Decision | None = None
+    last: Schedule | None = None
     for number, (edited, kind, remembers, ticked) in enumerate(series):
         for path, data in edited:
             if data is None:

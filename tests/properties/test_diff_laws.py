@@ -8,14 +8,14 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.plan import MISSING
-from reconciler.stages.diff.three_way import NO_DIFFERENCE
-from reconciler.stages.diff.trees import tree_changes
-from reconciler.stages.ownership.field_path import FieldPath, Keyed, Member, matches, parse_path, path_text, value_at
-from reconciler.stages.ownership.managed_fields import difference, fields_of, paths_of, union
-from reconciler.stages.schemas.schema import Schema, schema_of_crd
+from reconciler.api.plan import MISSING
+from reconciler.diff.three_way import NO_DIFFERENCE
+from reconciler.diff.trees import tree_changes
+from reconciler.documents.schema import Schema, schema_of_crd
+from reconciler.ownership.field_path import FieldPath, Keyed, Member, matches, parse_path, path_text, value_at
+from reconciler.ownership.managed_fields import difference, fields_of, paths_of, union
 from tests.engine_t import three_way
-from tests.unit.stages.ownership_notation import US
+from tests.unit.ownership_notation import US
 
 _STRING = {"type": "string"}
 _ITEM = {

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import ClusterObservation, Node
-from reconciler.model.refs import Identity
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import ClusterNode, ClusterObservation
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
 from tests.examples import examples
 from tests.fakes.worlds import TestBed, fleet_of, job, policy
 
@@ -70,7 +70,7 @@ def step(bed: TestBed, what: str, value: str) -> None:
 
 def room(name: str, cpus: int) -> ClusterObservation:
     amounts = {"cpu": cpus * 1000, "memory": 2**40, "pods": cpus}
-    return ClusterObservation(name=name, nodes=(Node(name="n", allocatable=amounts),))
+    return ClusterObservation(name=name, nodes=(ClusterNode(name="n", allocatable=amounts),))
 
 
 @settings(max_examples=examples(25), deadline=None)

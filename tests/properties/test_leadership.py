@@ -13,12 +13,12 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.adapters.clock import rfc3339
-from reconciler.adapters.kube.client import MemberCluster
-from reconciler.daemon.leadership.elector import Elector, Terms
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK, Identity
+from reconciler.clock import rfc3339
+from reconciler.controller.service.elector import Elector, LeaseTerms
 from reconciler.errors import AlreadyExists, ClusterUnreachable, InvalidObject, ObjectNotFound, WriteConflict
-from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK, Identity
+from reconciler.kube.client import MemberCluster
 from tests.fakes.virtual_time import run_virtual
 
 DURATION_S = 15
@@ -93,7 +93,7 @@ class Process:
         self._life = asyncio.ensure_future(self._live())
 
     def _born(self) -> Elector:
-        terms = Terms(fleet="f", holder=f"{self.name}-{self._chance.random()}", duration_s=DURATION_S)
+        terms = LeaseTerms(fleet="f", holder=f"{self.name}-{self._chance.random()}", duration_s=DURATION_S)
         return Elector(cast("MemberCluster", self), terms, self, self.since_boot_s)
 
     async def _live(self) -> None:

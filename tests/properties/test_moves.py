@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reconciler.model.ledger import AppliedRow
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves import (
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.refs import GVK, Identity
+from reconciler.observations import (
     Availability,
     Available,
+    CopyAvailability,
     Lacking,
     Replicas,
     Rest,
-    Serving,
     Silence,
     UnknownAvailability,
     effective,
@@ -83,12 +83,12 @@ class World:
         is_enough = wanted is not None and copy.replicas >= wanted and copy.told >= wanted
         return Available(copy.told) if is_enough else Lacking(copy.told)
 
-    def serving(self, name: str) -> Serving:
+    def serving(self, name: str) -> CopyAvailability:
         copy, row, found = self.copies.get(name), self.rows.get(name), self.availability(name)
         kept = memory_of(row, copy.uid if copy else "", copy.replicas if copy else None)
         is_known = self.placed == self.old() and not isinstance(found, UnknownAvailability)
         base = copy.replicas if copy is not None and is_known else max(kept.base or 0, kept.established or 0)
-        return Serving(availability=found, established=kept.established, base=base)
+        return CopyAvailability(availability=found, established=kept.established, base=base)
 
     def commit(self, target: dict[str, Replicas]) -> None:
         self.floor.ask_for(sum(count or 0 for count in target.values()))

@@ -12,12 +12,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.engine import compare_revisions, decide, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint
-from reconciler.model.fleet import Fleet
-from reconciler.model.plan import Cause, Change, Plan
-from reconciler.stages.revisions.revisions import previous_of
+from reconciler.api.binding import Constraint
+from reconciler.api.fleet import Fleet
+from reconciler.api.plan import Cause, Change, Plan
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import compare_revisions, plan_round
+from reconciler.planner.revisions import previous_of
+from reconciler.scheduler import decide
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_tables import (

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.engine import FleetSnapshot, copies_in, decide, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.plan import Action, Change
-from reconciler.model.refs import Identity
-from reconciler.stages.decision import undecided
+from reconciler.api.plan import Action, Change
+from reconciler.api.refs import Identity
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import copies_in, plan_round
+from reconciler.scheduler import decide, undecided
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_tables import ALL_OBSERVED, BASE, CLUSTERS, FIXED, NOW, fleet_of

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.binding import Binding, PreviousPlacement
-from reconciler.model.observation import ClusterObservation, Observations
-from reconciler.model.refs import Identity
-from reconciler.stages.placement.place import PlacementItem, PlacementRequest, place
+from reconciler.api.binding import Binding, PreviousPlacement
+from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.refs import Identity
+from reconciler.placement.place import place
+from reconciler.placement.values import PlacementItem, PlacementRequest
 from tests.examples import examples
 from tests.placement_cases import request_of
 

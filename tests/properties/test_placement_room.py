@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.demand import Component, PodShape, Resources
-from reconciler.model.observation import ClusterObservation, Node, Quota
-from reconciler.stages.placement.room.capacity import FleetRoom
-from reconciler.stages.placement.room.estimate import UNLIMITED, admits, fit, fit_of_quota, free_room
-from reconciler.stages.placement.room.packing import fits_together, sets_that_fit
+from reconciler.api.clusters import ClusterNode, ClusterObservation, Quota
+from reconciler.api.demand import Component, PodShape, Resources
+from reconciler.placement.capacity.estimate import UNLIMITED, admits, fit, fit_of_quota, free_room
+from reconciler.placement.capacity.free_capacity import FleetRoom
+from reconciler.placement.capacity.packing import fits_together, sets_that_fit
 
 SHAPES = [
     PodShape(requests=(("cpu", 1000),)),
@@ -53,7 +53,7 @@ def fit_as_a_whole(nodes: list[dict[str, int]], waiting: Resources, shape: PodSh
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterObservation:
     nodes = tuple(
-        Node(
+        ClusterNode(
             name=f"n{index}",
             ready=draw(st.sampled_from([True, True, True, False])),
             labels=draw(st.sampled_from([{}, {"disk": "ssd"}])),

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import unkind
-from reconciler.adapters.store.parse_cache import ParseCache
-from reconciler.model.fleet import StoreFile
-from reconciler.model.tree import digest_of_bytes
-from reconciler.stages.fleet import memo_key, parse_file
-from reconciler.stages.yaml import reader
+from reconciler.api.fleet import StoreFile
+from reconciler.api.tree import digest_of_bytes
+from reconciler.fleet import memo_key, parse_file
+from reconciler.store.parse_cache import ParseCache
+from reconciler.yaml import yaml_reader as reader
 from tests.examples import examples
 
 FILES = [data for path, data in unkind.store_files(20) if not path.startswith("definitions/")]

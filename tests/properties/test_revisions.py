@@ -8,10 +8,11 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.engine import decide, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.stages.rendering import RenderCache, managed_in, problems_in
-from reconciler.stages.rendering.inputs import render_inputs
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import render_decision
+from reconciler.render import RenderCache, managed_in, problems_in
+from reconciler.render.signatures import render_inputs
+from reconciler.scheduler import decide
 from tests.examples import examples
 from tests.properties.test_decide_tables import (
     ALL_OBSERVED,

@@ -9,24 +9,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.cluster import Cluster
-from reconciler.model.policy import ClusterAffinity
-from reconciler.model.rollouts.amount import Amount, Count, Percent, number_of
-from reconciler.model.rollouts.layout import Layout
-from reconciler.model.rollouts.progress import Phase, Progress
-from reconciler.model.rollouts.record import Begin, Facts, Met, Record, Sight, Unmet, Unseen
-from reconciler.model.rollouts.rollout import (
+from reconciler.api.clusters import Cluster
+from reconciler.api.policies import ClusterAffinity
+from reconciler.api.rollout_progress import (
+    Begin,
+    Met,
+    Phase,
+    Record,
+    ReleaseFacts,
+    RolloutProgress,
+    Sight,
+    Unmet,
+    Unseen,
+)
+from reconciler.api.rollouts import (
     After,
+    Amount,
     Approval,
     Chosen,
+    Count,
     Gate,
+    Layout,
     OnFailure,
     OnNewCommit,
+    Percent,
+    RemainingClusters,
     Rollout,
     Stage,
-    TheRest,
+    number_of,
 )
-from reconciler.stages.rollouts import adopted, entry_of, lay_out, progress, record_of, recorded
+from reconciler.rollouts import adopted, entry_of, lay_out, progress, record_of, recorded
 from tests.examples import examples
 
 START = datetime.fromisoformat("2026-11-23T10:00:00+00:00")
@@ -53,17 +65,17 @@ def rollouts(draw: st.DrawFn) -> Rollout:
     stages = []
     for index in range(number):
         own = tuple(name for name, home in homes.items() if home == index)
-        chosen = Chosen(affinity=ClusterAffinity(cluster_names=own)) if own else TheRest()
+        chosen = Chosen(affinity=ClusterAffinity(cluster_names=own)) if own else RemainingClusters()
         stages.append(
             Stage(
                 name=f"s{index}",
-                clusters=TheRest() if index == number - 1 else chosen,
+                clusters=RemainingClusters() if index == number - 1 else chosen,
                 max_concurrency=draw(AMOUNTS),
                 gate=draw(GATES),
                 after=draw(AFTERS),
             )
         )
-    rests = [stage for stage in stages if isinstance(stage.clusters, TheRest)]
+    rests = [stage for stage in stages if isinstance(stage.clusters, RemainingClusters)]
     kept = tuple(stage for stage in stages if stage not in rests[:-1])
     return Rollout(name="default", stages=kept, on_new_commit=draw(st.sampled_from(OnNewCommit)))
 
@@ -98,12 +110,12 @@ class World:
                 found[name] = Met(record.revision, self.well_since.get(name, ""))
         return found
 
-    def look(self, records: dict[str, Record] | None = None) -> Progress:
-        facts = Facts(order=REVISIONS, away=dict.fromkeys(self.away, "it does not answer"))
+    def look(self, records: dict[str, Record] | None = None) -> RolloutProgress:
+        facts = ReleaseFacts(order=REVISIONS, away=dict.fromkeys(self.away, "it does not answer"))
         known = self.records if records is None else records
         return progress(self.rollout, self.layout, REVISIONS[self.head], known, self.sights, self.text, facts)
 
-    def act(self, found: Progress) -> None:
+    def act(self, found: RolloutProgress) -> None:
         """Record and write what was found; each cluster gets the body of its own revision."""
         self.records = recorded(self.records, found.changes)
         for name, each in found.clusters.items():
@@ -169,7 +181,7 @@ def approve(world: World, stage: str, revision: str) -> None:
     world.rollout = replace(world.rollout, approvals=tuple({*world.rollout.approvals, given}))
 
 
-def check_laws(world: World, before: dict[str, Record], found: Progress) -> None:
+def check_laws(world: World, before: dict[str, Record], found: RolloutProgress) -> None:
     """What holds after every look."""
     places = {name: index for index, stage in enumerate(found.stages) for name in stage.clusters}
     begun = [change for change in found.changes if isinstance(change, Begin)]

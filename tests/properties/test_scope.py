@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.daemon.observing.interest import with_unasked
-from reconciler.daemon.observing.scope import Scope, is_asked, scope_of
-from reconciler.engine import FleetSnapshot, decide, plan_round
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Read
-from reconciler.model.plan import Change
-from reconciler.model.refs import Identity
-from reconciler.stages.deletion import is_held_by_guard
-from reconciler.stages.rendering import arrivals, changed_identities
+from reconciler.api.clusters import Read
+from reconciler.api.fleet import Fleet
+from reconciler.api.plan import Change
+from reconciler.api.refs import Identity
+from reconciler.controller.reading.interest import with_unasked
+from reconciler.controller.reading.scope import ReadScope, is_asked, scope_of
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.planner import is_held_by_guard, plan_round
+from reconciler.render import arrivals, changed_identities
+from reconciler.scheduler import decide
 from tests.examples import examples
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
@@ -77,7 +78,7 @@ def edits(draw: st.DrawFn, bed: TestBed) -> list[Copy]:
     return chosen
 
 
-def seen_by(scope: Scope, world: FleetSnapshot) -> FleetSnapshot:
+def seen_by(scope: ReadScope, world: FleetSnapshot) -> FleetSnapshot:
     """The world as a round with this scope sees it."""
     read = {
         name: replace(member, objects={i: live for i, live in member.objects.items() if i in scope.asked_in(name)})

@@ -12,19 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.daemon.vitals.picture_vitals import show
-from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.engine import Round
-from reconciler.model.plan import Plan
-from reconciler.model.refs import Identity
-from reconciler.report.status.document import Status, status_document
-from reconciler.report.status.state_document import Picture, state_document
+from reconciler.api.plan import Plan
+from reconciler.api.refs import Identity
+from reconciler.controller.vitals.service_vitals import Vitals, show
+from reconciler.planner import Round
+from reconciler.report.status.state_document import StateOfFleet, state_document
+from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.status.text import status_text
-from reconciler.stages.state import Copy, Facts, FleetState, Fought, HealthWord, Lag, StateTables
-from reconciler.web.metrics import PREFIX, exposition
-from reconciler.web.status import status_document as page_document
-from tests.unit.daemon.loop.test_loop import BROKEN
-from tests.unit.stages.state.scenes import TOLD, UNTIL, Scene
+from reconciler.server.metrics import PREFIX, exposition
+from reconciler.server.vital_signs import status_document as page_document
+from reconciler.state import Copy, FleetState, Fought, HealthWord, Lag, StateFacts, StateTables
+from tests.unit.controller.test_loop import BROKEN
+from tests.unit.state.scenes import TOLD, UNTIL, Scene
 
 CLUSTERS = ("m1", "m2", "m3")
 NAMES = ("a", "b", "c")
@@ -176,16 +175,16 @@ def test_everything_that_tells_of_it_says_the_same_numbers(troubles: list[tuple[
 SHOWN = {*map(str, Lag), "Progressing", "Degraded", "Missing"}
 
 
-def told(facts: Facts, state: FleetState) -> tuple[Round, dict[str, Any]]:
+def told(facts: StateFacts, state: FleetState) -> tuple[Round, dict[str, Any]]:
     """The round and the status document of these facts."""
     changes = tuple(change for due in facts.changes.values() for change in due)
     plan = Plan(base="", head="r", changes=changes)
     picture = Round(decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems)
-    document = state_document(Picture(round=picture, state=state, time=UNTIL))
-    return picture, status_document(Status(fleet="test", journal="j", picture=document))
+    document = state_document(StateOfFleet(round=picture, state=state, time=UNTIL))
+    return picture, status_document(StatusDocument(fleet="test", journal="j", picture=document))
 
 
-def by_hand(facts: Facts, state: FleetState, cluster: str) -> tuple[dict[str, int], dict[str, int]]:
+def by_hand(facts: StateFacts, state: FleetState, cluster: str) -> tuple[dict[str, int], dict[str, int]]:
     """Every copy that there may be, asked for one by one."""
     identities = {*facts.decision.bindings, *facts.journal.ledger.get(cluster, {}), *map(identity_of, NAMES)}
     found = [one for identity in identities if (one := state.of(cluster, identity)) is not None]

@@ -14,23 +14,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+from reconciler.api.plan import Plan
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.engine import compare_revisions, decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet, Snapshot, StoreFile
-from reconciler.model.observation import Observations
-from reconciler.model.plan import Plan
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.lint import lint
+from reconciler.planner import compare_revisions
 from reconciler.report.json_parts import problems_part
-from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.patches import plan_patches_json
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import render_json, sorted_manifests
-from reconciler.report.rendering import rendering
+from reconciler.report.render_json import render_json, rendering, sorted_manifests
 from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.yaml_dump import render_yaml
-from reconciler.stages.fleet.parse import parse
-from reconciler.stages.lint import lint
+from reconciler.scheduler import decide
 from tests.examples import examples
 from tests.fakes.mutations import SOUND, mutated_documents, mutated_text
 from tests.fakes.worlds import NOW

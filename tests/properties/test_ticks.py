@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint
-from reconciler.model.observation import Observations
-from reconciler.model.refs import Identity
-from reconciler.stages.decision.decide import Decision, decide
-from reconciler.stages.revisions.revisions import previous_of
-from reconciler.stages.ticks.deschedule import deschedule
-from reconciler.stages.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
+from reconciler.api.binding import Constraint
+from reconciler.api.clusters import Observations
+from reconciler.api.refs import Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner.revisions import previous_of
+from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.ticks.deschedule import deschedule
+from reconciler.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
 from tests.examples import examples
 from tests.tick_cases import NOW, decided, observations
 
@@ -66,13 +66,13 @@ def cases(draw: st.DrawFn, *divisions: str) -> dict[str, Any]:
     }
 
 
-def counts(decision: Decision) -> Mapping[Identity, int]:
+def counts(decision: Schedule) -> Mapping[Identity, int]:
     return {i: sum(target.replicas or 0 for target in binding.targets) for i, binding in decision.bindings.items()}
 
 
 def under(
-    before: Decision, seen: Observations, constraints: tuple[Constraint, ...], *, carried_out: bool = False
-) -> tuple[Decision, Observations]:
+    before: Schedule, seen: Observations, constraints: tuple[Constraint, ...], *, carried_out: bool = False
+) -> tuple[Schedule, Observations]:
     """The decision under the constraints; `carried_out`: as it is decided again after a round under them."""
     seen = replace(seen, constraints=constraints)
     decision = decide(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
@@ -105,7 +105,7 @@ def test_caps_do_not_change_while_nothing_is_seen_to_change(case: dict[str, Any]
     assert deschedule(after, seen, LATER) == caps
 
 
-def failed_over(before: Decision, seen: Observations) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
+def failed_over(before: Schedule, seen: Observations) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
     """The exclusions that hold, and those for which nobody takes over."""
     due = due_exclusions(before, seen, NOW)
     after, _ = under(before, seen, due)

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.report.status.state_document import state_document
-from reconciler.report.views.clusters import cluster_view
-from reconciler.report.views.fleet import Signs, fleet_view
-from reconciler.report.views.matrix import EVERY_KIND, matrix_view
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
+from reconciler.report.views.matrix_view import EVERY_KIND, matrix_view
 from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.sight import Noted
-from reconciler.web.pages import fleet_page
-from reconciler.web.pages.looks import HEALTHS, STATES
+from reconciler.report.views.view_inputs import JournalRows
+from reconciler.server.pages import fleet_page
+from reconciler.server.pages.styles import HEALTHS, STATES
 from tests.fakes.worlds import NOW
 from tests.properties.test_state import TROUBLES, scene_with, some
 from tests.unit.report.views.sights import sight_of
@@ -29,7 +28,7 @@ SIGNS = Signs(
 def test_the_views_count_what_status_counts(troubles: list[tuple[str, tuple[str, str]]]) -> None:
     sight = sight_of(scene_with(troubles).facts())
     document = state_document(sight.picture)
-    fleet = fleet_view(SIGNS, sight, Noted())
+    fleet = fleet_view(SIGNS, sight, JournalRows())
     assert some(fleet.objects) == some(document["objects"])
     assert some(fleet.health) == some(document["health"])
     assert fleet.clusters.away + fleet.clusters.left == sum(not found["up"] for found in document["clusters"])

@@ -11,11 +11,11 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from reconciler.adapters.sources.location import StoreKind, locate_store, open_store
 from reconciler.errors import StoreError
+from reconciler.store.location import StoreKind, locate_store, open_store
 from tests.fakes.store_trees import commit_all, forged_repository, write_files
-from tests.unit.adapters.sources.test_source import content, opened
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET, run
+from tests.unit.store.test_source import content, opened
 
 BEFORE, AFTER = "key: value", "key: evil"
 FOLDERS = ("fleet", "")

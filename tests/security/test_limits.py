@@ -14,15 +14,23 @@ import pygit2
 import pytest
 import yaml
 
-from reconciler.adapters.git.incremental import SnapshotReader
-from reconciler.adapters.git.snapshot import GitStore
-from reconciler.adapters.store import walk
-from reconciler.adapters.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
-from reconciler.adapters.store.walk import Entry, EntryKind, read_tree
+from reconciler.api.fleet import StoreFile
 from reconciler.errors import StoreError
-from reconciler.model.fleet import StoreFile
-from reconciler.stages.fleet.parse import parse_file
-from reconciler.stages.yaml import MAX_BYTES
+from reconciler.fleet.parse import parse_file
+from reconciler.store.file_walk import (
+    MAX_ENTRIES,
+    MAX_FILES,
+    MAX_FOLDER_DEPTH,
+    MAX_FOLDERS,
+    MAX_TOTAL_BYTES,
+    EntryKind,
+    FolderEntry,
+    read_tree,
+)
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.snapshot_reader import SnapshotReader
+from reconciler.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
+from reconciler.yaml import MAX_BYTES
 from tests.fakes.store_trees import AUTHOR
 
 HEAD: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: demo}\n"
@@ -81,25 +89,25 @@ class _Tree:
     def __init__(
         self, folders: int = 0, files: int = 0, others: int = 0, data: bytes = b"", ignore: bytes = b""
     ) -> None:
-        self._root = [Entry(f"f{index}", EntryKind.FOLDER) for index in range(folders)]
-        self._root += [Entry(f"{index}.yaml", EntryKind.FILE) for index in range(files)]
-        self._root += [Entry(f"{index}.txt", EntryKind.FILE) for index in range(others)]
-        self._root += [Entry(".reconcilerignore", EntryKind.FILE)] if ignore else []
+        self._root = [FolderEntry(f"f{index}", EntryKind.FOLDER) for index in range(folders)]
+        self._root += [FolderEntry(f"{index}.yaml", EntryKind.FILE) for index in range(files)]
+        self._root += [FolderEntry(f"{index}.txt", EntryKind.FILE) for index in range(others)]
+        self._root += [FolderEntry(".reconcilerignore", EntryKind.FILE)] if ignore else []
         self._data, self._ignore = data, ignore
 
-    def children(self, folder: str) -> Iterable[Entry]:
+    def children(self, folder: str) -> Iterable[FolderEntry]:
         return () if folder else self._root
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> FolderEntry | None:
         return None
 
-    def blob(self, entry: Entry) -> str | None:
+    def blob(self, entry: FolderEntry) -> str | None:
         return None
 
-    def read(self, path: str, entry: Entry, limit: int) -> tuple[str, bytes]:
+    def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
         return "b", self._ignore if path.endswith("ignore") else self._data
 
-    def target(self, path: str, entry: Entry) -> str:
+    def target(self, path: str, entry: FolderEntry) -> str:
         return ""
 
 
@@ -112,10 +120,10 @@ def _read(tree: _Tree) -> tuple[int, list[str]]:
 
 LARGE: Final = bytes(4 * 2**20)
 STORES: Final[dict[str, tuple[Callable[[int], _Tree], int]]] = {
-    "files": (lambda count: _Tree(files=count), walk.MAX_FILES),
-    "folders": (lambda count: _Tree(folders=count - 1), walk.MAX_FOLDERS),
-    "names": (lambda count: _Tree(others=count), walk.MAX_ENTRIES),
-    "bytes": (lambda count: _Tree(files=count, data=LARGE), walk.MAX_TOTAL_BYTES // len(LARGE)),
+    "files": (lambda count: _Tree(files=count), MAX_FILES),
+    "folders": (lambda count: _Tree(folders=count - 1), MAX_FOLDERS),
+    "names": (lambda count: _Tree(others=count), MAX_ENTRIES),
+    "bytes": (lambda count: _Tree(files=count, data=LARGE), MAX_TOTAL_BYTES // len(LARGE)),
 }  # fmt: skip
 
 
@@ -192,10 +200,10 @@ def test_a_tree_that_holds_itself_many_times_is_refused(tmp_path: Path) -> None:
 def test_a_tree_of_many_levels_is_read_down_to_the_limit(tmp_path: Path) -> None:
     repository = _repository(tmp_path)
     store = GitStore(tmp_path)
-    at_limit = store.snapshot(_commit(repository, _nested(repository, walk.MAX_FOLDER_DEPTH + 1, 1)))
+    at_limit = store.snapshot(_commit(repository, _nested(repository, MAX_FOLDER_DEPTH + 1, 1)))
     assert len(at_limit.files) == 1
     assert not at_limit.problems
-    beyond = store.snapshot(_commit(repository, _nested(repository, walk.MAX_FOLDER_DEPTH + 2, 1)))
+    beyond = store.snapshot(_commit(repository, _nested(repository, MAX_FOLDER_DEPTH + 2, 1)))
     assert [fault.code for file in beyond.files for fault in file.faults] == ["folder-unreadable"]
     deep = _commit(repository, _nested(repository, 3_000, 1))
     store.snapshot(deep)

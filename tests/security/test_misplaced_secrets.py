@@ -18,22 +18,21 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.adapters.store.parse_cache_rows import packed_file
-from reconciler.adapters.store.parse_cache_secrets import is_cacheable
-from reconciler.model.content import Content
-from reconciler.model.fleet import StoreFile
-from reconciler.model.plan import Action, Cause, Change, FieldChange, Manifest, Plan
-from reconciler.model.problem import Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.content import Content
+from reconciler.api.fleet import StoreFile
+from reconciler.api.plan import Action, Cause, Change, FieldChange, Manifest, Plan
+from reconciler.api.problem import Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.fleet import ParsedFile, without_secrets
+from reconciler.fleet.parse import parse_file
 from reconciler.report.mask import Masker, mask_plan
-from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.patches import plan_patches_json
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_patches import plan_patches_json
+from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.yaml_dump import render_yaml
-from reconciler.stages.fleet import ParsedFile, without_secrets
-from reconciler.stages.fleet.parse import parse_file
-from reconciler.stages.secrecy import has_credential, holds_credential, may_hold_credentials
+from reconciler.secrets import has_credential, holds_credential, may_hold_credentials
+from reconciler.store.parse_cache_rows import is_cacheable, packed_file
 from tests.fakes.store_trees import commit_all
 from tests.security.canaries import Canaries
 from tests.security.places import CARRIERS, CREDENTIALS, SECRETS, Document, config_map, places, secret

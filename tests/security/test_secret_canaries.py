@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim.api.http import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from tests.fakes.store_trees import commit_all

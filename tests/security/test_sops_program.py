@@ -14,7 +14,7 @@ from tests.fakes.sops_programs import Fake
 from tests.fakes.store_trees import commit_all
 from tests.fakes.worlds import policy
 from tests.security.command_line import Ran, reconciler
-from tests.unit.adapters.sops.test_attempts import ANSWER, ARN
+from tests.unit.sops.test_attempts import ANSWER, ARN
 
 STARTS = ("subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", "os.system")
 

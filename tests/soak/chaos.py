@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.vitals.vitals import Vitals
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.ledger import AppliedRow
+from reconciler.api.ledger import AppliedRow
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import yaml
 
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.once.applying import apply_once
-from reconciler.daemon.once.planning import plan_once
+from reconciler.api.fleet import Fleet
+from reconciler.controller.once.access import Access
+from reconciler.controller.once.applying import apply_once
+from reconciler.controller.once.planning import plan_once
 from reconciler.errors import ReconcilerError
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox
 from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import Liar, Lie, LyingServer, let_lie
 from tests.fakes.worlds import fleet_of
-from tests.unit.daemon.loop.test_loop import Running, running
+from tests.unit.controller.test_loop import Running, running
 
 LIAR, HONEST = "m1", "m2"
 _UNREAD = frozenset({"cluster-not-read", "kind-not-read"})

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.state.store import Event

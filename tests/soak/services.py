@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.kube.kubeconfig import load_members
-from reconciler.adapters.kube.members import Members, UserAgent
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.daemon.loop.loop import ControlLoop
-from reconciler.daemon.loop.parts import Parts
-from reconciler.daemon.loop.store_in_force import StoreInForce
-from reconciler.daemon.observing.reading import remembered
-from reconciler.daemon.round.hold import Holder
-from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.interpreters.registry import BUILT_IN_KINDS
+from reconciler.controller.loop import ControlLoop
+from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.reading.read_clusters import remembered
+from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.store_in_force import StoreInForce
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kube.connection.kubeconfig import load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import FleetInABox
 from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource
@@ -61,12 +61,12 @@ async def service_on(box: FleetInABox, path: Path, source: MemorySource, vitals:
     clock, stop, agent = QuickClock(), asyncio.Event(), UserAgent("chaos")
     source.forget()
     with Journal.open(path) as journal:
-        async with Members.open({}, agent=agent, clock=clock) as members:
-            parts = Parts(
+        async with MemberClusters.open({}, agent=agent, clock=clock) as members:
+            parts = LoopParts(
                 source=source,
                 store=StoreInForce(journal.good_blobs(), source.past),
                 journal=journal,
-                holder=Holder(journal, clock),
+                holder=OwnershipLock(journal, clock),
                 opened=members,
                 configs_of=lambda fleet: load_members(
                     box.kubeconfig, [cluster for _, cluster in sorted(fleet.clusters.items())]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from reconciler.model.problem import Problem, Source
+from reconciler.api.problem import Problem, Source
 from tests.fakes.memory_source import Content
 
 

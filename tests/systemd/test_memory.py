@@ -29,8 +29,8 @@ else:
     sys.exit("memory that is writable and executable was given")
 
 import aiohttp, jsonpatch, kubernetes, msgspec, orjson, prometheus_client, pygit2, sqlite3, watchfiles, yaml
-from reconciler.adapters.git.fetch import FetchRequest, fetch
-from reconciler.adapters.git.url import parse_git_url
+from reconciler.store.git.fetch import FetchRequest, fetch
+from reconciler.store.git.url import parse_git_url
 from tests.fakes.git_server import GitServer
 from tests.fakes.ssh_server import SshServer, make_key
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.engine import compare_revisions, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.observation import Observations, Read
-from reconciler.model.plan import Action, Cause, Change
-from reconciler.model.refs import GVK, Identity
-from reconciler.report.plan.json import plan_json
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import Observations, Read
+from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import compare_revisions, plan_round
+from reconciler.report.plan.plan_json import plan_json
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")

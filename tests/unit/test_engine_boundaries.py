@@ -14,18 +14,18 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.problem import Problem
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.daemon.round.faults import log_faults
-from reconciler.engine import compare_revisions
-from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry
-from reconciler.model.fleet import Snapshot, StoreFile
-from reconciler.model.observation import Observations
-from reconciler.model.problem import Problem
-from reconciler.report.plan.patches import plan_patches
-from reconciler.report.rendering import rendering
-from reconciler.stages.decision import DecisionTables, decide
-from reconciler.stages.fleet.parse import parse, parse_file
-from reconciler.stages.lint import lint
+from reconciler.controller.round.program_faults import log_faults
+from reconciler.fleet.parse import parse, parse_file
+from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
+from reconciler.lint import lint
+from reconciler.planner import compare_revisions
+from reconciler.report.plan.plan_patches import plan_patches
+from reconciler.report.render_json import rendering
+from reconciler.scheduler import DecisionTables, decide
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 SECRET: Final = "hunter2-canary"
@@ -136,13 +136,13 @@ def raising(sound: Callable[..., Any], is_bad: Callable[..., bool]) -> Callable[
 
 
 STAGES: Final[dict[str, tuple[str, Callable[..., bool]]]] = {
-    "matching": ("reconciler.stages.claims.index.PolicyIndex.matches", lambda _, t: t.identity.name == "bad"),
-    "placing": ("reconciler.stages.placement.place._Round._situation", lambda _, item: item.identity.name == "bad"),
-    "binding": ("reconciler.stages.placement.place._Round._binding", lambda _, identity: identity.name == "bad"),
-    "linking": ("reconciler.stages.dependencies.dependencies._links", lambda t, *_: t.identity.name == "bad"),
-    "rendering": ("reconciler.stages.rendering.subject._subject", lambda _, identity, *__: identity.name == "bad"),
-    "comparing": ("reconciler.stages.comparison.compare.Comparer.compare", lambda _, m, *__: m.identity.name == "bad"),
-    "losing": ("reconciler.stages.plan.diff_object.lost_copies", lambda identity, *_: identity.name == "bad"),
+    "matching": ("reconciler.policy.indexes.PolicyIndex.matches", lambda _, t: t.identity.name == "bad"),
+    "placing": ("reconciler.placement.place._Round._situation", lambda _, item: item.identity.name == "bad"),
+    "binding": ("reconciler.placement.place._Round._binding", lambda _, identity: identity.name == "bad"),
+    "linking": ("reconciler.scheduler.dependencies._links", lambda t, *_: t.identity.name == "bad"),
+    "rendering": ("reconciler.render.declared_body._subject", lambda _, identity, *__: identity.name == "bad"),
+    "comparing": ("reconciler.diff.compare.Comparer.compare", lambda _, m, *__: m.identity.name == "bad"),
+    "losing": ("reconciler.planner.diff_object.lost_copies", lambda identity, *_: identity.name == "bad"),
 }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ BAD_FILE: Final = GOOD_FILE.replace(b"good", b"bad")
 
 
 def test_a_reader_that_raises_at_a_file_freezes_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = import_module("reconciler.stages.fleet.parse")
+    target = import_module("reconciler.fleet.parse")
     monkeypatch.setattr(target, "read_yaml", raising(target.read_yaml, lambda path, _: path == "bad.yaml"))
     files = (StoreFile(path="bad.yaml", blob="1", data=BAD_FILE), StoreFile(path="good.yaml", blob="2", data=GOOD_FILE))
     fleet = parse(Snapshot(revision="r", files=files))
@@ -180,7 +180,7 @@ def test_a_reader_that_raises_at_a_file_freezes_all_of_it(monkeypatch: pytest.Mo
 
 
 def test_a_parser_that_raises_at_a_document_freezes_what_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = import_module("reconciler.stages.templates.rules")
+    target = import_module("reconciler.templates.rules")
     spoilt = raising(lambda *_: None, lambda body, _: body["metadata"]["name"] == "bad")
     monkeypatch.setitem(target._BY_KIND, ("", "ConfigMap"), spoilt)
     parsed = parse_file(StoreFile(path="a.yaml", blob="1", data=GOOD_FILE + b"---\n" + BAD_FILE))
@@ -236,11 +236,11 @@ def test_a_file_in_another_encoding_is_refused_with_its_line(comment: bytes, sep
 def test_a_fault_is_logged_once_with_its_place(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = import_module("reconciler.stages.fleet.parse")
+    target = import_module("reconciler.fleet.parse")
     monkeypatch.setattr(target, "read_yaml", raising(target.read_yaml, lambda path, _: True))
     problems = parse_file(StoreFile(path="bad.yaml", blob="1", data=BAD_FILE)).problems
     with caplog.at_level(logging.ERROR, "reconciler"):
         log_faults((), problems)
         log_faults(problems, problems)
     (record,) = caplog.records
-    assert "stages/fleet/parse.py" in record.__dict__["error"] and SECRET not in record.__dict__["error"]
+    assert "fleet/parse.py" in record.__dict__["error"] and SECRET not in record.__dict__["error"]

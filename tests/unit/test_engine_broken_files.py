@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.model.fleet import Fleet, Reach
-from reconciler.model.plan import Action, Change
-from reconciler.model.problem import Source
-from reconciler.model.refs import Identity
+from reconciler.api.fleet import Fleet, FrozenReach
+from reconciler.api.plan import Action, Change
+from reconciler.api.problem import Source
+from reconciler.api.refs import Identity
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -67,7 +67,7 @@ def test_while_a_file_is_broken_a_move_of_something_else_is_finished() -> None:
 def test_a_new_unreadable_file_holds_back_new_objects_and_neither_edits_nor_healing() -> None:
     def store(value: str, *more: dict[str, Any], is_new: bool = False) -> Fleet:
         fleet = fleet_of(config_map("app", a=value), rule("app", "m1"), *more)
-        reach = Reach(source=Source("new.yaml"), everything=True, is_new=True)
+        reach = FrozenReach(source=Source("new.yaml"), everything=True, is_new=True)
         return replace(fleet, frozen=(reach,), is_complete=False) if is_new else fleet
 
     bed = TestBed()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Action, Cause
+from reconciler.api.plan import Action, Cause
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 

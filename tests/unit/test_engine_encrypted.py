@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.engine import Round, compare_revisions, decide, plan_round, render_decision
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.content import Opened
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
-from reconciler.model.plan import Change, Plan
-from reconciler.model.problem import Severity
-from reconciler.model.refs import Identity
+from reconciler.api.clusters import Observations
+from reconciler.api.content import Opened
+from reconciler.api.fleet import Fleet
+from reconciler.api.plan import Change, Plan
+from reconciler.api.problem import Severity
+from reconciler.api.refs import Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.lint import lint
+from reconciler.ownership import recorded_form
+from reconciler.planner import Round, compare_revisions, plan_round, render_decision
 from reconciler.report.mask import Masker, is_hidden_ciphertext
-from reconciler.report.plan.text import plan_text
-from reconciler.stages.lint import lint
-from reconciler.stages.ownership import recorded_form
+from reconciler.report.plan.plan_text import plan_text
+from reconciler.scheduler import decide
 from tests.fakes.sealed_documents import block, ciphertext, sealed, text_of
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, fleet_of, policy
 

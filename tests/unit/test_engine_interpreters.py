@@ -6,25 +6,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.engine import (
-    Decision,
-    FleetSnapshot,
-    compare_revisions,
-    decide,
-    plan_round,
-    render_decision,
-)
-from reconciler.interpreters.base import Interpreter
-from reconciler.interpreters.built_in import BUILT_IN
-from reconciler.interpreters.pods.template import SPEC_TEMPLATE
-from reconciler.interpreters.registry import BUILT_IN_KINDS, Registry, registry_of
-from reconciler.model.demand import Demand
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
-from reconciler.model.refs import Identity
-from reconciler.model.tree import dig, with_value
-from reconciler.stages.decision import DecisionTables
-from reconciler.stages.rendering import changed_identities
+from reconciler.api.clusters import Observations
+from reconciler.api.demand import Demand
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
+from reconciler.api.tree import dig, with_value
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.built_in import BUILT_IN
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import SPEC_TEMPLATE
+from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
+from reconciler.planner import compare_revisions, plan_round, render_decision
+from reconciler.render import changed_identities
+from reconciler.scheduler import DecisionTables, Schedule, decide
 from tests.fakes.worlds import NOW, config_map, fleet_of
 
 MEMBERS = ("spec", "members")
@@ -66,11 +60,11 @@ def store(image: str = "ring:1") -> Fleet:
     return fleet_of(ring(image), config_map(), policy)
 
 
-def decided(fleet: Fleet, interpreters: Registry, tables: DecisionTables | None = None) -> Decision:
+def decided(fleet: Fleet, interpreters: Registry, tables: DecisionTables | None = None) -> Schedule:
     return decide(fleet, Observations(), NOW, interpreters=interpreters, tables=tables)
 
 
-def sent(decision: Decision) -> dict[str, Any]:
+def sent(decision: Schedule) -> dict[str, Any]:
     """The members of the Ring as they are sent to each cluster."""
     manifests = render_decision(decision).manifests
     return {found.cluster: dig(found.body, *MEMBERS) for found in manifests if found.identity == RING}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.engine import FleetSnapshot
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Read
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.clusters import Read
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import GVK, Identity
+from reconciler.fleet_snapshot import FleetSnapshot
 from tests.fakes import worlds
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 

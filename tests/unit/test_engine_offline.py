@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from reconciler.engine import compare_revisions, decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import Constraint
-from reconciler.model.observation import ClusterObservation, Observations
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.binding import Constraint
+from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import compare_revisions
+from reconciler.scheduler import decide
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")

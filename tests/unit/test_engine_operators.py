@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
-from reconciler.model.plan import Action
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.dependencies import operator_parts
+from reconciler.api.fleet import Fleet
+from reconciler.api.plan import Action
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.scheduler import operator_parts
 from tests.fakes import worlds
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of
 

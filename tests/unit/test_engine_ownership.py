@@ -9,10 +9,10 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.engine import plan_round
-from reconciler.model.observation import Read
-from reconciler.model.plan import Action
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.clusters import Read
+from reconciler.api.plan import Action
+from reconciler.api.refs import GVK, Identity
+from reconciler.planner import plan_round
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")

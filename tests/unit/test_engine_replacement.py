@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Action, Change
+from reconciler.api.plan import Action, Change
 from tests.fakes.worlds import TestBed, deployment, fleet_of
 
 CLAIM = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.fleet import Fleet
-from reconciler.model.refs import Identity
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")

@@ -63,9 +63,3 @@ def test_unit_tests_lie_where_their_subjects_lie() -> None:
     assert not [
         str(folder) for folder in folders if folder.parts and folder.parts[0] in rooms and not (ROOT / folder).is_dir()
     ]
-    stray = [
-        folder for folder in (TESTS / "stages", TESTS / "adapters", TESTS / "daemon") for _ in folder.glob("test_*.py")
-    ]
-    assert {str(folder.relative_to(TESTS)) for folder in stray} <= {"adapters", "daemon"}, (
-        "only the clock, the work queue and tasks lie flat"
-    )

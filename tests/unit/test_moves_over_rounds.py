@@ -8,14 +8,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconciler.daemon.observing.reading import with_unanswered
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import Intent
-from reconciler.model.observation import ClusterObservation
-from reconciler.model.plan import Action
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.moves.moves import NOBODY_TAKES_IT
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import ClusterObservation
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import Intent
+from reconciler.api.plan import Action
+from reconciler.api.refs import GVK, Identity
+from reconciler.controller.reading.read_clusters import with_unanswered
+from reconciler.observations.waiting_moves import NOBODY_TAKES_IT
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, job, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")

@@ -87,7 +87,9 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_of_the_tests(wheel:
     assert not own - found
     assert len([name for name in found if name.endswith(".sql")]) == len([*(ROOT / "reconciler").rglob("*.sql")]) > 0
     assert [name for name in found if name.endswith("schemas/builtin.json")]
-    beside = (path for folder in ("templates", "static") for path in (ROOT / "reconciler/web/pages" / folder).iterdir())
+    beside = (
+        path for folder in ("templates", "static") for path in (ROOT / "reconciler/server/pages" / folder).iterdir()
+    )
     pages = [path.relative_to(ROOT).as_posix() for path in beside]
     assert {Path(name).suffix for name in pages} >= {".html", ".css", ".js", ".svg"}
     assert not set(pages) - found

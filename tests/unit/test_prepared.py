@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 AT_ONCE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from reconciler.model.rollouts.record import Record
-from reconciler.stages.rollouts.book import entry_of, record_of
+from reconciler.api.rollout_progress import Record
+from reconciler.rollouts.record_book import entry_of, record_of
 record = Record(revision="abc", begun_at="2026-11-21T10:00:00Z")
 entry, gate = entry_of(record), threading.Barrier(8)
 def read():

@@ -13,24 +13,56 @@ import reconciler
 
 ROOT = Path(reconciler.__file__).parent
 TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in sorted(ROOT.rglob("*.py"))}
-CORE = ("model/", "interpreters/", "stages/", "report/", "engine.py")
+CORE = (
+    "api/",
+    "containment.py",
+    "diff/",
+    "documents/",
+    "fleet/",
+    "fleet_snapshot.py",
+    "hydration/",
+    "importers/",
+    "incremental.py",
+    "kinds/",
+    "lease.py",
+    "lint/",
+    "notify/cloud_event.py",
+    "observations/",
+    "overrides/",
+    "ownership/",
+    "placement/",
+    "planner/",
+    "policy/",
+    "regex.py",
+    "render/",
+    "report/",
+    "rights.py",
+    "rollouts/",
+    "scheduler/",
+    "secrets/",
+    "staging/",
+    "state/",
+    "templates/",
+    "ticks/",
+    "yaml/",
+)
 WRITES = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove",
     "reverse", "setdefault", "sort", "update",
 }  # fmt: skip
 EMPTY = re.compile(r"\{\}|\[\]|(dict|list|set|deque)(\[.*\])?\(\)|defaultdict\b.*")
 MEMOS = {
-    "stages/schemas/types.py": {"_known"},
-    "stages/yaml/block.py": {"_earlier_lines", "_keys", "_lines", "_values"},
-    "stages/yaml/nodes.py": {"_keys", "_plain"},
+    "documents/schema_check.py": {"_known"},
+    "yaml/block.py": {"_earlier_lines", "_keys", "_lines", "_values"},
+    "yaml/nodes.py": {"_keys", "_plain"},
 }
 """What modules remember of the text, or of the bundled table, that it follows from. It never changes an answer."""
 MAY_ASSUME_BUILT_IN_KINDS = {
-    "adapters/plugins.py": "no plugin is installed",
-    "adapters/store/parse_cache_rows.py": "only what they say is kept",
-    "interpreters/registry.py": "they are defined there",
-    "stages/fleet/encrypted.py": "of what they know, encrypted fields are refused when a file is read",
-    "stages/templates/facts.py": "only what they say is kept",
+    "plugins.py": "no plugin is installed",
+    "store/parse_cache_rows.py": "only what they say is kept",
+    "kinds/registry.py": "they are defined there",
+    "fleet/encrypted.py": "of what they know, encrypted fields are refused when a file is read",
+    "templates/facts.py": "only what they say is kept",
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

@@ -1,5 +1,7 @@
-"""The demo on embedded clusters."""
+"""The demo: this program on embedded clusters."""
 
 from reconciler.cli.demo.command import command
 
-__all__ = ["command"]
+__all__ = [
+    "command",
+]

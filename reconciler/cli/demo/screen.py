@@ -16,9 +16,8 @@ from msgspec import Struct, field
 from reconciler.cli.demo.sight import Key, Sight, image, is_ours, is_settled, ready_replicas, spec_replicas
 from reconciler.cli.printing import answer, style_for
 from reconciler.errors import ReconcilerError
-from reconciler.report.text.fold import folded
-from reconciler.report.text.style import Style
-from reconciler.report.text.table import aligned
+from reconciler.report.shown_values import Style
+from reconciler.report.text_table import aligned, folded
 
 _WIDTH = 100
 _IMAGE_WIDTH = 44

@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.adapters.kube.client import MemberCluster
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.api.tree import JsonObject, dig
 from reconciler.cli.demo.world import DemoWorld
-from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK
-from reconciler.model.tree import JsonObject, dig
-from reconciler.stages.ownership import read_owner
+from reconciler.kube.client import MemberCluster
+from reconciler.ownership import read_owner
 
 DEPLOYMENT: Final = GVK("apps", "v1", "Deployment")
 CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")

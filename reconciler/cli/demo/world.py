@@ -11,23 +11,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube.bounds.breaker import BreakerSettings
-from reconciler.adapters.kube.kubeconfig import load_members
-from reconciler.adapters.kube.members import Members, UserAgent
-from reconciler.adapters.kube.transport import TransportSettings
-from reconciler.adapters.plugins import with_plugins
-from reconciler.back_off import BackOff
-from reconciler.cli.commits import commits_of
+from reconciler.api.clusters import Cluster
 from reconciler.cli.demo.repository import MAIN, DemoRepository
-from reconciler.daemon.once.access import Access
-from reconciler.daemon.service.serve import Service, serve
-from reconciler.daemon.service.service import Signals
-from reconciler.daemon.vitals.logs import TextLines
-from reconciler.daemon.vitals.vitals import Vitals
-from reconciler.model.cluster import Cluster
+from reconciler.cli.journal_choice import commits_of
+from reconciler.clock import BackOff, SystemClock
+from reconciler.controller.once.access import Access
+from reconciler.controller.service.serve_fleet import Service, serve
+from reconciler.controller.service.signals import Signals
+from reconciler.controller.vitals.logs import TextLines
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.kube.connection.bounds import BreakerSettings
+from reconciler.kube.connection.kubeconfig import load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube.transport import TransportSettings
+from reconciler.plugins import with_plugins
+from reconciler.server.http_server import Listening, serving
 from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
-from reconciler.web.server import Listening, serving
 
 GPU: Final = "nvidia.com/gpu"
 _QUICK: Final = Settings(start_s=0.4, stop_s=0.2)
@@ -50,7 +49,7 @@ class DemoWorld(Struct, frozen=True, kw_only=True):
     folder: Path
     repository: DemoRepository
     box: FleetInABox
-    members: Members
+    members: MemberClusters
     status_page: str
     may_start: asyncio.Event
 
@@ -86,7 +85,7 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
         serving(Listening(address="127.0.0.1:0"), vitals, clock, journal=journal, commits=commits) as page,
     ):
         configs = load_members(box.kubeconfig, [Cluster(name=name) for name in box.names])
-        async with Members.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:
+        async with MemberClusters.open(configs, agent=UserAgent("demo"), settings=_IMPATIENT) as members:
             world = DemoWorld(
                 folder=folder,
                 repository=repository,

@@ -1,1 +1,1 @@
-"""A plan as text, Markdown, JSON and JSON patches."""
+"""A plan as text, JSON and JSON patches."""

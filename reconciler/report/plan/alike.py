@@ -2,6 +2,8 @@
 
 Changes are equal if action, kind, reason, hold and fields are equal; object, file and clusters may differ. If fields
 differ between the clusters of an object, the clusters must be equal as well.
+
+Changes by the folder of the store that they come from, which is how most stores are divided between teams.
 """
 
 from __future__ import annotations
@@ -12,16 +14,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.model.plan import MISSING, Change
-from reconciler.model.problem import NOWHERE, Source
-from reconciler.model.refs import Identity
-from reconciler.report.plan.group import Entry, FieldLine, grouped
-from reconciler.report.plan.kinds import counted_kind
-from reconciler.report.plan.lines import FULL, Detail, entry_lines, field_lines, headline
-from reconciler.report.text.cluster_list import cluster_list, name_lines
-from reconciler.report.text.safe import visible
-from reconciler.report.text.style import DESTRUCTIVE, PLAIN, Style
-from reconciler.report.text.values import compact_json
+from reconciler.api.plan import MISSING, Change
+from reconciler.api.problem import NOWHERE, Source
+from reconciler.api.refs import Identity
+from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headline
+from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, compact_json, name_lines
 
 _INDENT = "      "
 _NAMES_CHARS_MAX = 110
@@ -32,23 +31,23 @@ _FEW = 8
 """So many objects have a line each."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ChangePlaces(Struct, frozen=True, kw_only=True):
     """Objects that are changed in the same clusters, each with its place in the store."""
 
     clusters: tuple[str, ...]
     members: tuple[tuple[Identity, Source], ...]
 
 
-class Alike(Struct, frozen=True, kw_only=True):
+class EqualChanges(Struct, frozen=True, kw_only=True):
     """Equal changes of some objects. `entry`: the change of the first of them, in the clusters of all.
 
     `identities`: the objects, sorted. `sources`: their places in the store. `count`: the number of changes, each of an
     object in a cluster.
     """
 
-    entry: Entry
+    entry: PlanEntry
     identities: tuple[Identity, ...]
-    places: tuple[Place, ...]
+    places: tuple[ChangePlaces, ...]
     sources: tuple[Source, ...]
     count: int
 
@@ -58,22 +57,22 @@ class Alike(Struct, frozen=True, kw_only=True):
         return len(self.identities)
 
 
-def alike(changes: Iterable[Change]) -> tuple[Alike, ...]:
+def alike(changes: Iterable[Change]) -> tuple[EqualChanges, ...]:
     """Return the groups: losses first, those not held before the held ones; then by number of objects."""
-    groups: dict[tuple[Any, ...], list[Entry]] = {}
+    groups: dict[tuple[Any, ...], list[PlanEntry]] = {}
     for entry in grouped(changes):
         groups.setdefault(_key(entry), []).append(entry)
     return tuple(sorted(map(_alike, groups.values()), key=_order))
 
 
-def _key(entry: Entry) -> tuple[Any, ...]:
+def _key(entry: PlanEntry) -> tuple[Any, ...]:
     fields = tuple(_field_key(line, entry) for line in entry.fields)
     is_partial = any(line.clusters != entry.clusters for line in entry.fields)
     where = entry.clusters if is_partial else None
     return (entry.action, entry.gvk, entry.cause, entry.held, entry.reason, fields, where)
 
 
-def _field_key(line: FieldLine, entry: Entry) -> tuple[Any, ...]:
+def _field_key(line: FieldLine, entry: PlanEntry) -> tuple[Any, ...]:
     where = None if line.clusters == entry.clusters else line.clusters
     return (line.path, _value_key(line.before), _value_key(line.after), line.cause, line.manager, where)
 
@@ -82,14 +81,14 @@ def _value_key(value: Any) -> str | None:
     return None if value is MISSING else compact_json(value)
 
 
-def _alike(entries: Sequence[Entry]) -> Alike:
+def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:
     by_clusters: dict[tuple[str, ...], list[tuple[Identity, Source]]] = {}
     for entry in entries:
         by_clusters.setdefault(entry.clusters, []).append((entry.identity, entry.source))
     clusters = tuple(sorted({cluster for entry in entries for cluster in entry.clusters}))
     sources = tuple(sorted({entry.source for entry in entries}))
     first = entries[0]
-    return Alike(
+    return EqualChanges(
         entry=replace(
             first,
             clusters=clusters,
@@ -98,14 +97,14 @@ def _alike(entries: Sequence[Entry]) -> Alike:
         ),
         identities=tuple(sorted({entry.identity for entry in entries})),
         places=tuple(
-            Place(clusters=where, members=tuple(sorted(found))) for where, found in sorted(by_clusters.items())
+            ChangePlaces(clusters=where, members=tuple(sorted(found))) for where, found in sorted(by_clusters.items())
         ),
         sources=sources,
         count=sum(len(entry.clusters) for entry in entries),
     )
 
 
-def _spread(line: FieldLine, first: Entry, entries: Sequence[Entry], clusters: tuple[str, ...]) -> FieldLine:
+def _spread(line: FieldLine, first: PlanEntry, entries: Sequence[PlanEntry], clusters: tuple[str, ...]) -> FieldLine:
     """Return the line of the first for all: in all clusters if it is in all of the first's."""
     where = clusters if line.clusters == first.clusters else line.clusters
     place = first.fields.index(line)
@@ -124,7 +123,7 @@ def common_folder(sources: Iterable[Source]) -> str:
     return "".join(f"{part}/" for part in shared)
 
 
-def _order(found: Alike) -> tuple[Any, ...]:
+def _order(found: EqualChanges) -> tuple[Any, ...]:
     entry = found.entry
     loss = (0, entry.held is not None, DESTRUCTIVE.index(entry.action)) if entry.is_destructive else (1, False, 0)
     identity = entry.identity
@@ -134,7 +133,7 @@ def _order(found: Alike) -> tuple[Any, ...]:
     return (*loss, more, *subject, *rest)
 
 
-def alike_lines(found: Alike, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """A headline, a line for each field, and the names of the objects where there are several."""
     if found.objects == 1:
         return entry_lines(found.entry, style, detail)
@@ -150,7 +149,7 @@ def alike_lines(found: Alike, style: Style = PLAIN, detail: Detail = FULL) -> li
     ]
 
 
-def _names(found: Alike) -> list[str]:
+def _names(found: EqualChanges) -> list[str]:
     """The names of all objects, with their clusters where they are not all in the same; of few with their places."""
     lines: list[str] = []
     is_few = found.objects <= _FEW
@@ -173,3 +172,33 @@ def _place(source: Source) -> str:
 def object_name(identity: Identity) -> str:
     """Return `demo/web`, or the name alone if it has no namespace."""
     return visible(f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name)
+
+
+_ENTRIES_MIN = 12
+"""Fewer are read faster in one list."""
+_FOLDERS_MAX = 25
+SEVERAL = "several folders"
+
+
+def by_folder(found: Sequence[EqualChanges]) -> dict[str, list[EqualChanges]]:
+    """Return the entries by folder, `SEVERAL` first; all under an empty name if dividing would not help."""
+    paths = {source.path for one in found for source in one.sources}
+    divided: dict[str, list[EqualChanges]] = {}
+    if len(found) >= _ENTRIES_MIN:
+        top = common_folder(source for one in found for source in one.sources)
+        for one in found:
+            folders = {_below(source.path, top) for source in one.sources}
+            divided.setdefault(folders.pop() if len(folders) == 1 else SEVERAL, []).append(one)
+    if not 1 < len(divided) <= _FOLDERS_MAX or len(divided) == len(paths):
+        return {"": list(found)} if found else {}
+    return {name: divided[name] for name in _ordered(divided)}
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (name != SEVERAL, name))
+
+
+def _below(path: str, top: str) -> str:
+    """Return the folder of a path one step below the common one; the common one for a file directly in it."""
+    step, slash, _ = path[len(top) :].partition("/")
+    return f"{top}{step}/" if slash else top or "./"

@@ -13,18 +13,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.model.plan import MISSING, Action, Change, Plan
-from reconciler.model.problem import Severity
+from reconciler.api.plan import MISSING, Action, Change, Plan
+from reconciler.api.problem import Severity
+from reconciler.planner import HELD_BY_GUARD
 from reconciler.regex import regex
-from reconciler.report.plan.alike import Alike, alike
-from reconciler.report.plan.field_names import by_importance, leaf
-from reconciler.report.plan.group import FieldLine
-from reconciler.report.plan.kinds import counted, counted_kind
-from reconciler.report.plan.lines import spoken_losses, unjudged_count
-from reconciler.report.text.safe import visible
-from reconciler.report.text.style import DESTRUCTIVE
-from reconciler.report.text.values import cut, shown
-from reconciler.stages.deletion import HELD_BY_GUARD
+from reconciler.report.plan.alike import EqualChanges, alike
+from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
+from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import DESTRUCTIVE, cut, shown
 
 _GROUPS_MAX = 2
 _NAME_CHARS_MAX = 60
@@ -123,7 +120,7 @@ class _Group(Struct):
 
     action: Action
     kind: str
-    members: list[Alike]
+    members: list[EqualChanges]
 
     @property
     def count(self) -> int:

@@ -1,1 +1,1 @@
-"""A plan for the review of a change on a forge: comment, page, annotations and JUnit."""
+"""A plan for the review of a change: comment, page, annotations, JUnit."""

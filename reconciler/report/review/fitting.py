@@ -48,7 +48,7 @@ class Section(Struct, frozen=True, kw_only=True):
     noun: str = "entries"
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownSection(Struct, frozen=True, kw_only=True):
     """A section as it is shown: a form, and how many of its items; None: all."""
 
     section: Section
@@ -89,12 +89,12 @@ class Shown(Struct, frozen=True, kw_only=True):
 
 _SUBJECTS_MAX = 5
 
-Composer = Callable[[Sequence[Shown]], str]
+Composer = Callable[[Sequence[ShownSection]], str]
 
 
 def fitted(sections: Iterable[Section], compose: Composer, budget: int) -> str:
     """The composed text of at most `budget` UTF-8 bytes with as much in it as fits; empty when nothing does."""
-    shown = [Shown(section=section) for section in sections]
+    shown = [ShownSection(section=section) for section in sections]
     text = compose(shown)
     for places, form in _cuts([one.section for one in shown]):
         if size(text) <= budget:
@@ -117,11 +117,11 @@ def _cuts(sections: Sequence[Section]) -> list[tuple[list[int], int]]:
 
 
 def _trimmed(
-    shown: Sequence[Shown], places: Sequence[int], compose: Composer, budget: int
-) -> tuple[list[Shown], str]:  # fmt: skip
+    shown: Sequence[ShownSection], places: Sequence[int], compose: Composer, budget: int
+) -> tuple[list[ShownSection], str]:  # fmt: skip
     """The sections with as many items each as fit, and the text; with none where not even one does."""
 
-    def with_items(kept: int) -> tuple[list[Shown], str]:
+    def with_items(kept: int) -> tuple[list[ShownSection], str]:
         tried = [replace(one, kept=kept) if place in places else one for place, one in enumerate(shown)]
         return tried, compose(tried)
 

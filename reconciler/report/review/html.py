@@ -1,4 +1,8 @@
-"""A plan as one page: no network, no script, nothing cut, nothing of the store that is markup.
+"""HTML by construction: a text becomes markup only by being escaped.
+
+Style of the page of a plan: light and dark, on a desk, on a phone and on paper, without external resources.
+
+A plan as one page: no network, no script, nothing cut, nothing of the store that is markup.
 
 The policy of the page allows its own stylesheet, by digest, and nothing else: no script, image, form, frame or request.
 """
@@ -7,16 +11,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.plan import Action, Plan
-from reconciler.model.problem import Severity
+from reconciler.api.plan import Action, Plan
+from reconciler.api.problem import Severity
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import mask_plan
-from reconciler.report.plan.alike import Alike, alike, alike_lines
-from reconciler.report.plan.first_line import Hold, first_line, losses, plain
-from reconciler.report.plan.folders import by_folder
-from reconciler.report.plan.lines import (
+from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
+from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     WHOLE,
     counts_by_cluster,
@@ -27,11 +30,71 @@ from reconciler.report.plan.lines import (
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.plan.first_line import Hold, first_line, losses, plain
+from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
-from reconciler.report.review.markup import Markup, element, together
-from reconciler.report.review.stylesheet import STYLESHEET
-from reconciler.report.rollouts.stages import stage_lines
+from reconciler.report.safe import visible
+
+
+class Markup(str):
+    """HTML that is safe in a page. Only this module makes it of texts."""
+
+    __slots__ = ()
+
+
+def element(name: str, *children: Markup | str, **attributes: str) -> Markup:
+    """An element; texts among its children and attributes are escaped. `class_` is the attribute `class`."""
+    given = "".join(f' {key.rstrip("_")}="{_escaped(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{together(children)}</{name}>")
+
+
+def together(children: Iterable[Markup | str]) -> Markup:
+    """Pieces one after the other; texts are escaped."""
+    return Markup("".join(child if isinstance(child, Markup) else _escaped(child) for child in children))
+
+
+def _escaped(text: str) -> str:
+    return html.escape(visible(text), quote=True)
+
+
+STYLESHEET = """
+:root { color-scheme: light dark; --ink: #1f2328; --dim: #59636e; --ground: #fff; --panel: #f6f8fa; --rule: #d1d9e0;
+  --red: #b3261e; --red-ground: #fff1f0; --green: #116329; --green-ground: #eaf7ee; --yellow: #7d4e00;
+  --yellow-ground: #fff8e5; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #9198a1; --ground: #0d1117; --panel: #151b23;
+  --rule: #3d444d; --red: #ff8f87; --red-ground: #2d1513; --green: #7ee2a0; --green-ground: #0f2417;
+  --yellow: #eac055; --yellow-ground: #2a2110; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 76rem; background: var(--ground); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.35rem; line-height: 1.35; margin: 0 0 .4rem; text-wrap: pretty; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .6rem; }
+code, pre, td.field { font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+  overflow-wrap: anywhere; }
+h1 code { font-size: .92em; background: var(--panel); border-radius: 4px; padding: .05em .3em; }
+.dim { color: var(--dim); }
+.box { border: 1px solid var(--rule); border-left: 4px solid var(--rule); border-radius: 6px; padding: .6rem .9rem;
+  margin: .8rem 0; }
+.box p { margin: .15rem 0; }
+.entry { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; overflow: hidden; }
+.entry > pre { margin: 0; padding: .55rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+.loss, .entry.loss { border-color: var(--red); border-left-width: 4px; background: var(--red-ground); }
+.fault { border-color: var(--yellow); background: var(--yellow-ground); }
+.minus { color: var(--red); background: var(--red-ground); }
+.plus { color: var(--green); background: var(--green-ground); }
+.head { font-weight: 600; }
+summary { cursor: pointer; font-weight: 600; margin: 1.6rem 0 .5rem; }
+summary:focus-visible { outline: 2px solid currentColor; outline-offset: 3px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border: 1px solid var(--rule); padding: .25rem .6rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+th { background: var(--panel); }
+@media print { details { display: block; } body { max-width: none; } }
+"""
+"""Nothing in it comes from a store."""
+
 
 _OPEN_LINES_MAX = 200
 _DIGEST = base64.b64encode(hashlib.sha256(STYLESHEET.encode()).digest()).decode()
@@ -96,7 +159,7 @@ def _head(plan: Plan) -> Iterable[Markup]:
         yield element("div", element("p", incomplete(plan)), class_="box fault", role="alert")
 
 
-def _changes(title: str, found: Sequence[Alike], folder: str = "") -> Iterable[Markup]:
+def _changes(title: str, found: Sequence[EqualChanges], folder: str = "") -> Iterable[Markup]:
     lines = sum(len(alike_lines(one)) for one in found)
     count = sum(one.objects for one in found)
     return _folded(title, [_entry(one) for one in found], folder, count=count, lines=lines)
@@ -120,7 +183,7 @@ def _folded(
     yield Markup(f"<details{opened}>{inside}</details>")
 
 
-def _entry(one: Alike) -> Markup:
+def _entry(one: EqualChanges) -> Markup:
     return _block(alike_lines(one, detail=WHOLE), kind="entry loss" if one.entry.is_destructive else "entry")
 
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.plan import Action, Plan
-from reconciler.model.problem import Severity
+from reconciler.api.plan import Action, Plan
+from reconciler.api.problem import Severity
 from reconciler.report.mask import mask_plan
+from reconciler.report.plan.change_lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
 from reconciler.report.plan.first_line import Hold, Word, first_line, losses
-from reconciler.report.plan.kinds import counted
-from reconciler.report.plan.lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
-from reconciler.report.plan.text import incomplete
-from reconciler.report.review.fitting import Section, Shown, fitted, size
+from reconciler.report.plan.groups import counted
+from reconciler.report.plan.plan_text import incomplete
+from reconciler.report.review.fitting import Section, ShownSection, fitted, size
 from reconciler.report.review.sections import sections_of
-from reconciler.report.text.safe import code_html, code_text, fence_for, joined
+from reconciler.report.safe import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536
 """GitHub's limit for one comment; Bitbucket's is 32,768, Azure's 150,000."""
@@ -41,7 +41,7 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     plan = mask_plan(plan)
     head = _head(plan, marker)
 
-    def composed(shown: Sequence[Shown]) -> str:
+    def composed(shown: Sequence[ShownSection]) -> str:
         return _composed(head, shown)
 
     return fitted(sections_of(plan), composed, budget) or joined(
@@ -97,7 +97,7 @@ def _short(revision: str) -> str:
     return short_revision(revision)[:40]
 
 
-def _composed(head: Sequence[str], shown: Sequence[Shown]) -> str:
+def _composed(head: Sequence[str], shown: Sequence[ShownSection]) -> str:
     lines = [*head]
     for one in shown:
         lines.extend(_block(one))
@@ -106,9 +106,9 @@ def _composed(head: Sequence[str], shown: Sequence[Shown]) -> str:
     return joined(lines)
 
 
-def _notes(shown: Sequence[Shown]) -> list[str]:
+def _notes(shown: Sequence[ShownSection]) -> list[str]:
     """Return the omissions of each title."""
-    by_title: dict[str, list[Shown]] = {}
+    by_title: dict[str, list[ShownSection]] = {}
     for one in shown:
         by_title.setdefault(one.section.title, []).append(one)
     notes = []
@@ -131,7 +131,7 @@ def _shortened(left_out: str) -> str:
     return f"_Left out to fit: {left_out}. `reconciler diff -o html` has everything._"
 
 
-def _block(shown: Shown) -> list[str]:
+def _block(shown: ShownSection) -> list[str]:
     if not shown.lines:
         return []
     fence = fence_for(shown.lines)

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reconciler.model.plan import PlacementChange, Plan, Unjudged
-from reconciler.model.problem import Problem, Severity
+from reconciler.api.plan import PlacementChange, Plan, Unjudged
+from reconciler.api.problem import Problem, Severity
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.plan.alike import Alike, alike, alike_lines
-from reconciler.report.plan.field_names import by_importance, leaf
-from reconciler.report.plan.folders import by_folder
-from reconciler.report.plan.kinds import plural
-from reconciler.report.plan.lines import (
+from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
+from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     Detail,
     counts_by_cluster,
@@ -24,11 +21,12 @@ from reconciler.report.plan.lines import (
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.text import LOSSES, UNJUDGED
+from reconciler.report.plan.groups import by_importance, leaf, plural
+from reconciler.report.plan.plan_text import LOSSES, UNJUDGED
+from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.review.fitting import Form, Item, Section
-from reconciler.report.rollouts.stages import stage_lines
-from reconciler.report.text.safe import code_span, visible
+from reconciler.report.safe import code_span, visible
 
 _FULL = Detail()
 _SHORT = Detail(fields_max=5, value_chars=60, has_text_diffs=False)
@@ -82,7 +80,7 @@ def _stages(plan: Plan) -> Section:
     )
 
 
-def _losses(found: Sequence[Alike]) -> Section:
+def _losses(found: Sequence[EqualChanges]) -> Section:
     """Cut by lines, since one line may name hundreds of objects."""
 
     def form(detail: Detail, lost: str = "") -> Form:
@@ -99,18 +97,18 @@ def _losses(found: Sequence[Alike]) -> Section:
     )
 
 
-def _items(found: Iterable[Alike], detail: Detail) -> tuple[Item, ...]:
+def _items(found: Iterable[EqualChanges], detail: Detail) -> tuple[Item, ...]:
     return tuple(Item(lines=tuple(alike_lines(one, detail=detail)), subject=_subject(one)) for one in found)
 
 
-def _subject(one: Alike) -> str:
+def _subject(one: EqualChanges) -> str:
     """Return `update Deployments (image)`: the name of omitted changes."""
     paths = by_importance(line.path for line in one.entry.fields)
     names = f" ({', '.join(visible(leaf(path))[:40] for path in paths[:3])})" if paths else ""
     return f"{one.entry.action} {visible(plural(one.entry.identity.kind))[:60]}{names}"
 
 
-def _changes(found: Sequence[Alike]) -> list[Section]:
+def _changes(found: Sequence[EqualChanges]) -> list[Section]:
     sections = []
     for folder, part in by_folder(found).items():
         forms = (
@@ -131,7 +129,7 @@ def _changes(found: Sequence[Alike]) -> list[Section]:
     return sections
 
 
-def _waiting(found: Sequence[Alike]) -> Section:
+def _waiting(found: Sequence[EqualChanges]) -> Section:
     return Section(
         title="Held",
         count=sum(one.objects for one in found),

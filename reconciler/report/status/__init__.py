@@ -1,1 +1,1 @@
-"""The state of the fleet as text and documents."""
+"""Documents of the state of the fleet: status, history, explanation."""

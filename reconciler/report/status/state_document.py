@@ -1,29 +1,97 @@
 """The picture that a round leaves for commands that only read, such as `status`. Version 1.
 
 All counts and lists here are made of the state of the objects, and of nothing else. Source: design#journal.
+
+The objects that are not as wanted, or do not fare well, as rows: the worst first, and not without end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.engine import Round
-from reconciler.model.plan import Change
-from reconciler.model.refs import Identity
-from reconciler.model.rollouts.progress import Progress
-from reconciler.model.tree import Json, JsonObject, dig
+from reconciler.api.plan import Change
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
-from reconciler.report.plan.json import summary
-from reconciler.report.rollouts.document import rollouts_part
-from reconciler.report.status.broken import broken_part
-from reconciler.report.status.fleet_tables import FleetTables
-from reconciler.report.status.troubles import Troubles
-from reconciler.stages.state import ClusterState, FleetState, Lag
+from reconciler.report.plan.plan_json import rollouts_part, summary
+from reconciler.report.status.broken_files import broken_part
+from reconciler.report.status.status_document import StatusTables
+from reconciler.state import ClusterState, FleetState, HealthWord, HeldBy, Lag, ObjectState
+
+ROWS_MAX: Final = 1000
+"""So many are listed; a fleet that comes up has a hundred thousand that wait for their turn."""
+
+_SYNCS: Final = (
+    *(Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.FROZEN, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED),
+)
+_HEALTHS: Final = (
+    HealthWord.DEGRADED,
+    HealthWord.MISSING,
+    HealthWord.UNKNOWN,
+    HealthWord.PROGRESSING,
+    HealthWord.HEALTHY,
+)
+_SYNC_RANK: Final = {lag: rank for rank, lag in enumerate(_SYNCS)}
+_HEALTH_RANK: Final = {word: rank for rank, word in enumerate(_HEALTHS)}
+
+_Row = tuple[int, int, Identity, str, ObjectState]
+
+
+class Troubles:
+    """The troubled copies of a fleet. Copies in an unreachable cluster are not listed: its own row says all."""
+
+    def __init__(self, state: FleetState, scrubbed: Callable[[str], str]) -> None:
+        """`scrubbed` redacts messages of API servers."""
+        self._state = state
+        self._scrubbed = scrubbed
+        self._clusters = [found for found in state.clusters.values() if found.why_away is None]
+        self.total = sum(len(found.kept) for found in self._clusters)
+
+    def rows(self) -> list[Json]:
+        """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, the worst first."""
+        worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:4])
+        return [self._row(cluster, identity, found) for _, _, identity, cluster, found in worst]
+
+    def _ranked(self) -> Iterator[_Row]:
+        for cluster in self._clusters:
+            yield from _of_cluster(cluster)
+
+    def _row(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, Any]:
+        gvk = self._state.gvk(cluster, identity)
+        by = getattr(found.sync, "by", None)
+        return {
+            "cluster": cluster,
+            "resource": resource_part(gvk, identity) if gvk is not None else _without_version(identity),
+            "sync": str(found.sync.sync),
+            "state": str(found.sync.lag),
+            "by": str(by) if isinstance(by, HeldBy) else None,
+            "why": self._scrubbed(found.sync.why),
+            "health": str(found.health.word),
+            "healthWhy": self._scrubbed(found.health.why),
+        }
+
+
+def _of_cluster(cluster: ClusterState) -> Iterator[_Row]:
+    for identity, found in cluster.kept.items():
+        yield _SYNC_RANK[found.sync.lag], _HEALTH_RANK[found.health.word], identity, cluster.name, found
+
+
+def _without_version(identity: Identity) -> dict[str, str]:
+    return {
+        "apiVersion": identity.group,
+        "kind": identity.kind,
+        "namespace": identity.namespace,
+        "name": identity.name,
+    }
+
 
 VERSION = 1
 
@@ -33,7 +101,7 @@ LEFT_WHY: Final = (
 )
 
 
-class Picture(Struct, frozen=True, kw_only=True):
+class StateOfFleet(Struct, frozen=True, kw_only=True):
     """A round over the whole fleet, and the state of every object after it.
 
     `source`: the name of the store; `source_error`: its present error, empty if it can be read.
@@ -45,18 +113,18 @@ class Picture(Struct, frozen=True, kw_only=True):
     number: int = 0
     source: str = ""
     source_error: str = ""
-    rollouts: tuple[Progress, ...] = ()
+    rollouts: tuple[RolloutProgress, ...] = ()
     """The state of each Rollout of the store."""
 
 
 def state_document(
-    picture: Picture, before: JsonObject | None = None, tables: FleetTables | None = None
+    picture: StateOfFleet, before: JsonObject | None = None, tables: StatusTables | None = None
 ) -> dict[str, Json]:
     """Return the picture as a JSON document, redacted.
 
     `before`: the document of the round before. `tables`: its tables, so that only changed parts are made.
     """
-    tables, masker = tables or FleetTables(), Masker()
+    tables, masker = tables or StatusTables(), Masker()
     facts = picture.state.facts
     policies, unclaimed = tables.of(
         picture.round.decision, *([facts.journal.ledger, facts.frozen] if facts is not None else ())
@@ -98,7 +166,7 @@ def state_document(
     }
 
 
-def _since(picture: Picture, clusters: list[JsonObject], before: JsonObject | None) -> str:
+def _since(picture: StateOfFleet, clusters: list[JsonObject], before: JsonObject | None) -> str:
     """Since when every cluster is in step, or the first one is not (RFC 3339)."""
     since = (before or {}).get("since")
     return since if since and _are_in_step(clusters) == _are_in_step(dig(before, "clusters") or ()) else picture.time
@@ -130,7 +198,7 @@ def _held(change: Change) -> dict[str, Json]:
     }
 
 
-def _failures(picture: Picture) -> list[Json]:
+def _failures(picture: StateOfFleet) -> list[Json]:
     changes, facts = picture.round.plan.changes, picture.state.facts
     failures = facts.failures if facts is not None else {}
     # Messages of an API server may quote the sent object.
@@ -148,7 +216,7 @@ def _failures(picture: Picture) -> list[Json]:
     ]
 
 
-def _clusters(picture: Picture, before: JsonObject | None) -> list[JsonObject]:
+def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObject]:
     known = {entry["name"]: entry for entry in (dig(before, "clusters") or ())}
     members = picture.state.facts.members if picture.state.facts is not None else {}
     return [

@@ -1,1 +1,1 @@
-"""The content of the page and its JSON as values, made from the last round and the journal."""
+"""Values that the page and its JSON show."""

@@ -1,10 +1,28 @@
-"""Questions to the views, and the answer for an unknown name."""
+"""Remedies of problems by code, from the reference of problem codes.
+
+Questions to the views, and the answer for an unknown name.
+
+All problems of the store and of the last round, with their remedies.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
+
+from reconciler.lint import PROBLEM_CODES
+from reconciler.report.further_codes import FURTHER_CODES
+from reconciler.report.json_parts import problem_part, sorted_problems
+from reconciler.report.views.view_inputs import ViewModel
+from reconciler.report.views.view_shapes import ProblemPart, ProblemsView
+
+
+def remedy_of(code: str) -> str | None:
+    """Return the remedy of a problem code; None: there is none."""
+    found = PROBLEM_CODES.get(code) or FURTHER_CODES.get(code)
+    return found.remedy if found is not None else None
+
 
 ROWS_MAX: Final = 500
 """So many rows of the matrix, objects of a cluster or entries of history are one answer, unless fewer are asked for."""
@@ -45,3 +63,19 @@ class NotFound(Struct, frozen=True, kw_only=True):
 
     why: str
     close: tuple[str, ...] = ()
+
+
+_PROBLEMS_MAX: Final = 2000
+
+
+def problems_view(sight: ViewModel) -> ProblemsView:
+    """The problems, errors before warnings before hints; at most 2,000 of `total`."""
+    found = sorted_problems(sight.picture.round.plan.problems)
+    return ProblemsView(
+        problems=tuple(_part(problem_part(sight.masker.problem(one))) for one in found[:_PROBLEMS_MAX]),
+        total=len(found),
+    )
+
+
+def _part(part: Any) -> ProblemPart:
+    return ProblemPart(**part, todo=remedy_of(part["code"]))

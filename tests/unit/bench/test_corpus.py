@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bench import corpus
-from reconciler.engine import decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Snapshot
-from reconciler.stages.fleet.parse import parse
+from reconciler.api.fleet import Snapshot
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.scheduler import decide
 
 FLEET = parse(corpus.snapshot(300))
 

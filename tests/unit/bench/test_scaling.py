@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from bench import corpus, scaling
 from bench.report import document, scaling_rows
-from reconciler.engine import decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.stages.fleet.parse import parse
+from reconciler.fleet.parse import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.scheduler import decide
 
 FLEET = parse(corpus.snapshot(50))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from bench import corpus, unkind
-from reconciler.model.problem import Severity
-from reconciler.stages.fleet.parse import parse
+from reconciler.api.problem import Severity
+from reconciler.fleet.parse import parse
 
 WORKLOADS = 400
 KIND, UNKIND = parse(corpus.snapshot(WORKLOADS)), parse(unkind.snapshot(WORKLOADS))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 from click.testing import CliRunner
 
-from reconciler.cli import main as entry
+from reconciler.cli.main import main
 
 FLEET = "apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: shop}\n"
 CLUSTERS = "".join(
@@ -52,7 +52,7 @@ def run(*args: str, given: str | None = None, **environment: str) -> Ran:
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def _as_main(args: tuple[str, ...]) -> None:
-    entry.main(list(args))
+    main(list(args))
 
 
 def write_store(folder: Path, **files: str) -> str:

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import msgspec
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.observing.reading import Reading
-from reconciler.daemon.round.act import Result
-from reconciler.daemon.round.facts import facts_of, last_contacts
-from reconciler.daemon.round.failures import failures_after
-from reconciler.daemon.round.picture import merged
-from reconciler.daemon.round.remember import record_picture, remember
-from reconciler.engine import FleetSnapshot, decide, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
-from reconciler.model.ledger import JournalSnapshot
-from reconciler.model.observation import Member, NotRead, Observations, Read
-from reconciler.model.refs import GVK
-from reconciler.report.status.state_document import Picture
-from reconciler.stages.state import StateTables
+from reconciler.api.clusters import Member, NotRead, Observations, Read
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.refs import GVK
+from reconciler.controller.reading.read_clusters import RoundReading
+from reconciler.controller.round.act import Result
+from reconciler.controller.round.picture import facts_of, failures_after, last_contacts, merged
+from reconciler.controller.round.remember import record_picture, remember
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import plan_round
+from reconciler.report.status.state_document import StateOfFleet
+from reconciler.scheduler import decide
+from reconciler.state import StateTables
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
 
@@ -68,7 +68,7 @@ def record_round(
         for wave in planned.plan.waves
         for change in (planned.plan.changes[index] for index in wave)
     ]
-    reading = Reading(
+    reading = RoundReading(
         snapshot=snapshot, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), uids={}
     )
     number = remember(journal, planned, reading, results)
@@ -80,7 +80,7 @@ def record_round(
         journal=JournalSnapshot(ledger=journal.ledger()),
         last_contact={**last_contacts(journal.state()), **contacts},
     )
-    record_picture(journal, Picture(round=picture, state=StateTables().update(facts), time=now, source=source))
+    record_picture(journal, StateOfFleet(round=picture, state=StateTables().update(facts), time=now, source=source))
     return number
 
 

@@ -9,9 +9,9 @@ import pygit2
 import pytest
 from msgspec.structs import replace
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.daemon.round.remember import record_picture
-from reconciler.model.rollouts.progress import Progress
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.controller.round.remember import record_picture
+from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.rollouts import AWAITED, PAUSED
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import Ran, run, write_store
@@ -55,7 +55,7 @@ class Checkout:
     def set(self, name: str, value: str) -> None:
         self.git.config[name] = value
 
-    def waits(self, *rollouts: Progress) -> None:
+    def waits(self, *rollouts: RolloutProgress) -> None:
         with Journal.open(self.journal) as journal:
             record_picture(journal, replace(picture(planned()), rollouts=rollouts))
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.command_line import run, write_store
 
-HEAVY = ("kubernetes", "aiohttp", "pygit2", "yaml", "msgspec", "logging", "rich", "reconciler.model.fleet")
+HEAVY = ("kubernetes", "aiohttp", "pygit2", "yaml", "msgspec", "logging", "rich", "reconciler.api.fleet")
 """What a person who waits for each key must not wait for."""
 
 

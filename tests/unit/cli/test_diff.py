@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.plan import Action, Cause, Change, Plan
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import GVK, Identity
 from reconciler.cli.diff import exit_code, only
-from reconciler.model.plan import Action, Cause, Change, Plan
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.deletion.guard import HELD_BY_GUARD
+from reconciler.planner.guard import HELD_BY_GUARD
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
 

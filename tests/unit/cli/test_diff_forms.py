@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reconciler.cli.diff_forms import FORMATS, diff_text
+from reconciler.cli.diff import FORMATS, diff_text
 from reconciler.errors import ConfigurationError
 from tests.fakes.store_trees import commit_all
 from tests.golden.pulls import own_images, two_deletions

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.adapters.clock import SystemClock, epoch_s
-from reconciler.adapters.journal.journal import Journal
-from reconciler.model.binding import TargetCluster
-from reconciler.model.ledger import AppliedRow, EvictionRecord
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.binding import TargetCluster
+from reconciler.api.ledger import AppliedRow, EvictionRecord
+from reconciler.api.refs import GVK, Identity
+from reconciler.clock import SystemClock, epoch_s
+from reconciler.journal.sqlite_journal import Journal
 from tests.unit.cli.command_line import APP, Ran, run
 from tests.unit.cli.journals import NOW, empty, journal_at, record_round, shop
 

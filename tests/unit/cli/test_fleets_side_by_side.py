@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, FLEET, Ran, run, write_store
 
@@ -107,14 +107,14 @@ def test_a_store_without_a_fleet_has_no_journal_and_can_be_looked_at(person: Per
 def test_a_service_that_is_begun_by_hand_takes_the_journal_of_its_fleet(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from reconciler.daemon.service.serve import Service  # noqa: PLC0415 - the import is what a command makes late
+    from reconciler.controller.service.serve_fleet import Service  # noqa: PLC0415 - the import is what a command makes late
 
     served: list[Service] = []
 
     async def serve(service: Service, *_: object) -> None:
         served.append(service)
 
-    monkeypatch.setattr("reconciler.daemon.service.serve.serve", serve)
+    monkeypatch.setattr("reconciler.controller.service.serve_fleet.serve", serve)
     for environ in ({}, {"STATE_DIRECTORY": str(person.state / "unit")}):
         assert person.types("run", str(person.stores["shop"]), "--dir", **environ).code == 0
     assert [service.access.journal for service in served] == [

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.kube.table import Column, Row, Table
 from reconciler.cli.get_following import Following, Lines
 from reconciler.cli.tables import Query
+from reconciler.kube.table import Column, PrintedRow, PrintedTable
 from reconciler.sim.api.http import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, run
@@ -86,18 +86,18 @@ def test_who_follows_sees_what_comes_changes_and_goes_in_every_cluster(
     assert "Traceback" not in err
 
 
-def table_of(*rows: tuple[str, str, int]) -> Table:
+def table_of(*rows: tuple[str, str, int]) -> PrintedTable:
     """Rows of name, state and restarts."""
-    return Table(
+    return PrintedTable(
         columns=(Column(name="Name"), Column(name="Status"), Column(name="Restarts"), Column(name="Node", priority=1)),
         rows=tuple(
-            Row(cells=(name, state, restarts, "n1"), metadata={"name": name, "namespace": "demo"})
+            PrintedRow(cells=(name, state, restarts, "n1"), metadata={"name": name, "namespace": "demo"})
             for name, state, restarts in rows
         ),
     )
 
 
-def lines(form: str = "table", width: int | None = None, **tables: Table) -> Lines:
+def lines(form: str = "table", width: int | None = None, **tables: PrintedTable) -> Lines:
     query = Query(kind="pods", namespace="demo")
     return Lines(Following(query=query, aliases={}, form=form, width=width), tables)
 

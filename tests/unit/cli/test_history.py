@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from reconciler.adapters.git.url import parse_git_url
-from reconciler.adapters.journal.journal import Journal
-from reconciler.adapters.sources.read_once import clone_of
+from reconciler.api.ledger import DriftOutcome, Event, EventKind
 from reconciler.cli import history
-from reconciler.model.ledger import DriftOutcome, Event, EventKind
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.store.git.url import parse_git_url
+from reconciler.store.url_source import clone_of
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import NOW, journal_at, record_round, shop

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
+from reconciler.journal.sqlite_journal import Journal
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import journal_at
 

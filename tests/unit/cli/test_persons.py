@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from reconciler.cli.persons import person
+from reconciler.cli.subjects import person
 
 HOST = socket.gethostname()
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from pygit2 import hashfile
 
+from reconciler.api.fleet import Fleet
 from reconciler.cli import run
-from reconciler.cli.reading import cache_folder, parse_cache_file, read_fleet
-from reconciler.daemon.service.serve import Service
-from reconciler.model.fleet import Fleet
-from reconciler.stages.fleet.file import ParsedFile
+from reconciler.cli.store_reading import cache_folder, parse_cache_file, read_fleet
+from reconciler.controller.service.serve_fleet import Service
+from reconciler.fleet.documents import ParsedFile
 from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.cli.command_line import run as cli_run
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.problem import Severity
+from reconciler.api.problem import Severity
+from reconciler.documents.document_kinds import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.fleet.documents import KINDS
+from reconciler.policy.override_policy import parse_override_policy
+from reconciler.policy.propagation import parse_propagation_policy
 from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
-from reconciler.stages.documents.dialects import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.stages.fleet.every_field import KINDS
-from reconciler.stages.policies.override import parse_override_policy
-from reconciler.stages.policies.propagation import parse_propagation_policy
 from tests.unit.cli.command_line import run
-from tests.unit.stages.policy_cases import cases, document_of
+from tests.unit.policy_cases import cases, document_of
 
 POLICY_CASES = cases(
     *(f"policies/{name}.yaml" for name in ("defaults", "fields", "overrides", "override_pages", "pages", "rules",

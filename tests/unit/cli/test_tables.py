@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.adapters.kube.table import Column, Row, Table
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK, Identity
 from reconciler.cli.tables import Query, found_json, printed
-from reconciler.model.observation import LiveObject
-from reconciler.model.refs import GVK, Identity
-from reconciler.stages.ownership.marks import Owner, mark, written_terms
+from reconciler.kube.table import Column, PrintedRow, PrintedTable
+from reconciler.ownership.marks import OwnershipRecord, mark, written_terms
 
 COLUMNS = (Column(name="Name"), Column(name="Ready"), Column(name="Images", priority=1))
 QUERY = Query(kind="deploy", namespace="demo")
 
 
-def row(name: str, ready: Any = "1/1", **metadata: Any) -> Row:
-    return Row(cells=(name, ready, "nginx"), metadata={"name": name, "namespace": "demo", **metadata})
+def row(name: str, ready: Any = "1/1", **metadata: Any) -> PrintedRow:
+    return PrintedRow(cells=(name, ready, "nginx"), metadata={"name": name, "namespace": "demo", **metadata})
 
 
-def table(*rows: Row) -> Table:
-    return Table(columns=COLUMNS, rows=rows)
+def table(*rows: PrintedRow) -> PrintedTable:
+    return PrintedTable(columns=COLUMNS, rows=rows)
 
 
-def lines(tables: Mapping[str, Table], form: str = "table", query: Query = QUERY, **aliases: str) -> list[list[str]]:
+def lines(
+    tables: Mapping[str, PrintedTable], form: str = "table", query: Query = QUERY, **aliases: str
+) -> list[list[str]]:
     return [line.split() for line in printed(tables, aliases, query, form).splitlines()]
 
 
@@ -44,7 +46,7 @@ def test_columns_appear_when_they_say_something() -> None:
 
 
 def test_adopted_is_what_carries_both_marks() -> None:
-    marked = mark({"metadata": {}}, "shop", written_terms(Owner(policy=None)))["metadata"]
+    marked = mark({"metadata": {}}, "shop", written_terms(OwnershipRecord(policy=None)))["metadata"]
     copied = {"annotations": marked["annotations"]}
     found = lines(
         {"m1": table(row("ours", **marked), row("copied", **copied), row("labelled", labels=marked["labels"]))}

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.journal.journal import Journal
-from reconciler.cli.main import COMMANDS
-from reconciler.cli.unknown_commands import unknown_command
+from reconciler.cli.main import COMMANDS, unknown_command
+from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import record_round
@@ -95,7 +94,7 @@ def test_a_command_that_is_not_there_leads_to_the_one_that_is_meant() -> None:
 
 
 def test_advice_names_commands_that_are_there() -> None:
-    from reconciler.cli.unknown_commands import _OF_KUBECTL  # noqa: PLC0415 - the table itself is looked at
+    from reconciler.cli.main import _OF_KUBECTL  # noqa: PLC0415 - the table itself is looked at
 
     for name in _OF_KUBECTL:
         assert name not in COMMANDS, f"{name} is a command now"

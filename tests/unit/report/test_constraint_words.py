@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.refs import Identity
-from reconciler.report.status.document import constraint_words, constraints_part
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.refs import Identity
+from reconciler.report.status.status_document import constraint_words, constraints_part
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 SINCE, UNTIL = "2026-11-21T10:00:00Z", "2026-11-21T10:10:00Z"

@@ -14,22 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.binding import Reason
-from reconciler.model.content import Content
-from reconciler.model.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
-from reconciler.model.problem import Problem, Source
-from reconciler.model.refs import GVK, Identity
+from reconciler.api.binding import Reason
+from reconciler.api.content import Content
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.ownership.recorded import LAST_APPLIED
 from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
-from reconciler.report.plan.json import plan_json
-from reconciler.report.plan.text import plan_text
+from reconciler.report.plan.plan_json import plan_json
+from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json
-from reconciler.report.review.github import github_annotations, plan_annotations
+from reconciler.report.review.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.review.html import plans_html
-from reconciler.report.review.junit import plans_junit
 from reconciler.report.review.markdown import plan_markdown
 from reconciler.report.yaml_dump import render_yaml
-from reconciler.stages.ownership.recorded import LAST_APPLIED
 
 SECRET = GVK("", "v1", "Secret")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

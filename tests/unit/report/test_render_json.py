@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reconciler.model.binding import Binding, Reason, TargetCluster
-from reconciler.model.content import Content
-from reconciler.model.plan import Manifest
-from reconciler.model.problem import Problem, Source
-from reconciler.model.refs import GVK, Identity, PolicyRef
+from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.content import Content
+from reconciler.api.plan import Manifest
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.report.render_json import Rendering, render_json
 
 WEB = Identity("apps", "Deployment", "demo", "web")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from reconciler.report.role import Subject, role_documents, role_yaml
-from reconciler.stages.rights import Level, Right
+from reconciler.report.role import RoleSubject, role_documents, role_yaml
+from reconciler.rights import Level, Right
 
 READ = ("get", "list", "watch")
 RIGHTS = (
@@ -14,7 +14,7 @@ RIGHTS = (
     Right("", "services", (), READ),
     Right("apps", "deployments", (), READ),
 )
-ACCOUNT = Subject(kind="ServiceAccount", name="robot", namespace="tools")
+ACCOUNT = RoleSubject(kind="ServiceAccount", name="robot", namespace="tools")
 
 
 def test_resources_with_the_same_verbs_are_one_rule() -> None:
@@ -35,7 +35,7 @@ def test_a_service_account_comes_with_its_namespace() -> None:
 
 
 def test_a_user_or_a_group_is_of_the_api_group() -> None:
-    role, binding = role_documents(RIGHTS, Subject(kind="User", name="ann@example.com"), "shop")
+    role, binding = role_documents(RIGHTS, RoleSubject(kind="User", name="ann@example.com"), "shop")
     assert role["kind"] == "ClusterRole"
     assert binding["subjects"] == [{"kind": "User", "name": "ann@example.com", "apiGroup": "rbac.authorization.k8s.io"}]
 

@@ -5,8 +5,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-from reconciler.adapters.git.snapshot import GitStore
 from reconciler.cli.demo.repository import DemoRepository, example_store
+from reconciler.store.git.snapshot import GitStore
 
 FILE = "apps/shop/web.yaml"
 

@@ -7,8 +7,8 @@ import pytest
 
 from reconciler.cli.demo.screen import CommandFailed, Screen, table_text
 from reconciler.cli.demo.sight import CONFIG_MAP, DEPLOYMENT, POD, Sight, is_settled
-from reconciler.report.text.style import PLAIN, Style
-from reconciler.stages.ownership.marks import Owner, mark, written_terms
+from reconciler.ownership.marks import OwnershipRecord, mark, written_terms
+from reconciler.report.shown_values import PLAIN, Style
 
 WEB = ("shop", "web")
 
@@ -19,7 +19,7 @@ def deployment(*, wanted: int = 2, ready: int = 2, image: str = "nginx:1", is_ou
         "spec": {"replicas": wanted, "template": {"spec": {"containers": [{"image": image}]}}},
         "status": {"observedGeneration": 3, "replicas": wanted, "updatedReplicas": wanted, "readyReplicas": ready},
     }
-    return mark(body, "shop", written_terms(Owner(policy=None))) if is_ours else body
+    return mark(body, "shop", written_terms(OwnershipRecord(policy=None))) if is_ours else body
 
 
 def sight(silent: frozenset[str] = frozenset(), **web: dict[str, Any]) -> Sight:

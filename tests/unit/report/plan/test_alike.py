@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.model.plan import MISSING, Action, Change, FieldChange
-from reconciler.model.problem import Source
+from reconciler.api.plan import MISSING, Action, Change, FieldChange
+from reconciler.api.problem import Source
 from reconciler.report.plan.alike import alike, alike_lines, common_folder
-from reconciler.report.plan.lines import Detail
+from reconciler.report.plan.change_lines import Detail
 from tests.golden.plans import CONFIG_MAP, DEPLOYMENT, change, image_bump
 
 fields = st.builds(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.plan import FieldChange
-from reconciler.model.problem import Source
-from reconciler.report.plan.alike import Alike, alike
-from reconciler.report.plan.folders import SEVERAL, by_folder
+from reconciler.api.plan import FieldChange
+from reconciler.api.problem import Source
+from reconciler.report.plan.alike import SEVERAL, EqualChanges, alike, by_folder
 from tests.golden.plans import image_bump
 
 
-def found(*paths: str) -> tuple[Alike, ...]:
+def found(*paths: str) -> tuple[EqualChanges, ...]:
     """One entry for each path, none like another."""
     return alike(
         replace(

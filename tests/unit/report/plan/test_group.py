@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.plan import MISSING, Action, Change, FieldChange
-from reconciler.report.plan.group import grouped
+from reconciler.api.plan import MISSING, Action, Change, FieldChange
+from reconciler.report.plan.groups import grouped
 from tests.golden.plans import CONFIG_MAP, change, image_bump
 
 fields = st.builds(

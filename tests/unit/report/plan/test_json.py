@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.model.plan import MISSING, Action, FieldChange, FieldOwner, Plan
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.refs import GVK
-from reconciler.report.plan.json import plan_document, plan_json, summary
+from reconciler.api.plan import MISSING, Action, FieldChange, FieldOwner, Plan
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import GVK
+from reconciler.report.plan.plan_json import plan_document, plan_json, summary
 from tests.golden.plans import CONFIG_MAP, change, hostile_plan, ordinary_plan
 
 

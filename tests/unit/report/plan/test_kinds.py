@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.report.plan.kinds import counted, counted_kind
+from reconciler.report.plan.groups import counted, counted_kind
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.binding import Reason, TargetCluster
-from reconciler.model.plan import Action, Cause, FieldChange, PlacementChange
-from reconciler.model.refs import Identity
-from reconciler.report.plan.group import grouped
-from reconciler.report.plan.lines import (
+from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.plan import Action, Cause, FieldChange, PlacementChange
+from reconciler.api.refs import Identity
+from reconciler.report.plan.change_lines import (
     Detail,
     entry_lines,
     placement_lines,
@@ -17,6 +16,7 @@ from reconciler.report.plan.lines import (
     spoken_losses,
     totals,
 )
+from reconciler.report.plan.groups import grouped
 from tests.golden.plans import BASE, CONFIG_MAP, DEPLOYMENT, change
 
 

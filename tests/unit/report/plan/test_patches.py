@@ -9,14 +9,14 @@ import jsonpatch
 import pytest
 from msgspec.structs import replace
 
-from reconciler.engine import compare_revisions
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.fleet import Fleet
-from reconciler.model.observation import Observations
-from reconciler.model.plan import MISSING, Action, Change, FieldChange, Plan
-from reconciler.model.refs import GVK, Identity
-from reconciler.report.plan.patches import plan_patches, plan_patches_json
-from reconciler.stages.ownership.field_path import parse_path, value_at
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Fleet
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.ownership.field_path import parse_path, value_at
+from reconciler.planner import compare_revisions
+from reconciler.report.plan.plan_patches import plan_patches, plan_patches_json
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 MAP = Identity("", "ConfigMap", "demo", "app")

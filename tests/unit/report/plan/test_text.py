@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from reconciler.model.plan import Action, Cause, FieldChange, FieldOwner, Plan
-from reconciler.report.plan.text import has_destruction, plan_text
-from reconciler.report.text.style import Style
+from reconciler.api.plan import Action, Cause, FieldChange, FieldOwner, Plan
+from reconciler.report.plan.plan_text import has_destruction, plan_text
+from reconciler.report.shown_values import Style
 from tests.golden.plans import CONFIG_MAP, change, hostile_plan, image_bump, ordinary_plan
 
 

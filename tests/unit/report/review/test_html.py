@@ -11,9 +11,9 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, settings
 
-from reconciler.model.plan import Action, FieldChange, Plan
+from reconciler.api.plan import Action, FieldChange, Plan
 from reconciler.report.review.html import plans_html
-from reconciler.report.text.safe import visible
+from reconciler.report.safe import visible
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import BASE, CONFIG_MAP, HEAD, HOSTILE, change, hostile_plan, ordinary_plan
 from tests.golden.pulls import PULLS, fleet_wide_bump, own_images, released_team

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from reconciler.model.plan import Action, FieldChange, Plan
-from reconciler.model.problem import Problem, Severity, Source
+from reconciler.api.plan import Action, FieldChange, Plan
+from reconciler.api.problem import Problem, Severity, Source
 from reconciler.report.review.markdown import BUDGET, BUDGET_MIN, comment_marker, plan_markdown
-from reconciler.report.text.cluster_list import name_lines
+from reconciler.report.shown_values import name_lines
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import (
     BASE,

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.engine import decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.binding import PreviousPlacement
-from reconciler.model.fleet import Reach
-from reconciler.model.observation import Observations
-from reconciler.model.problem import Problem, Source
-from reconciler.model.tree import Json
-from reconciler.report.status.broken import broken_lines, broken_part
-from reconciler.stages.fleet import Earlier, ParsedFile, assemble, with_last_good
+from reconciler.api.binding import PreviousPlacement
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import FrozenReach
+from reconciler.api.problem import Problem, Source
+from reconciler.api.tree import Json
+from reconciler.fleet import Earlier, ParsedFile, assemble, with_last_good
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.report.status.broken_files import broken_lines, broken_part
+from reconciler.scheduler import decide
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy
 
 LATER = "2026-11-21T11:00:00Z"
 
 
-def _unread(path: str, why: str, *reaches: Reach) -> ParsedFile:
+def _unread(path: str, why: str, *reaches: FrozenReach) -> ParsedFile:
     problem = Problem(source=Source(path), code="file-unreadable", message=why)
-    frozen = reaches or (Reach(source=Source(path), everything=True),)
+    frozen = reaches or (FrozenReach(source=Source(path), everything=True),)
     return ParsedFile(path=path, blob=path, problems=(problem,), frozen=frozen)
 
 
@@ -67,7 +67,7 @@ def test_what_is_frozen_is_told_with_what_it_could_concern() -> None:
     assert broken_lines(found)[0] == (
         f"a.yaml since {NOW}: no text; frozen is everything (ConfigMap demo/app, ConfigMap demo/new)"
     )
-    of_namespace = _broken(_unread("a.yaml", "no", Reach(source=Source("a.yaml"), namespace="other")))
+    of_namespace = _broken(_unread("a.yaml", "no", FrozenReach(source=Source("a.yaml"), namespace="other")))
     assert broken_lines(of_namespace)[0].endswith("frozen is everything in namespace other")
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.engine import Decision, decide
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Observations
-from reconciler.report.status.fleet_tables import FleetTables
-from reconciler.stages.decision.tables import DecisionTables
+from reconciler.api.clusters import Observations
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.report.status.status_document import StatusTables
+from reconciler.scheduler import Schedule, decide
+from reconciler.scheduler.schedule_tables import DecisionTables
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c")
@@ -33,20 +33,20 @@ def stores(draw: st.DrawFn) -> list[dict[str, Any]]:
     return documents
 
 
-def decided(documents: list[dict[str, Any]], memo: DecisionTables | None = None) -> Decision:
+def decided(documents: list[dict[str, Any]], memo: DecisionTables | None = None) -> Schedule:
     return decide(fleet_of(*documents), Observations(), NOW, tables=memo, interpreters=BUILT_IN_KINDS)
 
 
 @given(st.lists(stores(), min_size=2, max_size=4))
 def test_lists_that_are_kept_up_are_those_made_anew(run: list[list[dict[str, Any]]]) -> None:
-    tables, memo = FleetTables(), DecisionTables()
+    tables, memo = StatusTables(), DecisionTables()
     for documents in run:
         decision = decided(documents, memo)
-        assert tables.of(decision) == FleetTables().of(decision)
+        assert tables.of(decision) == StatusTables().of(decision)
 
 
 def test_lists_without_a_difference_are_the_same_lists() -> None:
-    tables, memo = FleetTables(), DecisionTables()
+    tables, memo = StatusTables(), DecisionTables()
     rest = [policy("ConfigMap", "m1"), deployment()]
     before = tables.of(decided([config_map(value="1"), *rest], memo))
     after = tables.of(decided([config_map(value="2"), *rest], memo))

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.problem import Problem, Severity, Source, with_problems
+from reconciler.api.problem import Problem, Severity, Source, with_problems
 from reconciler.report.json_parts import problems_part
 from reconciler.report.mask import Masker
-from reconciler.report.status.problem_rows import ProblemRows
+from reconciler.report.status.status_document import ProblemRows
 
 HINTS = tuple(
     Problem(source=Source(f"{number:04}.yaml", 3), code="c", message=f"m{number % 3}", severity=Severity.HINT)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.rollouts.progress import Progress
-from reconciler.report.rollouts.document import rollouts_part
-from reconciler.report.rollouts.status import status_lines
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.report.plan.plan_json import rollouts_part
+from reconciler.report.shown_values import PLAIN
 from reconciler.report.status.state_document import state_document
-from reconciler.report.text.style import PLAIN
+from reconciler.report.status.text import status_lines
 from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.unit.report.status.test_state_document import picture, planned
 
 
-def shown(found: Progress) -> list[str]:
+def shown(found: RolloutProgress) -> list[str]:
     return status_lines(rollouts_part([found], str), PLAIN, None)
 
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.daemon.round.facts import facts_of
-from reconciler.engine import FleetSnapshot, Round, plan_round
-from reconciler.interpreters.registry import BUILT_IN_KINDS
-from reconciler.model.observation import Member, Read
-from reconciler.model.plan import Action, Cause, Change
-from reconciler.model.refs import GVK, Identity
-from reconciler.report.status.state_document import Picture, state_document, with_source_error
-from reconciler.stages.state import Copy, Failed, HealthWord, Lag, StateTables
+from reconciler.api.clusters import Member, Read
+from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.controller.round.picture import facts_of
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.planner import Round, plan_round
+from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
+from reconciler.state import Copy, Failed, HealthWord, Lag, StateTables
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -48,11 +49,11 @@ def picture(
     done: frozenset[Copy] = frozenset(),
     failed: Mapping[Copy, Failed] = MappingProxyType({}),
     source: str = "",
-) -> Picture:
+) -> StateOfFleet:
     members = MEMBERS if members is None else members
     contacts = {name: time for name, member in members.items() if isinstance(member, Read)}
     facts = replace(facts_of(found, members, done), failures=failed, last_contact=contacts)
-    return Picture(round=found, state=StateTables().update(facts), time=time, source=source)
+    return StateOfFleet(round=found, state=StateTables().update(facts), time=time, source=source)
 
 
 def document(

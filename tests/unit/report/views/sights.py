@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.engine import Round
-from reconciler.model.ledger import Event
-from reconciler.model.plan import Plan
-from reconciler.model.problem import Problem
-from reconciler.report.status.state_document import Picture
-from reconciler.report.views.sight import CommitWords, Noted, Sight
-from reconciler.stages.state import Facts, StateTables
+from reconciler.api.ledger import Event
+from reconciler.api.plan import Plan
+from reconciler.api.problem import Problem
+from reconciler.planner import Round
+from reconciler.report.status.state_document import StateOfFleet
+from reconciler.report.views.view_inputs import CommitWords, JournalRows, ViewModel
+from reconciler.state import StateFacts, StateTables
 from tests.fakes.worlds import NOW
 
 WORDS = {"r1": CommitWords("alice", "Add the app", "2026-11-21T08:00:00Z")}
 
 
 def sight_of(
-    facts: Facts, noted: Noted | None = None, problems: tuple[Problem, ...] = (), digest: str = "", **given: Any
-) -> Sight:
+    facts: StateFacts,
+    noted: JournalRows | None = None,
+    problems: tuple[Problem, ...] = (),
+    digest: str = "",
+    **given: Any,
+) -> ViewModel:
     """What a service would show of these facts."""
     changes = tuple(change for due in facts.changes.values() for change in due)
     found = tuple(sorted({*problems, *(one for each in facts.problems.values() for one in each)}))
     plan = Plan(base="", head="r1", changes=changes, problems=found, held_digest=digest)
     planned = Round(decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems)
     source_error = given.pop("source_error", "")
-    picture = Picture(round=planned, state=StateTables().update(facts), time=NOW, number=7, source_error=source_error)
-    return Sight(picture=picture, noted=noted or Noted(), words=WORDS.get, since=NOW, now=NOW, **given)
+    picture = StateOfFleet(
+        round=planned, state=StateTables().update(facts), time=NOW, number=7, source_error=source_error
+    )
+    return ViewModel(picture=picture, noted=noted or JournalRows(), words=WORDS.get, since=NOW, now=NOW, **given)
 
 
 def begun(*events: tuple[str, str]) -> Mapping[tuple[str, str], Event]:

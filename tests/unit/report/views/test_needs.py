@@ -10,17 +10,17 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from reconciler.model.ledger import EvictionRecord, SuspensionRecord
-from reconciler.model.plan import Cause
-from reconciler.model.problem import Problem, Severity, Source
-from reconciler.model.refs import Identity
-from reconciler.report.views.needs import NEEDS_MAX, needs_of
-from reconciler.report.views.shapes import What
-from reconciler.report.views.sight import Noted
-from reconciler.stages.state import Degraded
+from reconciler.api.ledger import EvictionRecord, SuspensionRecord
+from reconciler.api.plan import Cause
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import Identity
+from reconciler.report.views.alerts import NEEDS_MAX, needs_of
+from reconciler.report.views.view_inputs import JournalRows
+from reconciler.report.views.view_shapes import AlertKind
+from reconciler.state import Degraded
 from tests.fakes.worlds import NOW
 from tests.unit.report.views.sights import begun, sight_of
-from tests.unit.stages.state.scenes import APP, Scene, scene_of
+from tests.unit.state.scenes import APP, Scene, scene_of
 
 ROWS = yaml.safe_load((Path(__file__).parents[3] / "cases/views/needs.yaml").read_text())["rows"]
 SUBJECT = f"{APP} @ m1"
@@ -28,7 +28,7 @@ SUBJECT = f"{APP} @ m1"
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_each_trouble_is_one_need(row: dict[str, Any]) -> None:
-    noted = Noted(
+    noted = JournalRows(
         begun=begun(*((kind, SUBJECT) for kind in ("failed", "object-refused", "fight-detected")),
                     ("cluster-away", "cluster m1")),
         held_since={"m1": "2026-11-21T09:30:00Z"},
@@ -53,7 +53,7 @@ def test_what_is_equal_in_many_clusters_is_one_need_that_names_the_first() -> No
     scene.apply()
     scene.health = {(name, APP): Degraded("image nginx:tpyo cannot be pulled") for name in clusters}
     (need,) = needs_of(sight_of(scene.facts())).listed
-    assert (need.what, need.count, need.cluster) == (What.DEGRADED, 40, None)
+    assert (need.what, need.count, need.cluster) == (AlertKind.DEGRADED, 40, None)
     assert need.title == "ConfigMap demo/app in 40 clusters (c00, c01, c02, …) are degraded"
     assert need.resource is not None
     assert need.resource.name == "app"
@@ -71,7 +71,7 @@ def test_more_than_can_be_read_is_counted() -> None:
 def test_orders_of_persons_are_told_with_who_why_and_how_they_end() -> None:
     scene = Scene("m1", "m2")
     scene.apply()
-    noted = Noted(
+    noted = JournalRows(
         suspensions=(
             SuspensionRecord(scope="cluster m2", reason="maintenance", who="bob", until="2026-11-22T00:00:00Z"),
             SuspensionRecord(scope="ConfigMap demo/app", who="eve"),
@@ -88,8 +88,8 @@ def test_orders_of_persons_are_told_with_who_why_and_how_they_end() -> None:
     assert (evicted.who, evicted.why, evicted.cluster, evicted.since) == ("bob", "noisy", "m1", NOW)
     assert evicted.todo is not None
     assert "evict ConfigMap/app -n demo --cluster m1 --undo" in evicted.todo
-    assert [need.what for need in needs_of(sight, cluster="m2").listed] == [What.SUSPENDED]
-    assert [need.what for need in needs_of(sight, identity=APP).listed] == [What.EVICTED]
+    assert [need.what for need in needs_of(sight, cluster="m2").listed] == [AlertKind.SUSPENDED]
+    assert [need.what for need in needs_of(sight, identity=APP).listed] == [AlertKind.EVICTED]
 
 
 def test_a_move_is_stuck_only_after_its_time() -> None:
@@ -97,8 +97,8 @@ def test_a_move_is_stuck_only_after_its_time() -> None:
     facts = scene.facts()
     moved = {copy: tuple(replace(one, cause=Cause.PLACEMENT) for one in due) for copy, due in facts.changes.items()}
     facts = replace(facts, changes=moved)
-    for since, found in (("2026-11-21T09:40:00Z", [What.STUCK]), ("2026-11-21T09:55:00Z", [])):
-        noted = Noted(timers={f"move {SUBJECT}": since})
+    for since, found in (("2026-11-21T09:40:00Z", [AlertKind.STUCK]), ("2026-11-21T09:55:00Z", [])):
+        noted = JournalRows(timers={f"move {SUBJECT}": since})
         assert [need.what for need in needs_of(sight_of(facts, noted)).listed] == found, since
 
 
@@ -109,15 +109,20 @@ def test_problems_are_told_with_their_place_and_remedy_and_hints_are_not() -> No
     again = replace(wrong, source=Source("yet.yaml", 5))
     hint = replace(wrong, severity=Severity.HINT, message="by the way")
     (need,) = needs_of(sight_of(scene.facts(), problems=(wrong, again, hint))).listed
-    assert (need.what, need.title, need.count, need.where) == (What.PROBLEM, "the weight is 0", 2, "web.yaml:3 spec")
+    assert (need.what, need.title, need.count, need.where) == (
+        AlertKind.PROBLEM,
+        "the weight is 0",
+        2,
+        "web.yaml:3 spec",
+    )
     assert need.who == "alice"
     assert need.todo
 
 
 def test_a_store_that_cannot_be_read_comes_first() -> None:
     scene = scene_of({"now": "in-sync", "away": "refused"})
-    noted = Noted(begun=begun(("source-failed", "store")), error="database is locked")
+    noted = JournalRows(begun=begun(("source-failed", "store")), error="database is locked")
     found = needs_of(sight_of(scene.facts(), noted, source_error="https://bob:hunter2secret@example.com/ is gone"))
-    assert [need.what for need in found.listed] == [What.SOURCE, What.AWAY, What.PROBLEM]
+    assert [need.what for need in found.listed] == [AlertKind.SOURCE, AlertKind.AWAY, AlertKind.PROBLEM]
     assert "hunter2secret" not in found.listed[0].why
     assert found.listed[0].since == "2026-11-21T09:00:00Z"

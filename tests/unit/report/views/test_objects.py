@@ -8,20 +8,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from reconciler.model.ledger import Event
-from reconciler.model.plan import MISSING, FieldChange, FieldOwner
-from reconciler.model.refs import Identity
-from reconciler.report.views.clusters import cluster_view
-from reconciler.report.views.fleet import Signs, fleet_view
-from reconciler.report.views.matrix import EVERY_KIND, matrix_view
-from reconciler.report.views.objects import object_view, value_at
-from reconciler.report.views.problems import problems_view
-from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.sight import Noted, Sight
-from reconciler.stages.state import Degraded, Facts, Failed
+from reconciler.api.ledger import Event
+from reconciler.api.plan import MISSING, FieldChange, FieldOwner
+from reconciler.api.refs import Identity
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
+from reconciler.report.views.matrix_view import EVERY_KIND, matrix_view
+from reconciler.report.views.object_view import object_view, value_at
+from reconciler.report.views.questions import MatrixQuestion, problems_view
+from reconciler.report.views.view_inputs import JournalRows, ViewModel
+from reconciler.state import Degraded, Failed, StateFacts
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 from tests.unit.report.views.sights import sight_of
-from tests.unit.stages.state.scenes import APP, Scene
+from tests.unit.state.scenes import APP, Scene
 
 PASSWORD = "hunter2secret"
 HOSTILE = f"<script>alert(1)</script>\u202e https://bob:{PASSWORD}@example.com/"
@@ -29,7 +27,7 @@ SIGNS = Signs(reconciler="1", fleet="test", is_ready=True, is_progressing=True, 
               source_error=HOSTILE)  # fmt: skip
 
 
-def drifted() -> Facts:
+def drifted() -> StateFacts:
     scene = Scene("m1", "m2")
     scene.apply()
     scene.edit("m1", "app", "by hand")
@@ -65,7 +63,7 @@ def test_what_it_brings_and_who_brings_it_are_named() -> None:
     made["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
     chosen = policy("Deployment", "m1", propagateDeps=True)
     decision = bed.run(fleet_of(made, config_map("settings"), chosen, clusters=("m1",))).decision
-    sight = sight_of(Facts(decision=decision, manifests={}, members={}))
+    sight = sight_of(StateFacts(decision=decision, manifests={}, members={}))
     app, settings = Identity("apps", "Deployment", "demo", "app"), Identity("", "ConfigMap", "demo", "settings")
     assert object_view(sight, app).brought == ("ConfigMap demo/settings",)
     assert object_view(sight, settings).owners == ("Deployment demo/app",)
@@ -82,7 +80,7 @@ def test_overrides_tell_what_they_made_of_it_and_where() -> None:
     bed = TestBed("m1", "m2")
     documents = (deployment(), override, policy("Deployment", "m1", "m2"))
     decision = bed.run(fleet_of(*documents, clusters=("m1", "m2"))).decision
-    sight = sight_of(Facts(decision=decision, manifests={}, members={}))
+    sight = sight_of(StateFacts(decision=decision, manifests={}, members={}))
     (found,) = object_view(sight, Identity("apps", "Deployment", "demo", "app")).overrides
     assert (found.clusters, found.value, found.policy) == (("m1",), "nginx:2", "OverridePolicy demo/app")
     assert found.path.endswith("image")
@@ -122,10 +120,10 @@ def test_a_value_is_found_by_the_path_that_people_read(path: str, value: object)
     assert value_at(body, path) == value
 
 
-def everything(sight: Sight, identity: Identity) -> str:
+def everything(sight: ViewModel, identity: Identity) -> str:
     """All that the views say, as JSON."""
     views = (
-        fleet_view(SIGNS, sight, Noted()),
+        fleet_view(SIGNS, sight, JournalRows()),
         matrix_view(sight, MatrixQuestion(kind=EVERY_KIND)),
         object_view(sight, identity),
         cluster_view(sight, "m1"),

@@ -6,14 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.model.rollouts.progress import Progress
-from reconciler.report.views.clusters import cluster_view
-from reconciler.report.views.fleet import Signs, fleet_view
-from reconciler.report.views.needs import needs_of
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.report.views.alerts import needs_of
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
 from reconciler.report.views.questions import MatrixQuestion
-from reconciler.report.views.shapes import Weight, What
-from reconciler.report.views.sight import Noted, Sight
-from reconciler.web.pages import cluster_page, fleet_page
+from reconciler.report.views.view_inputs import JournalRows, ViewModel
+from reconciler.report.views.view_shapes import AlertKind, Weight
+from reconciler.server.pages import cluster_page, fleet_page
 from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.fakes.worlds import NOW
 from tests.unit.report.status.test_state_document import picture, planned
@@ -21,13 +20,13 @@ from tests.unit.report.status.test_state_document import picture, planned
 SIGNS = Signs(reconciler="1", fleet="shop", is_ready=True, is_progressing=True, phase="idle", source="x")
 
 
-def sight_with(*rollouts: Progress) -> Sight:
-    return Sight(picture=replace(picture(planned()), rollouts=rollouts), now=NOW)
+def sight_with(*rollouts: RolloutProgress) -> ViewModel:
+    return ViewModel(picture=replace(picture(planned()), rollouts=rollouts), now=NOW)
 
 
-def needs(*rollouts: Progress, **given: Any) -> list[tuple[Weight, str]]:
+def needs(*rollouts: RolloutProgress, **given: Any) -> list[tuple[Weight, str]]:
     found = needs_of(sight_with(*rollouts), **given).listed
-    return [(need.weight, need.title) for need in found if need.what is What.ROLLOUT]
+    return [(need.weight, need.title) for need in found if need.what is AlertKind.ROLLOUT]
 
 
 def test_what_waits_for_a_person_is_a_need() -> None:
@@ -42,13 +41,13 @@ def test_a_need_is_told_of_the_clusters_of_its_stage() -> None:
 
 
 def test_the_fleet_has_its_stages() -> None:
-    (found,) = fleet_view(SIGNS, sight_with(AWAITED), Noted()).rollouts
+    (found,) = fleet_view(SIGNS, sight_with(AWAITED), JournalRows()).rollouts
     assert [(stage.name, stage.state, stage.there) for stage in found.stages] == [
         ("canary", "waits-for-approval", 1),
         ("rest", "waits-for-stage", 0),
     ]
     assert found.stages[0].approval == ENTRY
-    assert fleet_view(SIGNS, sight_with(), Noted()).rollouts == ()
+    assert fleet_view(SIGNS, sight_with(), JournalRows()).rollouts == ()
 
 
 def test_a_cluster_says_which_revision_is_in_force_and_why() -> None:
@@ -62,7 +61,7 @@ def test_pages_show_stages_and_escape_what_clusters_say() -> None:
     hostile = "<script>alert(1)</script>"
     progress = replace(PAUSED, clusters={"m1": replace(PAUSED.clusters["m1"], why=hostile)})
     sight = sight_with(progress, replace(AWAITED, rollout="other"))
-    fleet, cluster = fleet_view(SIGNS, sight, Noted()), cluster_view(sight, "m1")
+    fleet, cluster = fleet_view(SIGNS, sight, JournalRows()), cluster_view(sight, "m1")
     assert cluster is not None
     page, one = fleet_page(fleet, None, MatrixQuestion(), NOW), cluster_page(fleet, cluster, NOW)
     assert "Rollout default" in page and "PAUSED: m1 failed" in page and f"<code>{ENTRY}</code>" in page
@@ -73,7 +72,7 @@ def test_pages_show_stages_and_escape_what_clusters_say() -> None:
 
 def test_pages_of_a_fleet_without_rollouts_have_no_place_for_them() -> None:
     sight = sight_with()
-    fleet, cluster = fleet_view(SIGNS, sight, Noted()), cluster_view(sight, "m1")
+    fleet, cluster = fleet_view(SIGNS, sight, JournalRows()), cluster_view(sight, "m1")
     assert cluster is not None
     pages = fleet_page(fleet, None, MatrixQuestion(), NOW) + cluster_page(fleet, cluster, NOW)
     assert "Rollout" not in pages and "Revision in force" not in pages

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from reconciler.model.binding import Constraint, Tick
-from reconciler.model.ledger import SuspensionRecord
-from reconciler.model.observation import ClusterObservation, Health, Observations, Workload
-from reconciler.model.plan import Cause
-from reconciler.model.refs import GVK, Identity
-from reconciler.report.views.sight import Noted
-from reconciler.report.views.timers import timers_of
-from reconciler.stages.state import Facts, Fought
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload
+from reconciler.api.ledger import SuspensionRecord
+from reconciler.api.plan import Cause
+from reconciler.api.refs import GVK, Identity
+from reconciler.report.views.rollout_views import timers_of
+from reconciler.report.views.view_inputs import JournalRows
+from reconciler.state import Fought, StateFacts
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 from tests.unit.report.views.sights import sight_of
-from tests.unit.stages.state.scenes import APP, Scene
+from tests.unit.state.scenes import APP, Scene
 
 SOON, LATER, PAST = "2026-11-21T10:01:00Z", "2026-11-21T10:05:00Z", "2026-11-21T09:00:00Z"
 
@@ -25,7 +25,7 @@ def constraint(until: str, tick: Tick, *, excludes: bool, reason: str = "it fail
     )
 
 
-def drifted(held: str) -> Facts:
+def drifted(held: str) -> StateFacts:
     scene = Scene("m1", "m2")
     scene.apply()
     scene.edit("m1", "app", "by hand")
@@ -42,7 +42,7 @@ def test_each_that_runs_out_is_told_and_the_next_comes_first() -> None:
         },
         fights={("m2", APP): Fought(("kubectl",), SOON)},
     )
-    noted = Noted(
+    noted = JournalRows(
         constraints=(
             constraint(LATER, Tick.FAILOVER, excludes=True),
             constraint("2026-11-21T10:06:00Z", Tick.GIVEN, excludes=False),
@@ -79,7 +79,7 @@ def test_a_broken_application_leaves_when_it_was_tolerated_for_long_enough() -> 
     broken = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=identity, health=Health.UNHEALTHY,
                       unhealthy_since="2026-11-21T09:59:00Z")  # fmt: skip
     seen = {"m1": ClusterObservation(name="m1", workloads={identity: broken})}
-    facts = Facts(decision=decision, manifests={}, members={})
+    facts = StateFacts(decision=decision, manifests={}, members={})
     (timer,) = timers_of(sight_of(facts, observations=Observations(clusters=seen)))
     assert (timer.what, timer.ends, timer.cluster) == ("failover", SOON, "m1")
     assert timer.words == "Deployment demo/app leaves m1 unless it recovers"

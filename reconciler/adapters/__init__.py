@@ -1,1 +1,0 @@
-"""The only I/O: store, Kubernetes API servers, journal, clock."""

@@ -1,1 +1,0 @@
-"""The tables of a journal. Independent of the file that they are written into."""

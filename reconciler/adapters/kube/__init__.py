@@ -1,1 +1,0 @@
-"""API servers: requests, credentials, discovery, watches. Knows nothing of policies."""

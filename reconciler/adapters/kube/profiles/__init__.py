@@ -1,1 +1,0 @@
-"""ClusterProfiles of a management cluster: its clusters and the access to them. Independent of stores."""

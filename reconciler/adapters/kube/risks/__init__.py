@@ -1,1 +1,0 @@
-"""Risks in the access to a cluster, reported before they hurt. Independent of requests."""

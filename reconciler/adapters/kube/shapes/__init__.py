@@ -1,1 +1,0 @@
-"""Answers of API servers as declared types. Independent of requests."""

@@ -1,1 +1,0 @@
-"""Observations of nodes, pods and workloads."""

@@ -1,1 +1,0 @@
-"""Decrypts sops documents, with age. The only package that knows pyrage, cryptography, and keys."""

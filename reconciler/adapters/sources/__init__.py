@@ -1,1 +1,0 @@
-"""The store as something that advances: from a directory, a repository or a URL to revisions."""

@@ -1,1 +1,0 @@
-"""Files of a store on a disk: reading, ignore rules, and the parse cache."""

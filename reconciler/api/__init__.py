@@ -1,0 +1,1 @@
+"""Frozen values that all packages exchange: resources, policies, clusters, plans. No I/O."""

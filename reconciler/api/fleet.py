@@ -1,0 +1,318 @@
+"""The fleet store, raw (Snapshot) and parsed (Fleet)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.content import Content, Sealed, mapping_in_metadata
+from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy, ResourceSelector
+from reconciler.api.problem import NOWHERE, Problem, Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.api.rollouts import FleetWindow, Rollout
+from reconciler.api.tree import JsonObject
+
+NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label of a Namespace with its name as value, whatever a manifest has."""
+
+
+class StoreFile(Struct, frozen=True, kw_only=True):
+    """One file of the store. `blob` names its content: a Git blob id, or a digest that serves as one.
+
+    `data` is empty if the reader has parsed this content before, or if the file cannot be read: then `faults` say why,
+    and `blob` stands for them. Such a path may as well be a folder.
+    """
+
+    path: str
+    blob: str
+    data: bytes
+    faults: tuple[Problem, ...] = ()
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """One consistent reading of the store, files in path order. `revision`: commit id, or `dir:` and a digest.
+
+    `problems`: warnings about the store. Unreadable files are among the files.
+    """
+
+    revision: str
+    files: tuple[StoreFile, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+class _TemplateFields(Struct, frozen=True, kw_only=True):
+    """Arguments of a `Template`. A body may be given as its content, and then needs no digest."""
+
+    gvk: GVK
+    identity: Identity
+    body: JsonObject | Content
+    source: Source
+    digest: str = ""
+    sealed: Sealed | None = None
+    """The metadata of sops, for an encrypted document; the body has the ciphertext."""
+
+
+_given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
+_given_digest: Final[Callable[[_TemplateFields], str]] = vars(_TemplateFields)["digest"].__get__
+
+
+class Template(_TemplateFields, frozen=True, kw_only=True):
+    """A resource of the store as parsed. `body` is shared and never written into; `digest` is of the body.
+
+    Both hide the fields of the same name, which may be lazy.
+    """
+
+    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    def body(self) -> JsonObject:
+        """The object as it was written, and the namespace that it lives in."""
+        given = _given_body(self)
+        return given.tree or given.body() if isinstance(given, Content) else given
+
+    @property  # type: ignore[misc]  # mypy takes structs for dataclasses, where a field hides a property.
+    def digest(self) -> str:
+        """The digest of the body."""
+        given = _given_body(self)
+        return given.digest() if isinstance(given, Content) else _given_digest(self)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """metadata.labels, and of a Namespace its name, as every API server labels it (Kubernetes 1.22)."""
+        given = _given_body(self)
+        labels = given.labels() if isinstance(given, Content) else mapping_in_metadata(given, "labels")
+        identity = self.identity
+        return (
+            {**labels, NAMESPACE_NAME: identity.name} if identity.kind == "Namespace" and not identity.group else labels
+        )
+
+    @property
+    def content(self) -> Content | None:
+        """Return the content of the body; None for a template that was made with its body."""
+        given = _given_body(self)
+        return given if isinstance(given, Content) else None
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """metadata.annotations, empty when there are none."""
+        given = _given_body(self)
+        return given.annotations() if isinstance(given, Content) else mapping_in_metadata(given, "annotations")
+
+
+class Guards(Struct, frozen=True, kw_only=True):
+    """`spec.guards` of kind Fleet. `confirm` is the digest of the held changes that a reviewer let through."""
+
+    max_deletes: int = 10
+    max_delete_percent: int = 10
+    window_s: int = 600
+    """Losses within this time count together with pending ones."""
+    confirm: str = ""
+    confirm_until: str = ""
+    """RFC 3339; empty: no expiry was written."""
+
+
+class IgnoreRule(Struct, frozen=True, kw_only=True):
+    """One `spec.ignore` entry: paths that are left to others on the objects that it selects."""
+
+    paths: tuple[str, ...]
+    """Field paths as diffs print them, e.g. `spec.replicas` or `spec.template.spec.containers[name=web].image`."""
+    kind: str = ""
+    group: str | None = None
+    namespace: str = ""
+    name: str = ""
+    reason: str = ""
+    source: Source = NOWHERE
+
+
+class PlainSecrets(StrEnum):
+    """The treatment of Secrets in clear: `spec.secrets.plain`."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    REFUSE = "refuse"
+
+
+class HighAvailability(Struct, frozen=True, kw_only=True):
+    """`spec.ha`: several processes; the one that holds a Lease in this cluster leads."""
+
+    cluster: str
+    lease_duration_s: int = 15
+    """Nobody else acts for this long after the last renewal."""
+    source: Source = NOWHERE
+
+
+class DriftMode(StrEnum):
+    """The detection of changes by others in the clusters: `spec.drift.mode`."""
+
+    WATCH = "watch"
+    """At once, by streams that stay open: one for each cluster and kind that has a copy there."""
+    POLL = "poll"
+    """Within one resync, by lists. No stream is open, and no connection stays."""
+
+
+class FleetSettings(Struct, frozen=True, kw_only=True):
+    """The one document of kind `Fleet` (`fleet.reconciler/v1alpha1`); these are the defaults without one."""
+
+    name: str = ""
+    previous_names: tuple[str, ...] = ()
+    observe_only: bool = False
+    """`spec.mode: observe`: plan and report, write nothing."""
+    descheduling_interval_s: int = 120
+    unschedulable_threshold_s: int = 30
+    failover_act: bool = True
+    """`spec.failover.mode`: act, or advise (report only)."""
+    self_heal: bool = True
+    drift_mode: DriftMode = DriftMode.WATCH
+    resync_s: int = 600
+    guards: Guards = Guards()
+    ha: HighAvailability | None = None
+    partial: bool = False
+    """`spec.placement.partial`: place as many as fit when not all do."""
+    windows: tuple[FleetWindow, ...] = ()
+    """Times for changes, by clusters."""
+    ignore: tuple[IgnoreRule, ...] = ()
+    plain_secrets: PlainSecrets = PlainSecrets.WARN
+    source: Source = NOWHERE
+
+
+class FrozenReach(Struct, frozen=True, kw_only=True):
+    """The objects that a broken file might concern: none is written, deleted or newly claimed.
+
+    `identities` if the broken document still has an identity; `selectors` if it is a policy with readable selectors;
+    `namespace` if at least that is known (`everything` False, namespace non-empty); `everything` otherwise. `is_new`:
+    the file has no earlier content that could still be active, so that placed objects go on, and only unplaced ones
+    wait.
+    """
+
+    source: Source
+    is_new: bool = False
+    everything: bool = False
+    namespace: str = ""
+    identities: frozenset[Identity] = frozenset()
+    selectors: tuple[ResourceSelector, ...] = ()
+    policy: PolicyRef | None = None
+
+    @property
+    def why(self) -> str:
+        """Return the reason why the objects are frozen."""
+        return f"{self.source} is broken and might say something about it"
+
+
+UNKNOWN_DIGEST: Final = f"sha256:{'0' * 64}"
+"""Placeholder in `spec.helm.digest` for an unknown one; `hydrate --update` prints the archive's digest."""
+
+
+class HelmChart(Struct, frozen=True, kw_only=True):
+    """`spec.helm`. `chart`: a path in the store, or with `version` the name of a chart that others serve."""
+
+    chart: str
+    repository: str = ""
+    version: str = ""
+    digest: str = ""
+    """`sha256:` and 64 hex digits of the archive; only of a chart that others serve."""
+    release_name: str
+    namespace: str
+    values: tuple[str, ...] = ()
+    kube_version: str
+    api_versions: tuple[str, ...] = ()
+    include_crds: bool = False
+
+    @property
+    def is_remote(self) -> bool:
+        """Return whether the chart is remote, so that `--update` brings its archive into the store."""
+        return bool(self.repository) or self.chart.startswith("oci://")
+
+    @property
+    def path(self) -> str:
+        """Return the path of the chart in the store: an archive or a folder."""
+        if not self.is_remote:
+            return self.chart
+        return f"vendor/{self.chart.rstrip('/').rpartition('/')[2]}-{self.version}.tgz"
+
+
+class RenderVariant(Struct, frozen=True, kw_only=True):
+    """One of `spec.variants`. `written` are its clusters in a policy's form."""
+
+    name: str
+    clusters: ClusterAffinity
+    written: Mapping[str, Any]
+    values: tuple[str, ...] = ()
+    overlay: str = ""
+    """Of kustomize: the folder in place of the base's."""
+    source: Source = NOWHERE
+
+
+class RenderPlacement(Struct, frozen=True, kw_only=True):
+    """`spec.placement`: the placement of the base's objects. `written` are its clusters in a policy's form.
+
+    `terms`: other fields of a policy, in its form. `take_over`: the tool that owns them now.
+    """
+
+    clusters: ClusterAffinity
+    written: Mapping[str, Any]
+    terms: Mapping[str, Any]
+    take_over: str = ""
+
+
+class Render(Struct, frozen=True, kw_only=True):
+    """A document of kind `Render`: of `helm` and `kustomize` one is given. Paths are from the root of the store."""
+
+    name: str
+    helm: HelmChart | None = None
+    kustomize: str = ""
+    """The folder of the base's kustomization."""
+    variants: tuple[RenderVariant, ...] = ()
+    placement: RenderPlacement | None = None
+    output: str
+    digest: str
+    """Of the name and the spec: the inputs of the output other than files."""
+    source: Source = NOWHERE
+
+    @property
+    def tool(self) -> str:
+        """Return its renderer: `helm` or `kustomize`."""
+        return "helm" if self.helm is not None else "kustomize"
+
+    @property
+    def lock_path(self) -> str:
+        """Return the path of its lock."""
+        return f"{self.output}/{LOCK_NAME}"
+
+
+LOCK_NAME: Final = "render.lock.json"
+"""The file beside the output that names its inputs."""
+
+
+class RenderLock(Struct, frozen=True, kw_only=True):
+    """The inputs and the tool of an output. Files are named by Git blob ids, whatever holds the store."""
+
+    path: str
+    inputs: Mapping[str, str]
+    tool: Mapping[str, str]
+    spec: str
+    outputs: Mapping[str, str]
+
+
+class Fleet(Struct, frozen=True, kw_only=True):
+    """The parsed store. Everything is in a canonical order that does not depend on file names.
+
+    `custom_kinds` are kinds whose CustomResourceDefinition is in the store, with whether they are namespaced. `renders`
+    are by name, `locks` by path: outputs of renderers and their inputs. `is_complete` is False when any file could not
+    be read or parsed: then no deletion follows from absence.
+    """
+
+    revision: str
+    settings: FleetSettings = FleetSettings()
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+    templates: Mapping[Identity, Template] = field(default_factory=dict)
+    propagation: tuple[PropagationPolicy, ...] = ()
+    overrides: tuple[OverridePolicy, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    renders: tuple[Render, ...] = ()
+    locks: Mapping[str, RenderLock] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    frozen: tuple[FrozenReach, ...] = ()
+    is_complete: bool = True

@@ -1,0 +1,246 @@
+"""Differences and the ordered set of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.content import Content, Revealed
+from reconciler.api.problem import NOWHERE, Problem, Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.api.rollout_progress import RolloutPlan
+from reconciler.api.tree import JsonObject, Step
+
+
+class Action(StrEnum):
+    """A change of one object in one cluster."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    RELEASE = "release"
+    ADOPT = "adopt"
+
+    @property
+    def done(self) -> str:
+        """Return its past participle: `created`, `updated`, `adopted`."""
+        return f"{self}d" if self.endswith("e") else f"{self}ed"
+
+
+class Cause(StrEnum):
+    """The cause of a change."""
+
+    DECLARED = "declared"
+    """The store has a new declaration."""
+    REMOVED = "removed"
+    """The template or field left the store."""
+    DRIFT = "drift"
+    """Somebody else changed a field that is ours."""
+    PLACEMENT = "placement"
+    """The placement moved."""
+    OVERRIDE = "override"
+    """Only an override changed."""
+    ADOPTION = "adoption"
+    """An object that was not ours becomes ours."""
+    OWNERSHIP = "ownership"
+    """Only our marks change: another policy or owner took over."""
+    POLICY = "policy"
+    """The policy left, or no longer selects the template."""
+    DEPENDENCY = "dependency"
+    """A dependency is no longer needed."""
+    SIDE_EFFECT = "side-effect"
+    """The API server, a webhook or a default changes it along with ours; never a reason to write."""
+
+
+class FieldOwner(Struct, frozen=True, kw_only=True):
+    """Another field manager that holds a field now, with the time of its last write (RFC 3339)."""
+
+    manager: str
+    operation: str = ""
+    time: str = ""
+
+
+class MissingField:
+    """The value of a field that is not there; distinct from null."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = MissingField()
+
+
+class FieldChange(Struct, frozen=True, kw_only=True):
+    """One field: its path as people write it (`spec.ports[port=80,protocol=TCP].nodePort`), before and after.
+
+    `before` and `after` are JSON values or MISSING; they are canonical, not yet redacted.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    cause: Cause = Cause.DECLARED
+    owner: FieldOwner | None = None
+
+
+class Engine(StrEnum):
+    """The engine that found a difference. Source: design#three-way-diff; design#dry-run; design#offline-diff."""
+
+    THREE_WAY = "T"
+    """The comparison of field ownership, schema and live object."""
+    SERVER_SIDE = "S"
+    """An API server that is asked for a dry run, or has to be."""
+    OFFLINE = "O"
+    """The comparison of two revisions, without a cluster."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """One difference between the desired and the live object, in one cluster.
+
+    `held`: the reason why it is not made now ("waits for m2 healthy"), None if it may be. `manifest`: sent by create,
+    update, adopt and replace. `uid` and `resource_version`: preconditions, if set. `engine`: the engine that computed
+    the fields: T (three-way), S (server dry run), O (offline).
+    """
+
+    action: Action
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    cause: Cause
+    source: Source = NOWHERE
+    held: str | None = None
+    fields: tuple[FieldChange, ...] = ()
+    manifest: JsonObject | None = None
+    before: JsonObject | None = None
+    """The object as it is, where one was compared."""
+    declared: JsonObject | None = None
+    """The manifest to record if `manifest` also has fields of others; None: the same."""
+    manifest_digest: str = ""
+    """Of the manifest as rendered, before fields were yielded to others."""
+    uid: str = ""
+    resource_version: str = ""
+    steady_path: tuple[str, ...] = ()
+    """Replicas that `manifest` carries only so that they stay: if another number is there by then, nothing is sent."""
+    removed_paths: tuple[str, ...] = ()
+    """Fields to be taken away explicitly, since ownership of them moved to another manager."""
+    in_the_way: tuple[FieldChange, ...] = ()
+    """Entries of others that go as well where the API server refuses ours beside them."""
+    predecessors: tuple[str, ...] = ()
+    """Field managers whose fields become ours first: those of earlier names of the fleet."""
+    previous_names: tuple[str, ...] = ()
+    """Earlier names of the fleet, whose marks count as ours."""
+    reason: Reason | None = None
+    engine: Engine = Engine.THREE_WAY
+    confirm: str = ""
+    """The reason why a person must confirm it, whatever the limits of the guards; empty: nobody need."""
+    after: frozenset[Identity] = frozenset()
+    """Objects that must leave the cluster before: while one of them cannot, this change waits."""
+    is_sealed: bool = False
+    """Values of the object are or were encrypted in the store: all of them are redacted, as those of a Secret."""
+    guarded: bool = False
+    """Counts against the deletion guards: an edit of the store caused this deletion or release."""
+    stage: str = ""
+    """`ROLLOUT/STAGE` whose turn it waits for, or has; empty: it is made everywhere at once."""
+
+
+class Manifest(Struct, frozen=True, gc=False):
+    """A template as rendered for one cluster, marks included.
+
+    `content` is shared with all clusters with an equal one; `overrides` name the rules that changed it. There is one
+    for every object of the fleet, and none refers back to itself, so the garbage collector need not look at them.
+    """
+
+    cluster: str
+    gvk: GVK
+    identity: Identity
+    content: Content
+    source: Source
+    policy: PolicyRef | None
+    overrides: tuple[str, ...] = ()
+    replicas_yielded: bool = False
+    """An autoscaler of the store or of the cluster decides about the replicas there: they are sent at creation, left
+    to it afterwards, and never compared."""
+
+    @property
+    def body(self) -> JsonObject:
+        """The object as it is sent."""
+        return self.content.tree or self.content.body()
+
+    @property
+    def digest(self) -> str:
+        """The digest of the body; of one that was decrypted, that of its ciphertext."""
+        return self.content.digest()
+
+    @property
+    def leaves(self) -> tuple[tuple[Step, ...], ...]:
+        """Return the paths of decrypted values in the body."""
+        return self.content.leaves if isinstance(self.content, Revealed) else ()
+
+
+class PlacementChange(Struct, frozen=True, kw_only=True):
+    """A placement before and after; equal ones are not listed."""
+
+    gvk: GVK
+    identity: Identity
+    before: tuple[TargetCluster, ...]
+    after: tuple[TargetCluster, ...]
+    reasons: tuple[Reason, ...] = ()
+    overridden: tuple[TargetCluster, ...] = ()
+    """Clusters where an override replaces the assigned number of replicas, with its number."""
+
+
+class Unjudged(Struct, frozen=True, kw_only=True):
+    """A resource that a plan cannot evaluate, since its placement depends on unknown facts.
+
+    `why`: the missing facts. `notes`: differences between the revisions, a sentence fragment each. `fields`: of its
+    template, `policy_fields`: of the policy that governs it in both.
+    """
+
+    gvk: GVK
+    identity: Identity
+    source: Source
+    why: str
+    notes: tuple[str, ...]
+    fields: tuple[FieldChange, ...] = ()
+    policy_fields: tuple[FieldChange, ...] = ()
+
+
+class Confirmed(Struct, frozen=True, kw_only=True):
+    """Confirmed changes that are not made yet: action, cluster, object. `digest`: the confirmation of all of them."""
+
+    digest: str = ""
+    changes: frozenset[tuple[str, str, Identity]] = frozenset()
+
+
+NOT_CONFIRMED: Final = Confirmed()
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """An ordered set of changes.
+
+    `waves` hold indexes into `changes`; a wave starts when the one before has ended in the same cluster. Held
+    changes are in no wave. `is_complete` is False when a cluster could not be read, or something was not judged.
+    """
+
+    base: str
+    head: str
+    changes: tuple[Change, ...] = ()
+    waves: tuple[tuple[int, ...], ...] = ()
+    placements: tuple[PlacementChange, ...] = ()
+    unjudged: tuple[Unjudged, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    is_complete: bool = True
+    held_digest: str = ""
+    """Hash of the sorted held changes: the value of `spec.guards.confirm` that lets them through."""
+    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    """Copies, by cluster and identity, whose changes the guards would hold, had a person not confirmed them."""
+    left: Confirmed = NOT_CONFIRMED
+    """Confirmed changes that are not made yet."""
+    rollouts: tuple[RolloutPlan, ...] = ()
+    """Its staged changes; empty if the store has no Rollout."""

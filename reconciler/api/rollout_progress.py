@@ -1,0 +1,348 @@
+"""The recorded progress of rollouts, and the revision in force in each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from reconciler.api.fleet import Fleet
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.api.rollouts import ChangeTime, OnNewCommit, Stage
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The active revision of a cluster, its start and its completion. Times are RFC 3339 UTC.
+
+    `revision` empty: nothing of the rollout was written there yet. `completed_at` empty: in progress. `steady_since`:
+    since when the gate has been met without a break; kept by the journal alone. `turn`, `turn_at`: the revision whose
+    turn came while the cluster could not be changed, and the time of that.
+    """
+
+    revision: str = ""
+    begun_at: str = ""
+    completed_at: str = ""
+    steady_since: str = ""
+    turn: str = ""
+    turn_at: str = ""
+
+
+class Met(Struct, frozen=True, tag="met"):
+    """Every copy is in step with `revision` and meets the gate. `since`: RFC 3339; empty: unknown.
+
+    A later `since` than the recorded one proves a break between two looks.
+    """
+
+    revision: str
+    since: str = ""
+
+
+class Unmet(Struct, frozen=True, tag="unmet"):
+    """The gate is not met, and why."""
+
+    why: str
+
+
+class Unseen(Struct, frozen=True, tag="unseen"):
+    """The cluster does not report, and why. That is not yet, and never met."""
+
+    why: str
+
+
+Sight = Met | Unmet | Unseen
+
+
+class ReleaseFacts(Struct, frozen=True, kw_only=True):
+    """Other inputs of the active revision.
+
+    `order`: the revisions of the branch that matter, the oldest first. One that is not in it is older than all of them.
+    `missing`: recorded or pinned revisions that the object database does not have. `pinned`: commits by the texts of
+    pins; a missing text names no existing commit. `away`: clusters that cannot be changed now, suspended or
+    unreachable, with the reason. `closed`: clusters that a window of the fleet closes, with RFC 3339 of the end; empty:
+    no end is known.
+    """
+
+    order: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+
+
+class Begin(Struct, frozen=True, tag="begin"):
+    """A revision becomes active in a cluster. To be recorded in the cluster before anything of it is written."""
+
+    cluster: str
+    revision: str
+    at: str
+
+
+class StageSlot(Struct, frozen=True, tag="turn"):
+    """A revision's turn came in a cluster that cannot be changed now. To be recorded in the journal."""
+
+    cluster: str
+    revision: str
+    at: str
+
+
+class Steady(Struct, frozen=True, tag="steady"):
+    """The time of success begins in a cluster; `since` empty: it ended, and will begin again. In the journal alone."""
+
+    cluster: str
+    since: str
+
+
+class Complete(Struct, frozen=True, tag="complete"):
+    """A cluster met its gate for long enough."""
+
+    cluster: str
+    at: str
+
+
+RecordChange = Begin | StageSlot | Steady | Complete
+
+
+class Phase(StrEnum):
+    """The phase of a cluster in a release."""
+
+    BEHIND = "behind"
+    """Another revision is active, or none; its turn has not come."""
+    RUNNING = "running"
+    """The release is active and its gate is not passed yet."""
+    DONE = "done"
+    FAILED = "failed"
+    """It did not meet its gate in time."""
+    PINNED = "pinned"
+    """A person set the active revision."""
+    FROZEN = "frozen"
+    """The active revision cannot be read any more. Everything stays as it is."""
+
+
+class ClusterProgress(Struct, frozen=True, kw_only=True):
+    """The active revision of a cluster, and why. `revision` empty: nothing of the rollout is written there yet."""
+
+    revision: str
+    phase: Phase
+    why: str
+    stage: str = ""
+
+
+class StageDone(Struct, frozen=True, tag="done"):
+    """Its clusters are done, and nothing holds the next stage up."""
+
+
+class StageRunning(Struct, frozen=True, tag="running"):
+    """So many of its clusters are done."""
+
+    done: int
+    total: int
+
+
+class WaitsForStage(Struct, frozen=True, tag="waits-for-stage"):
+    """An earlier stage is not done."""
+
+    stage: str
+
+
+class WaitsForTime(Struct, frozen=True, tag="waits-for-time"):
+    """Its clusters are done; the next stage may begin at this time (RFC 3339)."""
+
+    until: str
+
+
+class WaitsForApproval(Struct, frozen=True, tag="waits-for-approval"):
+    """Its clusters are done; `entry` under `spec.approvals` lets the next stage begin, not before `not_before`."""
+
+    entry: str
+    not_before: str = ""
+
+
+class WaitsForWindow(Struct, frozen=True, tag="waits-for-window"):
+    """Its windows are closed; `until` empty: no opening is known."""
+
+    until: str
+
+
+class Paused(Struct, frozen=True, tag="paused"):
+    """More of its clusters failed than it tolerates."""
+
+    failed: tuple[str, ...]
+
+
+class Pinned(Struct, frozen=True, tag="pinned"):
+    """A person set its active revision, which is not the release."""
+
+    revision: str
+
+
+class Skipped(Struct, frozen=True, tag="skipped"):
+    """It has no cluster that takes part."""
+
+
+class Unclear(Struct, frozen=True, tag="unclear"):
+    """Which clusters it has is not clear. Nothing begins until it is."""
+
+
+StageState = (
+    StageDone
+    | StageRunning
+    | WaitsForStage
+    | WaitsForTime
+    | WaitsForApproval
+    | WaitsForWindow
+    | Paused
+    | Pinned
+    | Skipped
+    | Unclear
+)
+
+
+class StageProgress(Struct, frozen=True, kw_only=True):
+    """A stage, its clusters in order, and the reason of its waiting."""
+
+    name: str
+    clusters: tuple[str, ...]
+    state: StageState
+
+
+class RolloutProgress(Struct, frozen=True, kw_only=True):
+    """The state of a rollout, and the records to write now.
+
+    `release`: the revision that goes over the clusters. `waiting`: a newer one that waits until it is done, or empty.
+    `records`: the records after `changes`. `look_again`: RFC 3339 of the next possible change by time alone; empty:
+    none. `deletions_due`: clusters in which objects that the release lacks may be deleted. `placement_due`: whether a
+    change of placement is made. `left`: clusters with a record that no stage has any more.
+    """
+
+    rollout: str
+    release: str
+    waiting: str = ""
+    clusters: Mapping[str, ClusterProgress] = field(default_factory=dict)
+    stages: tuple[StageProgress, ...] = ()
+    changes: tuple[RecordChange, ...] = ()
+    records: Mapping[str, Record] = field(default_factory=dict)
+    look_again: str = ""
+    deletions_due: frozenset[str] = frozenset()
+    placement_due: bool = True
+    left: tuple[str, ...] = ()
+    is_done: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+class Stays(Struct, frozen=True):
+    """Nothing of a template is written in a cluster, and live objects stay as they are. `why`: in words."""
+
+    why: str
+
+
+class Staging(Struct, frozen=True, kw_only=True):
+    """The active revisions of staged templates.
+
+    `rollouts`: by template its Rollouts. `in_force`: by Rollout and cluster the recorded revision; empty: nothing of it
+    is there yet. `newest`: by Rollout the revision that stages the same as HEAD. `fleets`: the older revisions that can
+    be read. `order`: revisions, the oldest first. `tied`: templates that two Rollouts select. `lingering`: by template
+    the clusters that keep it though HEAD does not have it there any more. `early`: by dependency the clusters whose
+    revision does not need it yet.
+    """
+
+    rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    in_force: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    newest: Mapping[str, str] = field(default_factory=dict)
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    tied: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    lingering: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+
+    def of(self, identity: Identity, cluster: str) -> Fleet | Stays | None:
+        """The older revision from which a template is rendered in a cluster; None: as HEAD has it."""
+        if identity in self.tied:
+            return Stays(f"the Rollouts {' and '.join(self.tied[identity])} both speak for it")
+        names = self.rollouts.get(identity)
+        if not names:
+            return None
+        revision = self.revision_of(names, cluster)
+        if revision is None:
+            return self._kept(identity) if cluster in self.lingering.get(identity, ()) else None
+        if not revision:
+            return Stays(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
+        return self._at(identity, cluster, revision)
+
+    def revision_of(self, names: tuple[str, ...], cluster: str) -> str | None:
+        """Return the newest revision that one of these Rollouts has active in a cluster.
+
+        None: that of HEAD. Empty: nothing is active there yet.
+        """
+        found = []
+        for name in names:
+            revision = self.in_force.get(name, {}).get(cluster, "")
+            if revision and revision == self.newest.get(name):
+                return None
+            found.append(revision)
+        places = {revision: index for index, revision in enumerate(self.order)}
+        return max(found, key=lambda revision: (bool(revision), places.get(revision, -1), revision))
+
+    def _at(self, identity: Identity, cluster: str, revision: str) -> Fleet | Stays:
+        fleet = self.fleets.get(revision)
+        if fleet is None:
+            return Stays(f"the revision {revision[:12]} in force there cannot be read")
+        if identity not in fleet.templates or cluster in self.early.get(identity, ()):
+            return Stays(f"it comes after the revision {revision[:12]}, which is in force there")
+        return fleet
+
+    def _kept(self, identity: Identity) -> Fleet | Stays:
+        """Return the newest readable revision that still has the template: it is deleted later."""
+        places = {revision: index for index, revision in enumerate(self.order)}
+        having = [revision for revision, fleet in self.fleets.items() if identity in fleet.templates]
+        if not having:
+            return Stays("it is deleted after the last stage")
+        return self.fleets[max(having, key=lambda revision: (places.get(revision, -1), revision))]
+
+
+class StagePlan(Struct, frozen=True, kw_only=True):
+    """A stage with its clusters in the order of their turns.
+
+    `at_once`: number of clusters that change at once. `changes`: number of a plan's changes in it, without deletions
+    after the last stage. `pinned`: the revision that a person pinned it to, or empty.
+    """
+
+    stage: Stage
+    clusters: tuple[str, ...]
+    at_once: int
+    changes: int = 0
+    pinned: str = ""
+
+
+class RolloutPlan(Struct, frozen=True, kw_only=True):
+    """The plan of the stages of one Rollout.
+
+    `is_sound` False: the stage of a cluster is ambiguous, and nothing begins. `later_deletions`: number of deletions
+    after the last stage. `placements`: number of changed placements of its templates. `progress`: its present state;
+    None: unknown, since no cluster was asked. `is_merge`: the plan compares two revisions, and describes the newer one.
+    `is_new`: the older one has no Rollout of this name.
+    """
+
+    name: str
+    stages: tuple[StagePlan, ...]
+    is_sound: bool = True
+    on_new_commit: OnNewCommit = OnNewCommit.RESTART
+    deletions: ChangeTime = ChangeTime.LAST
+    placement: ChangeTime = ChangeTime.NOW
+    later_deletions: int = 0
+    placements: int = 0
+    progress: RolloutProgress | None = None
+    is_merge: bool = False
+    is_new: bool = False
+
+    @property
+    def changes(self) -> int:
+        """Return the number of changes in its stages."""
+        return sum(found.changes for found in self.stages) + self.later_deletions
+
+    @property
+    def superseded(self) -> str:
+        """Return the revision under way that the newer one replaces or waits for; empty: none."""
+        found = self.progress
+        return found.release if found is not None and self.is_merge and self.changes and not found.is_done else ""

@@ -1,0 +1,214 @@
+"""The active content for one command: the last good content of unreadable files, as in the service.
+
+Older revisions of the store that a command was given, for clusters that are behind in a Rollout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+    from reconciler.api.rollouts import Lineage
+    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+    from reconciler.fleet import ParsedFile
+    from reconciler.store.git.url import GitUrl
+    from reconciler.store.location import StoreLocation
+    from reconciler.store.past import StorePast
+    from reconciler.store.scan import StoreCopy
+
+
+class LastGood:
+    """Gives a command the active fleet. A directory's content is kept beside the journal."""
+
+    def __init__(self, journal: Path | None) -> None:
+        """`journal`: the one that was named; None: that of the fleet."""
+        self._journal = journal
+        self._copy: StoreCopy | None = None
+        self._kept: tuple[StoreCopy, Snapshot, Mapping[str, str]] | None = None
+
+    def in_force(
+        self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
+    ) -> Fleet:
+        """Return the fleet with the last good content of files that are broken, or gone though nobody deleted them.
+
+        `fleet`: from all files as they are. `files`: content of each, by `memo_key`.
+        """
+        from reconciler.store.git.url import is_git_url
+        from reconciler.store.location import locate_store
+
+        if is_git_url(store):
+            past = _clone_past(store)
+        else:
+            location = locate_store(store, as_directory=as_directory)
+            if location.repository is not None and snapshot.revision.startswith("dir:") and not fleet.frozen:
+                return fleet  # Most of all that people compare: nothing is imported for it.
+            past = _past(location, snapshot) if location.repository is not None else self._copied(location, fleet)
+        if past is None:
+            return fleet
+        paths = {file.path for file in snapshot.files}
+        is_whole = not fleet.frozen and not past.earlier(snapshot.revision, paths, ()).good
+        if is_whole and not past.good_blobs(snapshot.revision, ()):
+            self._keep(snapshot, {file.path: file.blob for file in snapshot.files})
+            return fleet
+        from reconciler.controller.store_in_force import StoreInForce
+
+        store_in_force = StoreInForce({}, past, _Parsed(files), is_followed=False)
+        found = store_in_force.parse(snapshot)
+        self._keep(snapshot, store_in_force.good_blobs)
+        return found
+
+    def save(self, *, is_applied: bool) -> None:
+        """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""
+        if self._kept is None or not is_applied:
+            return
+        from reconciler.cli.printing import remark
+        from reconciler.errors import StoreError
+
+        copy, snapshot, good_blobs = self._kept
+        try:
+            copy.save(snapshot, good_blobs)
+        except StoreError as error:
+            remark(f"warning: {error}; what breaks in it later is frozen")
+
+    def _copied(self, location: StoreLocation, fleet: Fleet) -> StorePast | None:
+        from reconciler.cli.journal_choice import journal_for
+        from reconciler.store.past import DirectoryPast
+        from reconciler.store.scan import StoreCopy
+
+        journal = self._journal or journal_for(fleet, os.environ)
+        if journal is None:
+            return None
+        self._copy = StoreCopy(journal.parent, location.path)
+        return DirectoryPast(location.path, self._copy)
+
+    def _keep(self, snapshot: Snapshot, good_blobs: Mapping[str, str]) -> None:
+        self._kept = (self._copy, snapshot, good_blobs) if self._copy is not None else None
+
+
+class _Parsed:
+    """The files that a command has parsed, in place of a cache."""
+
+    def __init__(self, files: Mapping[str, ParsedFile]) -> None:
+        self._files = files
+
+    def load(self, files: Iterable[StoreFile]) -> Mapping[str, ParsedFile]:
+        return self._files
+
+    def save(self, parsed: Mapping[str, ParsedFile]) -> None:
+        """Nothing: it is kept already."""
+
+
+def _clone_past(store: str) -> StorePast | None:
+    from reconciler.cli.store_reading import cache_folder
+    from reconciler.store.git.url import parse_git_url
+    from reconciler.store.past import GitPast
+    from reconciler.store.url_source import clone_of
+
+    url, kept = parse_git_url(store), cache_folder()
+    return GitPast(clone_of(url, kept / "git"), url.subdir) if kept is not None else None
+
+
+def _past(location: StoreLocation, snapshot: Snapshot) -> StorePast:
+    from reconciler.store.past import GitPast, WorkTreePast
+
+    assert location.repository is not None, "it is asked of a repository alone"
+    if snapshot.revision.startswith("dir:"):
+        return WorkTreePast(location.path, location.repository, location.subdir)
+    return GitPast(location.repository, location.subdir)
+
+
+def older_revisions(store: str, fleet: Fleet) -> RevisionsInForce | None:
+    """The revisions of the store; None where it has no Rollout, or no revisions."""
+    if not fleet.rollouts:
+        # Before anything is imported: Git takes as long as all the rest of a small command.
+        return None
+    from reconciler.cli.store_reading import cache_folder
+    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
+    from reconciler.store.git.url import is_git_url, parse_git_url
+    from reconciler.store.location import locate_store
+    from reconciler.store.url_source import clone_of
+
+    if is_git_url(store):
+        url, kept = parse_git_url(store), cache_folder()
+        source = _Repository(clone_of(url, (kept or Path()) / "git"), url.subdir, url if kept is not None else None)
+        return RevisionsInForce(source, source.fleet_at)
+    location = locate_store(store)
+    if location.repository is None:
+        return None
+    source = _Repository(location.repository, location.subdir, None)
+    return RevisionsInForce(source, source.fleet_at)
+
+
+class _Repository:
+    """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
+
+    def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
+        from reconciler.store.git.commit_history import OlderRevisions
+
+        self._folder = folder
+        self._subdir = subdir
+        self._url = url
+        self._older = OlderRevisions()
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """Return the ancestry. Uncommitted files come after the checked-out commit."""
+        from reconciler.errors import StoreError
+        from reconciler.store.git.snapshot import GitStore
+
+        if not head.startswith("dir:"):
+            return self._older.lineage(self._folder, revisions, head)
+        try:
+            with GitStore(self._folder) as repository:
+                tip = repository.resolve("HEAD")
+        except StoreError:
+            tip = head
+        return self._older.lineage(self._folder, revisions, tip)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name."""
+        from reconciler.store.git.commit_history import resolve_revisions
+
+        return resolve_revisions(self._folder, texts)
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Do nothing: the service keeps its own revisions, and the repository belongs to the person."""
+
+    async def fleet_at(self, revision: str) -> Fleet | None:
+        """The fleet of a commit; None: it is not there."""
+        import asyncio
+
+        snapshot = await asyncio.to_thread(self._snapshot, revision)
+        if snapshot is None and self._url is not None:
+            snapshot = await self._fetched(revision)
+        return await asyncio.to_thread(self._in_force, snapshot) if snapshot is not None else None
+
+    def _in_force(self, snapshot: Snapshot) -> Fleet:
+        """Return the fleet of a revision, with the last good content of files that it broke."""
+        from reconciler.controller.store_in_force import StoreInForce
+        from reconciler.store.past import GitPast
+
+        return StoreInForce({}, GitPast(self._folder, self._subdir)).parse(snapshot)
+
+    def _snapshot(self, revision: str) -> Snapshot | None:
+        from reconciler.errors import StoreError
+        from reconciler.store.git.snapshot import GitStore
+
+        try:
+            with GitStore(self._folder) as repository:
+                return repository.snapshot(revision, self._subdir, ())
+        except StoreError:
+            return None
+
+    async def _fetched(self, revision: str) -> Snapshot | None:
+        from reconciler.errors import StoreError
+        from reconciler.store.url_source import fetch_snapshot
+
+        assert self._url is not None, "only a clone is fetched into"
+        try:
+            return await fetch_snapshot(self._url, revision, self._folder.parent, os.environ, tell=lambda _: None)
+        except StoreError:
+            return None

@@ -1,0 +1,246 @@
+"""Options for decrypting values of encrypted templates: age here, or the operator's sops.
+
+Options of `run` for notifications: webhooks, and a forge.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from reconciler.cli import options
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.api.content import Opened
+    from reconciler.api.fleet import Template
+    from reconciler.api.problem import Problem
+    from reconciler.api.refs import Identity
+    from reconciler.controller.service.telling import Telling
+    from reconciler.notify.statuses import ForgeOptions
+    from reconciler.notify.webhook import WebhookOptions
+    from reconciler.sops.keyring import Keyring
+    from reconciler.sops.program import Program
+
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+PATIENT_S: Final = 120.0
+"""A person's command waits this long for sops, since it makes exactly the plan that it shows."""
+SERVICE_S: Final = 2.0
+"""A round of the service waits this long: most key services answer by then; later answers start another round."""
+
+_BINARY_OPTIONS: Final = (
+    options.option("--sops-binary", type=_FILE, default=None, metavar="PATH",
+                   help="Open files for other keys than age with this sops, by absolute path. Default: no program is "
+                        "started."),
+    options.option("--sops-binary-sha256", default="", metavar="DIGEST", help="What --sops-binary must be."),
+)  # fmt: skip
+_OPTIONS: Final = (
+    options.option("--sops-age-key-file", type=_FILE, default=None,
+                   help="File with age identities that open what sops encrypted. Default: the credential sops-age of "
+                        "systemd."),
+    *_BINARY_OPTIONS,
+)  # fmt: skip
+
+
+class KeysNamed(NamedTuple):
+    """The options, as they were given. `wait_s`: for so long a command waits for the sops that was named."""
+
+    sops_age_key_file: Path | None = None
+    sops_binary: Path | None = None
+    sops_binary_sha256: str = ""
+    wait_s: float = PATIENT_S
+
+
+def keys_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all of them as one parameter `keys`."""
+    return _as_one(function, _OPTIONS)
+
+
+def sops_binary_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same of those that name a sops alone."""
+    return _as_one(function, _BINARY_OPTIONS)
+
+
+def _as_one(function: Callable[..., Any], wanted: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def command(**given: Any) -> Any:
+        keys = KeysNamed(**{name: given.pop(name) for name in KeysNamed._fields if name in given})
+        return function(**given, keys=keys)
+
+    for option in reversed(wanted):
+        command = option(command)
+    return command
+
+
+class Keys:
+    """Decryption, loaded on first use: most stores do not need it."""
+
+    def __init__(self, named: KeysNamed, store: str = "") -> None:
+        """Check the named files. `store`: the folder that no program may be in, or a URL.
+
+        Raises:
+            ConfigurationError: the file of identities, or the program, is unusable.
+        """
+        self._named, self._store = named, store
+        self._told: Callable[[Collection[Identity]], None] = lambda _: None
+        self._made: Keyring | None = None
+        if named.sops_age_key_file is not None or named.sops_binary is not None or named.sops_binary_sha256:
+            self._keyring().check()
+
+    def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, Opened | Problem]:
+        """The values of each encrypted template, or why there are none."""
+        return self._keyring().open(templates, is_all)
+
+    def listen(self, told: Callable[[Collection[Identity]], None]) -> None:
+        """Call this with objects whose files were answered after `open` returned."""
+        self._told = told
+        if self._made is not None:
+            self._made.listen(told)
+
+    def again(self) -> None:
+        """Try again to decrypt values that failed."""
+        if self._made is not None:
+            self._made.again()
+
+    def _keyring(self) -> Keyring:
+        if self._made is None:
+            from reconciler.sops.attempts import Attempts
+            from reconciler.sops.keyring import Keyring
+
+            named, program = self._named, program_named(self._named, self._store)
+            attempts = Attempts(program) if program is not None else None
+            self._made = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
+            self._made.listen(self._told)
+        return self._made
+
+
+def program_named(named: KeysNamed, store: str) -> Program | None:
+    """The sops that was named; None: none was.
+
+    Raises:
+        ConfigurationError: it is unusable.
+    """
+    from reconciler.sops.keyring import identities_file
+    from reconciler.sops.program import program_of
+
+    identities = identities_file(named.sops_age_key_file, os.environ)
+    return program_of(named.sops_binary, named.sops_binary_sha256, os.environ, identities=identities, store=store)
+
+
+_KINDS: Final = ("github", "gitlab", "gitea", "forgejo")
+
+_TELLING_OPTIONS: Final = (
+    options.option("--webhook", "webhooks", multiple=True, metavar="URL",
+                   help="Tell this address each event of history, as CloudEvents. May be repeated."),
+    options.option("--webhook-secret-file", type=_FILE, default=None, metavar="FILE",
+                   help="Sign what webhooks are told with this secret. Default: credential webhook-secret."),
+    options.option("--webhook-events", default="", metavar="KINDS",
+                   help="Only events of these kinds, with commas in between. Default: all."),
+    options.option("--allow-plain-http", is_flag=True, help="Tell others over http:// as well, beyond this machine."),
+    options.option("--forge-status", type=click.Choice(_KINDS), default=None, metavar="FORGE",
+                   help="Set the status of the commit in force there: github, gitlab, gitea, forgejo."),
+    options.option("--forge-repository", default="", metavar="OWNER/NAME",
+                   help="The repository there. Default: that of STORE, if it is a URL."),
+    options.option("--forge-api", default="", metavar="URL",
+                   help="The address of its API. Default: at the host of STORE."),
+    options.option("--forge-token-file", type=_FILE, default=None,
+                   help="The token for it is in this file. Default: credential forge-token."),
+    options.option("--page-url", default="", metavar="URL",
+                   help="Where people see the status page; the forge links it."),
+)  # fmt: skip
+
+
+class NotifyOptions(NamedTuple):
+    """The options, as they were given."""
+
+    webhooks: tuple[str, ...]
+    webhook_secret_file: Path | None
+    webhook_events: str
+    allow_plain_http: bool
+    forge_status: str | None
+    forge_repository: str
+    forge_api: str
+    forge_token_file: Path | None
+    page_url: str
+
+
+def telling_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command all of them as one parameter `asked`."""
+
+    @functools.wraps(function)
+    def command(**given: Any) -> Any:
+        asked = NotifyOptions(**{name: given.pop(name) for name in NotifyOptions._fields})
+        return function(**given, asked=asked)
+
+    for option in reversed(_TELLING_OPTIONS):
+        command = option(command)
+    return command
+
+
+def telling_of(asked: NotifyOptions, store: str, journal: Path) -> Telling | None:
+    """Return the notification targets; None: there are none.
+
+    Raises:
+        ConfigurationError: an option cannot be used, or one is missing beside another.
+    """
+    from reconciler.cli.journal_choice import commits_of
+    from reconciler.controller.service.telling import Telling
+
+    webhooks, forge = _webhooks(asked), _forge(asked, store)
+    if not webhooks and forge is None:
+        return None
+    return Telling(webhooks=webhooks, forge=forge, words=commits_of(store, beside=journal).words)
+
+
+def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
+    from reconciler.api.ledger import EventKind
+    from reconciler.cli.printing import remark
+    from reconciler.notify.address import addresses, read_secret, secret_file
+    from reconciler.notify.cloud_event import keys_in
+    from reconciler.notify.webhook import WebhookOptions
+
+    kinds = frozenset(name.strip() for name in asked.webhook_events.split(",") if name.strip())
+    unknown = sorted(kinds - set(map(str, EventKind)))
+    if unknown:
+        known = ", ".join(map(str, EventKind))
+        raise ConfigurationError(f"--webhook-events: there is no event {unknown[0]!r}; there are {known}")
+    found = addresses(asked.webhooks, allows_http=asked.allow_plain_http)
+    secret = secret_file(asked.webhook_secret_file, "webhook-secret", os.environ)
+    if found and secret is None:
+        remark("what webhooks are told is not signed: name a secret with --webhook-secret-file")
+    elif found and secret is not None:
+        keys_in(read_secret(secret))
+    return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in found)
+
+
+def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
+    from reconciler.notify.address import checked_host, read_secret, secret_file
+    from reconciler.notify.commit_statuses import ForgeKind, repository_of
+    from reconciler.notify.statuses import ForgeOptions
+    from reconciler.store.git.url import is_git_url, parse_git_url
+
+    if asked.forge_status is None:
+        return None
+    url = parse_git_url(store) if is_git_url(store) else None
+    kind = ForgeKind.GITEA if asked.forge_status == "forgejo" else ForgeKind(asked.forge_status)
+    repository = repository_of(
+        kind,
+        host=url.host if url is not None else "",
+        path=url.path if url is not None else "",
+        repository=asked.forge_repository,
+        api=asked.forge_api,
+    )
+    checked_host(repository.api, allows_http=asked.allow_plain_http, option="--forge-api")
+    if asked.page_url:
+        checked_host(asked.page_url, allows_http=True, option="--page-url")
+    token = secret_file(asked.forge_token_file, "forge-token", os.environ)
+    if token is None:
+        raise ConfigurationError("--forge-status needs a token: name its file with --forge-token-file")
+    read_secret(token)
+    return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)

@@ -1,0 +1,282 @@
+"""Read the inputs of a command: the store and, if given, an observations file."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.api.clusters import Observations
+    from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.cli.last_good_content import LastGood
+    from reconciler.fleet import ParsedFile
+    from reconciler.store.file_walk import Taker
+    from reconciler.store.parse_cache import ParseCache
+
+_TELL_S: Final = 5.0
+
+
+@contextmanager
+def bulk_load() -> Iterator[None]:
+    """No cyclic collections while a store or clusters are read: they cost as much as the parse and free nothing."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def read_fleet(
+    store: str,
+    rev: str | None = None,
+    *,
+    as_files: bool = True,
+    as_directory: bool = False,
+    is_settled: bool = False,
+    may_be_empty: bool = False,
+    with_locks: bool = False,
+    parsed: dict[str, ParsedFile] | None = None,
+    last_good: LastGood | None = None,
+) -> Fleet:
+    """Return the parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
+
+    `as_files`: in a Git work tree without a revision, read the files as they lie. `as_directory`: leave Git out of it.
+    `may_be_empty`: print nothing when there is no document in it. `is_settled`: refuse HEAD of a work tree in the
+    middle of a rebase, merge or the like. `with_locks`: report outdated or edited outputs of renders. `parsed`: the
+    files of other revisions of the store, to which those of this one are added. `last_good`: finds the active content
+    of unreadable files; None: these are frozen.
+
+    Raises:
+        StoreError: the store cannot be read as a whole.
+    """
+    from reconciler.fleet import ParsedAsRead, memo_key, parse
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store, open_store
+
+    with bulk_load():
+        is_url = is_git_url(store)
+        cache, found = _parse_cache(store), {} if parsed is None else parsed
+        take = ParsedAsRead(found)
+
+        def read(known: Collection[str]) -> Snapshot:
+            if is_url:
+                return _fetched(store, rev, known, take, as_directory=as_directory)
+            location = locate_store(store, as_directory=as_directory)
+            return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known, take=take)
+
+        snapshot = read(()) if cache is None else _with_cache(read, cache, found)
+        keys = list(map(memo_key, snapshot.files))
+        files = {key: found[key] for key in keys if key in found}
+        is_known = len(files) == len(keys) and not take.count
+        fleet = parse(snapshot, files)
+        if last_good is not None:
+            fleet = last_good.in_force(fleet, snapshot, files, store, as_directory=as_directory)
+        found |= files
+        if cache is not None and not is_known:
+            cache.save(found)
+        if with_locks and fleet.renders:
+            fleet = _with_locks(fleet, store, rev, as_files=as_files, as_directory=as_directory)
+        if not may_be_empty and _is_empty(fleet):
+            _tell_empty(store, rev)
+        return _without_revisions(fleet) if fleet.rollouts and _is_directory(store, as_directory) else fleet
+
+
+def _is_directory(store: str, as_directory: bool) -> bool:
+    """Return whether a store has no revisions. Files of a work tree count as having one before they are committed."""
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store
+
+    return not is_git_url(store) and locate_store(store, as_directory=as_directory).repository is None
+
+
+def _without_revisions(fleet: Fleet) -> Fleet:
+    """The fleet with an error for each Rollout."""
+    from msgspec.structs import replace
+
+    from reconciler.rollouts import refused_without_revisions
+
+    return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused_without_revisions(fleet.rollouts)})))
+
+
+def check_revisions(fleet: Fleet) -> None:
+    """Refuse a store whose Rollouts would be passed over: without revisions, all of it would change at once.
+
+    Raises:
+        ConfigurationError: the store is a directory with documents of kind Rollout, which are named.
+    """
+    from reconciler.rollouts import refused_without_revisions
+
+    # The reader of the store chose these documents.
+    if refused := sorted(set(refused_without_revisions(fleet.rollouts)).intersection(fleet.problems)):
+        told = (f"{problem.source}: {problem.message} [{problem.code}]" for problem in refused)
+        raise ConfigurationError("\n".join(told))
+
+
+def _with_locks(fleet: Fleet, store: str, rev: str | None, *, as_files: bool, as_directory: bool) -> Fleet:
+    """Return the fleet with the problems of its renders' outputs. A temporary clone cannot be checked."""
+    from msgspec.structs import replace
+
+    from reconciler.api.problem import with_problems
+    from reconciler.helm.files import lock_problems, tree_of
+    from reconciler.store.git.url import is_git_url, parse_git_url
+    from reconciler.store.location import StoreKind, StoreLocation, locate_store
+    from reconciler.store.url_source import clone_of
+
+    if is_git_url(store):
+        url, kept = parse_git_url(store), cache_folder()
+        if kept is None:
+            return fleet
+        clone = clone_of(url, kept / "git")
+        location = StoreLocation(kind=StoreKind.BARE_REPOSITORY, path=clone, repository=clone, subdir=url.subdir)
+        rev = fleet.revision
+    else:
+        location = locate_store(store, as_directory=as_directory)
+    with tree_of(location, rev, as_files=as_files) as tree:
+        return replace(fleet, problems=with_problems(fleet.problems, lock_problems(fleet, tree)))
+
+
+def _is_empty(fleet: Fleet) -> bool:
+    held = (fleet.settings.name, fleet.clusters, fleet.templates, fleet.propagation, fleet.overrides, fleet.problems)
+    return not any(held)
+
+
+def _tell_empty(store: str, rev: str | None) -> None:
+    """An empty store is no fault, and most often another folder was meant."""
+    from reconciler.cli.printing import remark
+
+    where = f"{full_name(store)} at {rev}" if rev else full_name(store)
+    remark(
+        f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, outside of "
+        "hidden folders; 'reconciler init' begins a store"
+    )
+
+
+def _with_cache(
+    read: Callable[[Collection[str]], Snapshot], cache: ParseCache, found: dict[str, ParsedFile]
+) -> Snapshot:
+    """The snapshot without the data of files that were parsed before, which are added to `found`."""
+    from reconciler.fleet import memo_key
+
+    kept = cache.keys()
+    snapshot = read(kept | found.keys())
+    files = {memo_key(file): file for file in snapshot.files}
+    found |= cache.load(file for key, file in files.items() if key in kept and key not in found)
+    is_spoilt = any(key in kept and key not in found for key in files)
+    return read(found.keys()) if is_spoilt else snapshot
+
+
+def _fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
+    if as_directory:
+        raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+    import tempfile
+
+    from reconciler.cli.printing import run
+    from reconciler.store.git.url import parse_git_url
+    from reconciler.store.url_source import fetch_snapshot
+
+    kept = cache_folder()
+    with tempfile.TemporaryDirectory(prefix="fleet-clone-") if kept is None else nullcontext(kept) as folder:
+        url = parse_git_url(store)
+        tell = _Telling(str(url))
+        return run(fetch_snapshot(url, rev, Path(folder) / "git", os.environ, known=known, take=take, tell=tell))
+
+
+class _Telling:
+    """Prints the progress of a slow fetch: the wait at once, received data now and then."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last = ""
+        self._next_s = time.monotonic() + _TELL_S
+
+    def __call__(self, text: str) -> None:
+        from reconciler.cli.printing import remark
+
+        is_due = time.monotonic() >= self._next_s or text.startswith("waiting")
+        if text != self._last and is_due:
+            self._last, self._next_s = text, time.monotonic() + _TELL_S
+            remark(f"{self._name}: {text}")
+
+
+def cache_folder() -> Path | None:
+    """Return our cache folder of the user, created if missing; to be deleted at will. None: there is none.
+
+    systemd names the folder that it makes for a service.
+    """
+    given, home = os.environ.get("CACHE_DIRECTORY", "").partition(":")[0], os.environ.get("HOME")
+    base = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
+    if not (given or base):
+        return None
+    folder = Path(given) if given else Path(base) / "fleet-reconciler"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def _parse_cache(store: str) -> ParseCache | None:
+    """Return the cache of parsed files of this store. None: there is no folder for it."""
+    from reconciler.store.parse_cache import ParseCache
+
+    folder = cache_folder()
+    return ParseCache(parse_cache_file(folder, store)) if folder is not None else None
+
+
+def parse_cache_file(folder: Path, store: str) -> Path:
+    """Return the file of the parse cache of a store in a folder."""
+    import hashlib
+
+    return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"
+
+
+def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
+    """Refuse names that no store has: a plan without them would look like "no changes".
+
+    Raises:
+        ConfigurationError: one of the names is not in any of the fleets.
+    """
+    known = {name for fleet in fleets for name in fleet.clusters}
+    if unknown := sorted(set(wanted) - known):
+        has = ", ".join(sorted(known)) or "none"
+        raise ConfigurationError(f"the store has no cluster {', '.join(unknown)}; it has {has}")
+
+
+def full_name(store: str) -> str:
+    """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
+    from reconciler.store.git.url import is_git_url, parse_git_url
+
+    if is_git_url(store):
+        return str(parse_git_url(store))
+    path = Path(store)
+    return str(path.resolve()) if path.exists() else store
+
+
+def read_observations(path: Path | None) -> Observations:
+    """The observations of a file; none without a path.
+
+    Raises:
+        ConfigurationError: the file is unusable; the message lists every fault with its line.
+    """
+    from reconciler.api.clusters import Observations
+
+    if path is None:
+        return Observations()
+    from reconciler.observations import parse_observations
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    found, problems = parse_observations(data, str(path))
+    if found is None:
+        raise ConfigurationError("\n".join(str(problem) for problem in problems))
+    return found

@@ -1,0 +1,1 @@
+"""The control loop: when the service plans again, and which steps a round has."""

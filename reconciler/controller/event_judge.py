@@ -1,0 +1,312 @@
+"""The event handler of watches: echoes of our own writes and synced objects enqueue nothing.
+
+Source: design#events-are-nudges: a round always reads state; an event only shows what may be stale.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from reconciler.api.clusters import LiveObject, Present
+from reconciler.api.ledger import Event, EventKind
+from reconciler.api.plan import Cause, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import Phase
+from reconciler.containment import fault_fields
+from reconciler.controller.agenda import Established, PendingWork
+from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.retries.caches import RoundCaches
+from reconciler.controller.retries.restores import Suspicion
+from reconciler.controller.retries.workers import ApplyResult
+from reconciler.controller.watches.kind_watches import EventHandlers
+from reconciler.diff import Comparer
+from reconciler.errors import MemberClusterError
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.watch_stream import WatchEvent
+from reconciler.ownership import is_terminating
+from reconciler.state import MISSING, Copy, health_of
+
+log = logging.getLogger("reconciler")
+
+
+class EventHandler:
+    """Marks on the agenda what the next round must look at."""
+
+    def __init__(
+        self,
+        parts: LoopParts,
+        state: Callable[[], State],
+        agenda: Callable[[], PendingWork],
+        memory: RoundCaches,
+        established: Established,
+        heard: Callable[[str], None],
+    ) -> None:
+        """Share the state of rounds. `state`: after the last step. `agenda`: of the next round.
+
+        `heard` is called for each cluster that answered between rounds.
+        """
+        self._established = established
+        self._heard = heard
+        self._strangers: dict[tuple[str, GVK], frozenset[str]] = {}
+        """By cluster and kind the uids of what carries our mark and was never applied, in the last list."""
+        self._parts = parts
+        self._state = state
+        self._agenda = agenda
+        self._beliefs = memory.beliefs
+        self._fights = memory.fights
+        self._unfinished = memory.unfinished
+        self._lanes = memory.lanes
+        self._healths = memory.healths
+        self._kind_faults = memory.kind_faults
+        self._restores = memory.restores
+        self._passed: set[Identity] | None = None
+
+    @property
+    def listeners(self) -> EventHandlers:
+        """Return the handlers of watches."""
+        return EventHandlers(
+            asked=self.asked,
+            as_of=self._restores.listed,
+            listed=self.listed,
+            event=self.seen,
+            unlisted=self.unlisted,
+            trouble=self.trouble,
+            ended_early=self._parts.vitals.watch_ended_early,
+        )
+
+    def round_begins(self) -> None:
+        """Begin a round: it reads the clusters from now on; its pending waits are unknown before its end."""
+        self._passed = set()
+        self._healths.round_begins()
+
+    def round_ends(self) -> None:
+        """Mark what waits since this round and had an event that showed nothing to concern us before."""
+        missed = [identity for identity in self._passed or () if self._unfinished.is_held(identity)]
+        self._passed = None
+        if missed:
+            self._agenda().mark(*missed)
+
+    def caught_up(self, ended: ApplyResult) -> None:
+        """Enqueue the objects skipped during a cluster's writes, and handle the events kept meanwhile."""
+        self._agenda().mark_in(ended.task.cluster, ended.skipped)
+        # The event of the write itself was not kept; dependents may go on all the same.
+        made = {result.change.identity for result in ended.results if not result.error}
+        if self._passed is not None:
+            self._passed |= made
+        else:
+            self._agenda().mark(*filter(self._unfinished.is_held, made))
+        for event in ended.events:
+            self.seen(ended.task.cluster, event)
+
+    def asked(self, cluster: str, gvk: GVK) -> None:
+        """A list of a kind is asked for."""
+        self._beliefs.list_begins(cluster, gvk.group_kind)
+
+    def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
+        """A complete list of a kind: what contradicts our beliefs is looked at, and all where it was at fault."""
+        self._note_answer(cluster, gvk)
+        self._agenda().mark_in(cluster, self._doubtful(cluster, gvk, objects))
+
+    def _doubtful(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> set[Identity]:
+        """Return the objects of a complete list that contradict synced versions, without pending writes."""
+        if isinstance(self._state().reachable.get(cluster), str):
+            self._agenda().mark_cluster(cluster)
+            return set()
+        for live, version in self._healths.older(cluster, objects):
+            self._restores.suspect(cluster, Suspicion(gvk, live.identity.namespace, live.identity.name, version))
+        doubtful = self._beliefs.doubtful(cluster, gvk.group_kind, objects)
+        written = {identity for identity in doubtful if self._lanes.is_under_way(cluster, identity)}
+        if not written:
+            return doubtful
+        there = [live for live in objects if live.identity in written]
+        for live in there:
+            self._lanes.listed(cluster, live)
+        self._lanes.skip(cluster, written.difference(live.identity for live in there))
+        return doubtful - written
+
+    def seen(self, cluster: str, event: WatchEvent) -> None:
+        """An object came, changed or went."""
+        self._note_health(cluster, event)
+        if self._lanes.saw(cluster, event):
+            return
+        live = event.object
+        if event.type != "DELETED" and (self._beliefs.holds(cluster, live) or self._seems_as_wanted(cluster, live)):
+            if self._passed is not None:
+                self._passed.add(live.identity)
+            return
+        self._beliefs.doubt(cluster, live.identity)
+        self._agenda().mark_in(cluster, (live.identity,))
+
+    def _note_health(self, cluster: str, event: WatchEvent) -> None:
+        """Record the health in an event, whether or not it concerns a round."""
+        now, live = self._state(), event.object
+        self._restores.saw(cluster, live.gvk, live.resource_version)
+        if event.type != "DELETED":
+            interpreter = self._parts.interpreters.of(*live.identity[:2])
+            self._healths.note(cluster, live.identity, live.resource_version, health_of(live, interpreter))
+            return
+        is_wanted = now.picture is not None and live.identity in now.picture.manifests.get(cluster, {})
+        self._healths.gone(cluster, live.identity, MISSING if is_wanted else None)
+
+    def _seems_as_wanted(self, cluster: str, live: LiveObject) -> bool:
+        """The boundary of one event: what cannot be judged here is for a round to look at."""
+        try:
+            return self._is_as_wanted(cluster, live)
+        except Exception:
+            log.exception(
+                "an event could not be judged; a round looks at the object", extra=fault_fields(cluster, live.identity)
+            )
+            return False
+
+    def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
+        """Return whether an event shows no relevant change: a status update, a field that is not ours.
+
+        Health matters while something waits for it; then a round has to look. An event with only conflicting fields is
+        handled after the back-off.
+        """
+        now, identity = self._state(), live.identity
+        manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
+        pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
+        waits = not pause_s and self._unfinished.waits(cluster, identity)
+        if manifest is None or now.decision is None or waits or is_terminating(live):
+            return False
+        decision = now.decision
+        snapshot = now.snapshot(decision.fleet, decision.interpreters, self._parts.clock.now())
+        found = Comparer(decision, snapshot).compare(manifest, Present(object=live))
+        if pause_s:
+            return found.change is not None and self._is_left(found.change, pause_s)
+        if not found.in_sync:
+            return False
+        self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        self._established.note(now, cluster, live)
+        return True
+
+    def _is_left(self, change: Change, pause_s: float) -> bool:
+        """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
+        cluster, identity, now_s = change.cluster, change.identity, self._parts.clock.monotonic_s()
+        paths = [field.path for field in change.fields]
+        is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
+        if is_left:
+            self._unfinished.put_off(cluster, identity, pause_s)
+        return is_left
+
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
+        """Handle a broken watch: a round has to ask the cluster, and reports it if it is unreachable."""
+        vital = self._parts.vitals.clusters.get(cluster)
+        if vital is not None and vital.is_up and not vital.is_doubted:
+            vital.is_doubted = True
+            self._beliefs.forget(cluster)
+            self._agenda().mark_cluster(cluster)
+
+    def went_back(self, cluster: str, now: str) -> None:
+        """Discard all observations of a restored cluster, and report it once."""
+        self._restores.went_back(cluster, now)
+        self._beliefs.forget(cluster)
+        self._healths.forget(cluster)
+        for key in [key for key in self._strangers if key[0] == cluster]:
+            del self._strangers[key]
+        data = {"why": "its versions are older than what was seen before; was a backup of its etcd put back?"}
+        number = self._parts.journal.complete_rounds()
+        event = Event(round=number, time=now, kind=EventKind.CLUSTER_WENT_BACK, subject=f"cluster {cluster}", data=data)
+        self._parts.journal.record_events([event])
+        log.warning("a cluster went back to an earlier state; it is looked at anew",
+                    extra={"event": "ClusterWentBack", "cluster": cluster, "why": data["why"]})  # fmt: skip
+
+    def _note_answer(self, cluster: str, gvk: GVK) -> None:
+        """A kind that could not be listed has been: its cluster is looked at as a whole."""
+        if self._kind_faults.heard(cluster, gvk):
+            self.doubted(cluster)
+
+    def unlisted(self, cluster: str, gvk: GVK) -> None:
+        """Handle a failed list in a cluster that answers: enqueue it, unless the fault is known."""
+        if not self._kind_faults.is_known(cluster, gvk):
+            self.doubted(cluster)
+
+    # Where clusters are polled
+
+    def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
+        """A list of metadata is as of this version."""
+        self._restores.listed(cluster, gvk, version)
+
+    async def is_as_known(self, member: MemberCluster) -> bool:
+        """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
+        state = self._state()
+        uid = await member.identity()
+        if state.fleet is None or state.known.cluster_uids.get(member.name, uid) != uid:
+            return False
+        if state.fleet.settings.observe_only:
+            return True
+        return not await self._parts.holder.held_by([member], state.fleet.settings.name)
+
+    def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
+        """Return whether a cluster serves the same as before. `silent`: as of a ClusterObservation."""
+        observed = self._state().observations.clusters.get(cluster)
+        if observed is None or observed.apis is None:
+            return True
+        return (observed.apis, observed.silent) == (frozenset(served), frozenset(silent))
+
+    def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> frozenset[Identity]:
+        """Handle a complete list of a kind. Return the objects to read in full: those in an unseen version.
+
+        Missing objects are enqueued, and the whole cluster for an object with our mark that was never applied there.
+        """
+        self._note_answer(cluster, gvk)
+        doubtful = self._doubtful(cluster, gvk, objects)
+        there = {live.identity: live for live in objects if live.identity in doubtful}
+        self._agenda().mark_in(cluster, doubtful - there.keys())
+        known = self._state().known.ledger.get(cluster, {}).keys() | self._wanted(cluster)
+        before = self._strangers.get((cluster, gvk), frozenset())
+        self._strangers[cluster, gvk] = frozenset(live.uid for live in objects if live.identity not in known)
+        if any(live.uid not in before for identity, live in there.items() if identity not in known):
+            self.doubted(cluster)
+        return frozenset(there.keys() & known)
+
+    def missed(self, cluster: str, identity: Identity) -> None:
+        """It was read by name, and is not there: a round has to look."""
+        if self._lanes.is_under_way(cluster, identity):
+            self._lanes.skip(cluster, {identity})
+            return
+        self._beliefs.doubt(cluster, identity)
+        self._agenda().mark_in(cluster, (identity,))
+
+    def doubted(self, cluster: str) -> None:
+        """Everything in a cluster has to be looked at."""
+        self._agenda().mark_cluster(cluster)
+
+    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """These have to be looked at in a cluster, by the next round, whose agenda is another one with each round."""
+        self._agenda().mark_in(cluster, identities)
+
+    def restored(self, cluster: str) -> None:
+        """A cluster went back to an earlier state."""
+        self._agenda().mark_restored(cluster)
+
+    def answered(self, cluster: str) -> None:
+        """A cluster was listed to the end."""
+        self._heard(cluster)
+
+    def applied(self, cluster: str) -> Mapping[Identity, GVK]:
+        """Return the applied objects of a cluster, with their kinds."""
+        return {identity: row.gvk for identity, row in self._state().known.ledger.get(cluster, {}).items()}
+
+    def _wanted(self, cluster: str) -> Collection[Identity]:
+        picture = self._state().picture
+        return picture.manifests.get(cluster, {}).keys() if picture is not None else ()
+
+    def ailing(self) -> Iterable[Copy]:
+        """Yield applied, unhealthy copies in reachable clusters."""
+        state = self._state()
+        for cluster, identity in self._healths.ailing():
+            is_there = not isinstance(state.reachable.get(cluster, ""), str)
+            if is_there and identity in state.known.ledger.get(cluster, {}):
+                yield cluster, identity
+
+    def hurried(self) -> Collection[str]:
+        """The clusters in which a gate of a Rollout is being judged."""
+        return {
+            name
+            for progress in self._state().rollouts
+            for name, found in progress.clusters.items()
+            if found.phase is Phase.RUNNING
+        }

@@ -1,0 +1,224 @@
+"""Shared parts of the control loop and its steps.
+
+State of the loop; steps return a new one, only the loop stores it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.fleet import Fleet, HighAvailability
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.clock import Clock
+from reconciler.containment import INTERNAL_ERROR, contained
+from reconciler.controller import timing
+from reconciler.controller.reading.cluster_filter import ClusterFilter
+from reconciler.controller.reading.cluster_reach import causes
+from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
+from reconciler.controller.reading.members import Reachable
+from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.picture import Failures
+from reconciler.controller.store_in_force import StoreInForce
+from reconciler.controller.vitals.board import RoundPhase
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.watches.watch_keeper import our_label
+from reconciler.documents import Schema
+from reconciler.errors import ConfigurationError
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import Registry
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.planner import Round
+from reconciler.scheduler import Schedule
+from reconciler.state import FleetState
+from reconciler.store.source import StoreSource
+
+
+def _never(ha: HighAvailability | None) -> bool:
+    return False
+
+
+def _unchanged() -> Hashable:
+    return None
+
+
+async def _tell_nobody() -> None:
+    pass
+
+
+ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
+"""Function from a fleet to the access of its members."""
+
+
+class LoopParts(Struct, frozen=True, kw_only=True):
+    """All of it is open."""
+
+    source: StoreSource
+    store: StoreInForce
+    journal: Journal
+    holder: OwnershipLock
+    opened: MemberClusters
+    """The session, with the clusters that the loop begins with; those of now are in its state."""
+    configs_of: ConfigsOf
+    agent: UserAgent
+    clock: Clock
+    interpreters: Registry
+    vitals: Vitals
+    cluster_filter: ClusterFilter = ClusterFilter()
+    """The clusters that it applies to."""
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
+    is_other_part: Callable[[HighAvailability | None], bool] = _never
+    """Returns whether `spec.ha` differs from the options of this process."""
+    tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
+    """Have the process that acts next know by which revision this one acts from now on."""
+    access_stamp: Callable[[], Hashable] = _unchanged
+    """Another value once the files were written that say how clusters are reached."""
+    later_keys: LaterKeys | None = None
+    """Tells what could be decrypted only later; None: all is known at once."""
+
+    def follow_keys(self, mark: Callable[[Collection[Identity]], None]) -> None:
+        """Have objects marked, in the loop that runs now, that could be decrypted only after they were asked for."""
+        running = asyncio.get_running_loop()
+
+        def told(identities: Collection[Identity]) -> None:
+            # It comes from another thread, perhaps when nobody runs any more.
+            with contextlib.suppress(RuntimeError):
+                running.call_soon_threadsafe(mark, identities)
+
+        if self.later_keys is not None:
+            self.later_keys.listen(told)
+
+    def ask_keys_again(self) -> None:
+        """Somebody says that keys are there now."""
+        if self.later_keys is not None:
+            self.later_keys.again()
+
+    def counted(self, phase: RoundPhase, items: int, total: int) -> Callable[[], None]:
+        """Begin a phase in which each call is a sign of progress that one more of `total` is done."""
+        self.beat(phase, items)
+        count = itertools.count(1)
+
+        def progress() -> None:
+            self.beat(phase, items, f"{phase.text}, {next(count)} of {total}")
+
+        return progress
+
+    def beat(self, phase: RoundPhase, items: int = 0, text: str = "") -> None:
+        """Give a sign of progress. `items`: worked on before the next one. `text`: what is shown; empty: the phase."""
+        self.vitals.phase = text or phase.text
+        self.vitals.allowance_s = items * timing.ITEM_S
+        self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
+        self.vitals.phases.turn(phase, now_s)
+
+
+log = logging.getLogger("reconciler")
+
+_UNMET: Final = "it is reached in another way now, and has not said who it is yet"
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """Values of the last round.
+
+    `fleet`: the active store, None before the first reading. `decision`: None when void. `picture`: the last round over
+    everything, updated by later rounds.
+    """
+
+    members: MemberClusters
+    """The clusters as the kubeconfig in force says that they are reached."""
+    access_stamp: Hashable = None
+    """Of the files that were read for that."""
+    fleet: Fleet | None = None
+    decision: Schedule | None = None
+    observations: Observations = field(default_factory=Observations)
+    known: JournalSnapshot = field(default_factory=JournalSnapshot)
+    reachable: Reachable = field(default_factory=dict)
+    held_elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Clusters that a copy of the journal owns, with the remedy."""
+    schemas: Mapping[GVK, Schema] = field(default_factory=dict)
+    picture: Round | None = None
+    failures: Failures = field(default_factory=dict)
+    shown: FleetState | None = None
+    """The last reported state."""
+    rollouts: tuple[RolloutProgress, ...] = ()
+    """The state of Rollouts."""
+
+    def snapshot(self, fleet: Fleet, interpreters: Registry, now: str) -> FleetSnapshot:
+        """Return what a round is computed from, before the objects of the clusters are read."""
+        return FleetSnapshot(
+            fleet=fleet, interpreters=interpreters, now=now, observations=self.observations, journal=self.known
+        )
+
+    @property
+    def identified(self) -> dict[str, tuple[MemberCluster, str]]:
+        """Each cluster with the uid of its kube-system, as far as it is recorded."""
+        uids = self.known.cluster_uids
+        return {name: (member, uids[name]) for name, member in self.members.items() if name in uids}
+
+    @property
+    def selector(self) -> str:
+        """Return the label selector of our objects; empty before the store was read."""
+        return our_label(self.fleet.settings) if self.fleet is not None else ""
+
+    def listed_otherwise(self, before: Mapping[str, ClusterObservation]) -> set[str]:
+        """Return clusters with other unlistable kinds than `before`: their reported problems change."""
+        seen = self.observations.clusters
+        return {name for name, found in seen.items() if name in before and causes(found) != causes(before[name])}
+
+    @property
+    def fell_silent(self) -> list[str]:
+        """Return clusters that could not be observed since they were identified: each is identified again."""
+        seen = self.observations.clusters.values()
+        return [found.name for found in seen if not found.reachable and not self._is_away(found.name)]
+
+    def _is_away(self, name: str) -> bool:
+        return not isinstance(self.reachable.get(name), MemberCluster)
+
+    @property
+    def is_anybody_away(self) -> bool:
+        """Return whether a cluster did not answer the last time."""
+        return any(isinstance(member, str) for member in self.reachable.values())
+
+    @property
+    def copies(self) -> int:
+        """Return the maximal number of copies of a round over everything."""
+        bindings = self.decision.bindings.values() if self.decision is not None else ()
+        wanted = sum(len(binding.targets) for binding in bindings)
+        return wanted + sum(len(rows) for rows in self.known.ledger.values())
+
+
+def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, frozenset[str]]:
+    """The state with clusters reached as the kubeconfig says now, and which of them are reached otherwise.
+
+    Both are as before while the kubeconfig is unusable, which is logged.
+    """
+    # Whatever is written while they are read is read again.
+    state = replace(state, access_stamp=parts.access_stamp())
+    read = contained(parts.configs_of, fleet)
+    if read.value is not None:
+        return exchanged(state, state.members.reached_by(read.value))
+    is_told = isinstance(read.fault, ConfigurationError)
+    log.error("the kubeconfig cannot be read; the old one stays in force", exc_info=None if is_told else read.fault,
+              extra={"event": "ReloadFailed", "error": str(read.fault) if is_told else INTERNAL_ERROR})  # fmt: skip
+    return state, frozenset()
+
+
+def exchanged(state: State, members: MemberClusters) -> tuple[State, frozenset[str]]:
+    """Return the state with these clusters, and those with another access: they have to be identified first."""
+    before = state.members
+    other = frozenset(name for name in {*before, *members} if members.get(name) is not before.get(name))
+    unmet = dict.fromkeys(other & state.reachable.keys(), _UNMET)
+    return replace(state, members=members, reachable={**state.reachable, **unmet}), other

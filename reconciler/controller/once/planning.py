@@ -1,0 +1,266 @@
+"""Look once, and plan, decide or observe, without writing anything.
+
+Rollouts in one look: what `apply` makes and `diff` shows is what the service would do now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.clusters import ClusterObservation, Observations, Read
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.clock import Clock
+from reconciler.controller.once.access import Access, open_members
+from reconciler.controller.reading.cluster_filter import pulling
+from reconciler.controller.reading.interest import Opener, no_keys, opened_for
+from reconciler.controller.reading.members import Reachable
+from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
+from reconciler.controller.reading.suspensions import restrained
+from reconciler.controller.rollouts.rollout_controller import RolloutController
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
+from reconciler.controller.round.contents import Contents
+from reconciler.controller.round.dry_runs import dry_run
+from reconciler.controller.round.picture import facts_of, looked_health, not_healthy
+from reconciler.controller.round.recover import answered
+from reconciler.errors import ConfigurationError
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kube.member_clusters import MemberClusters
+from reconciler.observations import in_force, moment_of
+from reconciler.planner import Round, copies_in, plan_round, with_standing
+from reconciler.policy import closed_clusters
+from reconciler.rollouts import lay_out
+from reconciler.scheduler import Schedule
+from reconciler.state import FleetState, StateTables
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """A plan, its reading, and its stages; None: the store has no Rollouts."""
+
+    round: Round
+    reading: RoundReading
+    stages: StagedOnce | None
+
+
+async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, server_side: bool = False) -> Round:
+    """Return the round that would be made now, without writing anything. The journal is read when there is one.
+
+    `server_side`: the API servers evaluate every update by a dry run, not only the doubtful ones. `at`: as of this
+    time, with the decisions of descheduling and failover then.
+    """
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        planned = await read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side)
+    return planned.round
+
+
+async def read_and_plan(
+    fleet: Fleet,
+    members: MemberClusters,
+    known: JournalSnapshot,
+    access: Access,
+    *,
+    at: str = "",
+    server_side: bool = False,
+) -> Planned:
+    """Return the plan for the present clusters. As `plan_once`, with the journal's state.
+
+    Raises:
+        ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
+    """
+    elsewhere = pulling(fleet) - frozenset(access.clusters)
+    extent = ReadExtent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
+    reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
+    stages = _stages(known, access) if fleet.rollouts or access.stage else None
+    if stages is None:
+        planned = plan_round(reading.snapshot, reading.decision)
+    else:
+        reading, planned = await stages.plan(reading, members, access.stage)
+    planned = await dry_run(planned, members, reading.snapshot, every=server_side)
+    planned = await Contents(access.clock).add(planned, members, fleet.settings)
+    planned = restrained(planned, in_force(known.suspensions, reading.snapshot.now), reading.snapshot.now)
+    if stages is not None:
+        plan = with_standing(planned.plan, planned.decision, stages.progress)
+        planned = replace(planned, plan=plan, rollouts=stages.progress)
+    return Planned(round=planned, reading=reading, stages=stages)
+
+
+async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
+    """Return the present schedule, with the members' free capacity and the journal: placements and constraints."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        reading = await read(fleet, members, known, access.clock, access.interpreters)
+        return await _stages(known, access).as_recorded(reading, members) if fleet.rollouts else reading
+
+
+def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
+
+    return StagedOnce(access.revisions, access.clock, known, access.open)
+
+
+async def observe_once(fleet: Fleet, access: Access) -> Observations:
+    """Return the observations of every member now: capacity, workloads, and the journal's state."""
+    async with open_members(fleet, access) as members:
+        known = await _known(fleet, members, access.journal)
+        reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
+    snapshot = reading.snapshot
+    return replace(snapshot.observations, clusters=dict(_with_what_served(snapshot)))
+
+
+def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObservation]]:
+    for name, seen in snapshot.observations.clusters.items():
+        rows = snapshot.journal.ledger.get(name, {})
+        workloads = {
+            identity: replace(workload, established=rows[identity].established) if identity in rows else workload
+            for identity, workload in seen.workloads.items()
+        }
+        yield name, replace(seen, workloads=workloads)
+
+
+async def _known(fleet: Fleet, members: MemberClusters, path: Path | None) -> JournalSnapshot:
+    if path is None or not path.exists():
+        return JournalSnapshot()
+    with Journal.open(path, read_only=True) as journal, journal.transaction():
+        known = remembered(journal)
+    if not known.unanswered:
+        return known
+    reachable, _ = await answering(fleet, members, known.cluster_uids)
+    return await answered(known, reachable, fleet)
+
+
+class StagedOnce:
+    """Stages the schedule of one reading, by that reading's own observations of the clusters."""
+
+    def __init__(
+        self, revisions: RevisionsInForce | None, clock: Clock, known: JournalSnapshot, opener: Opener = no_keys
+    ) -> None:
+        """`revisions`: None where the store has none. `opener`: decrypts what sops encrypted."""
+        self._opener = opener
+        self._revisions = revisions
+        self._clock = clock
+        self._known = known
+        self._stager = self._make(None)
+        self._last: tuple[Schedule, RolloutInputs, str, frozenset[str] | None] | None = None
+        self._staged: Schedule | None = None
+
+    def _make(self, writing: Writing | None) -> RolloutController | None:
+        return (
+            RolloutController(self._revisions, self._clock, self._known.rollouts, writing) if self._revisions else None
+        )
+
+    @property
+    def progress(self) -> tuple[RolloutProgress, ...]:
+        """Return the state of Rollouts."""
+        return self._stager.progress if self._stager is not None else ()
+
+    async def plan(self, reading: RoundReading, members: MemberClusters, stage: str = "") -> tuple[RoundReading, Round]:
+        """The plan that the service would carry out now; nothing is recorded.
+
+        `stage`: only there may a revision begin; empty: in every stage.
+
+        Raises:
+            ConfigurationError: the store has Rollouts and no revisions, or none of them has such a stage.
+        """
+        now = reading.snapshot.now
+        asked = frozenset(reading.snapshot.members)
+        only = asked & _clusters_of(reading, stage) if stage else asked
+        if self._stager is None:
+            raise ConfigurationError(
+                "the store has documents of kind Rollout and no revisions: a directory cannot stage changes; "
+                "follow a Git repository"
+            )
+        look = self._look(reading, members)
+        decision = await self._stager.as_recorded(reading.decision, look, now)
+        reading = replace(reading, snapshot=await self._opened(reading.snapshot, decision))
+        planned = plan_round(reading.snapshot, decision)
+        look = replace(look, shown=_looked_state(replace(reading, decision=decision), planned))
+        self._last = (reading.decision, look, now, only)
+        self._staged = staged = await self._stager.stage(*self._last)
+        if staged is not decision:
+            reading = replace(reading, snapshot=await self._opened(reading.snapshot, staged))
+            planned = plan_round(reading.snapshot, staged)
+        return replace(reading, decision=staged), planned
+
+    async def as_recorded(self, reading: RoundReading, members: MemberClusters) -> RoundReading:
+        """The reading with its decision as the revisions that are recorded leave it."""
+        if self._stager is None:
+            return reading
+        look = self._look(reading, members)
+        return replace(reading, decision=await self._stager.as_recorded(reading.decision, look, reading.snapshot.now))
+
+    async def commit(self, writing: Writing) -> frozenset[str]:
+        """Record what the plan rests on, here and in the clusters; those in which a revision could not begin.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        stager = self._make(writing)
+        if stager is None or self._last is None or self._staged is None:
+            return frozenset()
+        try:
+            made = await stager.stage(*self._last)
+        finally:
+            await stager.close()
+        planned, done = _in_force(self._staged), _in_force(made)
+        return frozenset(cluster for _, cluster, _ in planned ^ done)
+
+    async def _opened(self, snapshot: FleetSnapshot, decision: Schedule) -> FleetSnapshot:
+        return replace(snapshot, opened=await opened_for(decision, None, self._opener))
+
+    def _look(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
+        snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
+        reachable = _reachable(reading, members)
+        return RolloutInputs(
+            reachable=reachable,
+            copies=copies_in(snapshot.journal.ledger),
+            journal=replace(snapshot.journal, observations=snapshot.observations),
+            away=away_in(reachable, {}, snapshot.observations.closed),
+            closed={name: found.until for name, found in closed.items()},
+        )
+
+
+def _looked_state(reading: RoundReading, planned: Round) -> FleetState:
+    """Return the state after one reading, before any write of the plan."""
+    snapshot = reading.snapshot
+    facts = replace(
+        facts_of(planned, snapshot.members),
+        elsewhere=snapshot.elsewhere,
+        health=not_healthy(looked_health(planned, snapshot)),
+        journal=snapshot.journal,
+        closed=snapshot.observations.closed,
+    )
+    return StateTables().update(facts)
+
+
+def _in_force(decision: Schedule) -> set[tuple[str, str, str]]:
+    found = decision.staging.in_force if decision.staging is not None else {}
+    return {(name, cluster, revision) for name, each in found.items() for cluster, revision in each.items()}
+
+
+def _reachable(reading: RoundReading, members: MemberClusters) -> Reachable:
+    found: Mapping[str, object] = reading.snapshot.members
+    return {
+        name: members[name] if isinstance(found[name], Read) else getattr(found[name], "why", "it was not read")
+        for name in sorted(found)
+    } | {name: "it was not asked" for name in reading.snapshot.fleet.clusters if name not in found}
+
+
+def _clusters_of(reading: RoundReading, stage: str) -> frozenset[str]:
+    """The clusters of the stages of this name."""
+    fleet = reading.snapshot.fleet
+    layouts = [lay_out(rollout, fleet.clusters) for rollout in fleet.rollouts]
+    found = [each for layout in layouts for each in layout.stages if each.stage.name == stage]
+    if not found:
+        known = sorted({each.stage.name for layout in layouts for each in layout.stages})
+        raise ConfigurationError(
+            f"no Rollout of the store has a stage {stage}; "
+            + (f"there are {', '.join(known)}" if known else "the store has no document of kind Rollout")
+        )
+    return frozenset(cluster for each in found for cluster in each.clusters)

@@ -1,0 +1,297 @@
+"""Keep observations and the decision up to date: who answers, what there is room for, where everything goes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Constraint
+from reconciler.api.clusters import Observations, UnlistedCause
+from reconciler.api.fleet import DriftMode, Fleet
+from reconciler.api.ledger import Intent, JournalSnapshot, Ledger
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.containment import fault_fields
+from reconciler.controller import timing
+from reconciler.controller.agenda import PendingWork
+from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.reading.capacity_need import is_room_needed
+from reconciler.controller.reading.cluster_reach import is_news
+from reconciler.controller.reading.live_autoscalers import scaled_by
+from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
+from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
+from reconciler.controller.reading.suspensions import closed_by
+from reconciler.controller.retries.caches import RoundCaches
+from reconciler.controller.round.recover import recover
+from reconciler.controller.tasks import in_thread
+from reconciler.controller.timetable import Ticks
+from reconciler.controller.vitals.board import RoundPhase
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import HeldByCopy
+from reconciler.kube.client import MemberCluster
+from reconciler.observations import in_force
+from reconciler.render import arrivals, changed_identities
+from reconciler.scheduler import DecisionTables, Schedule, decide, undecided
+
+log = logging.getLogger("reconciler")
+
+
+class Differing(Struct, frozen=True, kw_only=True):
+    """Rescheduled objects. `copies`: by cluster objects that only come there, and are unchanged elsewhere."""
+
+    identities: frozenset[Identity] = frozenset()
+    copies: Mapping[str, Collection[Identity]] = field(default_factory=dict)
+
+
+class Reader:
+    """The first half of a round, and the times at which it is due by itself."""
+
+    def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
+        """Everything is due at once. What lanes write is not looked into before its answers are in."""
+        self._parts = parts
+        self._lanes, self._unfinished = memory.lanes, memory.unfinished
+        self._kind_faults = memory.kind_faults
+        self._tables = DecisionTables()
+        self._decided: Schedule | None = None
+        self._decided_under: frozenset[Constraint] = frozenset()
+        self._copies: Copies = {}
+        self._told = Transitions(log)
+        self._ledger: Ledger = {}
+        self._ticks = Ticks(parts)
+        self._next_resync_s = 0.0
+        self._next_capacity_s = 0.0
+        self._undecided: tuple[Schedule, Mapping[Identity, Problem]] | None = None
+        self._recovered_s = 0.0
+
+    @property
+    def decided(self) -> Schedule:
+        """The last decision, as HEAD has it."""
+        assert self._decided is not None, "a reading decides"
+        return self._decided
+
+    @property
+    def copies(self) -> Copies:
+        """Return the clusters of each applied object, as of the last schedule."""
+        return self._copies
+
+    def next_s(self, state: State) -> float:
+        """Return the time of its next work."""
+        return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)
+
+    def mark(self, state: State, agenda: PendingWork, now_s: float) -> None:
+        """Enqueue due work."""
+        if now_s >= self._next_resync_s:
+            self._mark_resync(state, agenda, now_s)
+        if now_s >= self._next_capacity_s or self._ticks.is_due:
+            agenda.capacity = True
+        if now_s >= self._next_recovery_s(state):
+            agenda.unanswered = True
+
+    def _mark_resync(self, state: State, agenda: PendingWork, now_s: float) -> None:
+        """Everything is due; where clusters are polled, each has a turn of its own, and only what waits is due here."""
+        if state.fleet is None or state.fleet.settings.drift_mode is not DriftMode.POLL:
+            agenda.mark_everything()
+            return
+        self._next_resync_s = now_s + state.fleet.settings.resync_s
+        if self._unfinished.held:
+            agenda.mark(*self._unfinished.held)
+
+    async def read(self, state: State, fleet: Fleet, agenda: PendingWork, now: str) -> tuple[State, Differing]:
+        """Return the state with a schedule, and the differences to the earlier one."""
+        changed, before = set[Identity](), self._decided
+        found: Mapping[str, Collection[Identity]] = {}
+        if agenda.everything or agenda.clusters:
+            names = None if agenda.everything else agenda.clusters & self._parts.cluster_filter.own(fleet)
+            state = await self._meet(state, fleet, now, names)
+            self._next_resync_s = self._next_resync_s if names is not None else self._after_resync_s(fleet)
+        if not agenda.everything:
+            state, found, left = await self._recover(state, fleet)
+            changed |= left
+        if not agenda.everything and self._is_to_observe(state, fleet, agenda):
+            # A commit is divided by the present capacity, not by that before the last round.
+            state = await self._observe(state, fleet, now)
+        state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
+        if state.decision is None or self._decided_under != frozenset(state.known.observations.constraints):
+            state, decided_anew = await self._decide_aside(state, fleet, now)
+            changed |= decided_anew
+        if self._parts.cluster_filter.is_whole and (agenda.everything or agenda.clusters or agenda.capacity):
+            state, due = await self._ticks.run(state, now, partial(self._decide_under, fleet, now))
+            changed |= due
+            state = self._ticks.plan_next(state, now)
+        if agenda.everything:
+            return state, Differing()
+        differing = self._differing(before, changed)
+        return state, replace(differing, copies=joined(differing.copies, found))
+
+    def _differing(self, before: Schedule | None, changed: set[Identity]) -> Differing:
+        """Return objects to evaluate everywhere, and those to evaluate only in their new clusters."""
+        assert self._decided is not None, "a reading decides"
+        if before is None or before is self._decided:
+            return Differing(identities=frozenset(changed))
+        copies: dict[str, set[Identity]] = {}
+        arriving = arrivals(before, self._decided, changed)
+        for identity, clusters in arriving.items():
+            for cluster in clusters:
+                copies.setdefault(cluster, set()).add(identity)
+        return Differing(identities=frozenset(changed - arriving.keys()), copies=copies)
+
+    def _after_resync_s(self, fleet: Fleet) -> float:
+        return self._parts.clock.monotonic_s() + fleet.settings.resync_s
+
+    def _closed(self, state: State, now: str) -> dict[str, str]:
+        """Return the reason of each write block, by scope. An order may be newer than the cached journal."""
+        copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
+        return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
+
+    def _is_to_observe(self, state: State, fleet: Fleet, agenda: PendingWork) -> bool:
+        is_void = agenda.store and state.decision is None
+        return agenda.capacity or (is_void and is_room_needed(fleet, self._decided))
+
+    def _next_recovery_s(self, state: State) -> float:
+        """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""
+        reachable = state.reachable
+        is_due = any(isinstance(reachable.get(intent.cluster), MemberCluster) for intent in self._lost(state))
+        return self._recovered_s + timing.LOOK_S if is_due else float("inf")
+
+    def _lost(self, state: State) -> list[Intent]:
+        """Requests whose answers nobody waits for any more."""
+        return [intent for intent in state.known.unanswered if self._is_lost(intent)]
+
+    def _is_lost(self, intent: Intent) -> bool:
+        """Return whether nobody waits for the answer, and its object can be read."""
+        is_at_fault = self._kind_faults.is_at_fault(intent.cluster, intent.gvk)
+        return not (is_at_fault or self._lanes.is_under_way(intent.cluster, intent.identity))
+
+    async def _recover(
+        self, state: State, fleet: Fleet
+    ) -> tuple[State, Mapping[str, frozenset[Identity]], set[Identity]]:
+        """Inspect unanswered writes: return them by cluster, and the consequences of vanished objects."""
+        parts, before = self._parts, state.known.ledger
+        if not self._lost(state):
+            return state, {}, set()
+        recovered = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
+        if recovered.about:
+            state = replace(state, known=remembered(parts.journal))
+        self._recovered_s = parts.clock.monotonic_s()
+        left = left_since(before, state.known.ledger)
+        if left:
+            state = replace(state, decision=None)
+        return state, recovered.about, {*left, *scaled_by(left, before, self._parts.interpreters)}
+
+    def _tell_fault(self, intent: Intent, fault: Exception) -> None:
+        text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
+        subject = (intent.cluster, intent.identity)
+        self._told.fault(subject, fault, text, **fault_fields(*subject))
+
+    async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
+        """Decide in a thread of its own, so that signs of life go on."""
+        self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
+        return await in_thread(self._decide, state, fleet, now)
+
+    def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
+        """Decide under other constraints and previous placements."""
+        known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
+        return self._decide(replace(state, known=replace(state.known, observations=known)), fleet, now)
+
+    async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
+        """Identify, lock and observe clusters. `names`: these alone; None: all."""
+        parts = self._parts
+        parts.beat(RoundPhase.MEET)
+        known = remembered(parts.journal)
+        own = parts.cluster_filter.own(fleet)
+        reachable, uids = await answering(fleet, state.members, known.cluster_uids, own if names is None else names)
+        held = state.held_elsewhere
+        if not fleet.settings.observe_only:
+            met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
+            left = {name: why for name, why in held.items() if names is not None and name not in names}
+            held = left | await self._hold(met, fleet, known, now)
+        new = sorted(uids.items() - known.cluster_uids.items())
+        with parts.journal.transaction(durable=True) if new else nullcontext():
+            for name, uid in new:
+                parts.journal.record_cluster(name, uid)
+        known = replace(known, cluster_uids={**uids, **known.cluster_uids})
+        if names is not None:
+            left_alone = {name: found for name, found in state.reachable.items() if name in own}
+            reachable = dict(sorted({**left_alone, **reachable}.items()))
+        state = replace(state, known=known, reachable=reachable, held_elsewhere=held)
+        if names is None:
+            state, _, _ = await self._recover(state, fleet)
+        return await self._observe(state, fleet, now, names)
+
+    async def _hold(
+        self, members: list[MemberCluster], fleet: Fleet, known: JournalSnapshot, now: str
+    ) -> dict[str, str]:
+        """Per cluster why it is not written to: a copy of this journal holds the fleet. The others are held.
+
+        The first to be started must learn of the second even when nothing is to be written. Where writing is suspended,
+        the mark is written with the first change after that.
+        """
+        name, holder = fleet.settings.name, self._parts.holder
+        copies = await holder.copies(members, name)
+        scopes = {found.scope for found in in_force(known.suspensions, now)}
+        free = [member for member in members if not {"fleet", f"cluster {member.name}"} & scopes]
+        unheld = [member for member in free if member.name not in copies]
+        # No other waits for one that hangs here: a lane holds its cluster before it writes, however long it takes.
+        failed = await holder.hold(unheld, name, within_s=timing.PROMPT_S)
+        copies |= {cluster: error.message for cluster, error in failed.items() if isinstance(error, HeldByCopy)}
+        for cluster, why in copies.items():
+            self._told.enter(cluster, why, logging.ERROR, "a copy of this journal holds the fleet",
+                                    event="FleetHeld", cluster=cluster, error=why)  # fmt: skip
+        return copies
+
+    async def _observe(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None = None) -> State:
+        """Served kinds and, where it decides anything, free capacity; a decision made on other values is void.
+
+        `names`: in these clusters alone; None: in all.
+        """
+        self._parts.beat(RoundPhase.OBSERVE, len(fleet.templates))
+        interpreters, asked = self._parts.interpreters, state.reachable
+        if names is not None:
+            asked = {name: member for name, member in asked.items() if name in names}
+        seen = await observe_members(fleet, asked, state.known, interpreters, now, decided=self._decided)
+        if names is not None:
+            others = {name: found for name, found in state.observations.clusters.items() if name in fleet.clusters}
+            seen = replace(seen, clusters=dict(sorted({**others, **seen.clusters}.items())))
+        self._kind_faults.observed(seen.clusters)
+        decision = None if is_news(seen, state.observations) else state.decision
+        state = replace(state, observations=seen, decision=decision)
+        state = self._ticks.with_times(state) if self._parts.cluster_filter.is_whole else state
+        has_capacity = any(cluster.nodes is not None for cluster in seen.clusters.values())
+        causes = {found.cause for cluster in seen.clusters.values() for found in cluster.unlisted}
+        is_soon = has_capacity or causes - {UnlistedCause.RIGHT_MISSING}
+        pause_s = timing.CAPACITY_S if is_soon else timing.RIGHTS_S if causes else float("inf")
+        due_s = self._parts.clock.monotonic_s() + pause_s
+        # A cluster that is observed by itself does not put off all the others.
+        self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)
+        return state
+
+    def _decide(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
+        """Schedule what depends on a difference; return the rescheduled objects."""
+        known, ledger, before = state.known.observations, state.known.ledger, self._decided
+        observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
+        self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
+        decision = decide(
+            fleet,
+            observations,
+            now,
+            interpreters=self._parts.interpreters,
+            copies=self._copies,
+            tables=self._tables,
+        )
+        state = replace(state, observations=observations, decision=decision)
+        self._decided, self._decided_under = decision, frozenset(known.constraints)
+        return state, changed_identities(before, decision, self._tables.changed)
+
+    def within_reach(self, extent: ReadExtent, state: State) -> ReadExtent:
+        """The extent without what another process applies to, and without what cannot be decided here."""
+        assert state.decision is not None, "a reading decides"
+        chosen, fleet = self._parts.cluster_filter, state.decision.fleet
+        if self._undecided is None or self._undecided[0] is not state.decision:
+            found = {} if chosen.is_whole else undecided(state.decision, chosen.own(fleet), state.known.ledger)
+            self._undecided = state.decision, found
+        return replace(extent, elsewhere=chosen.elsewhere(fleet), undecided=self._undecided[1])

@@ -1,0 +1,1 @@
+"""Reads the clusters for a round: members, observations, watches, polls."""

@@ -1,0 +1,306 @@
+"""Reading of members for a round: our objects by label, other wanted ones by name.
+
+Source: design#absent-from-the-list: a read decides; design#promise-3.
+
+A deadline for the silence of a cluster, not for our own work on its and others' answers.
+
+Source: design#promise-7; ADR 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Listed, LiveObject, Member, NotRead, Read, Unlisted
+from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.api.tree import dig
+from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.reading.live_autoscalers import autoscaled
+from reconciler.controller.tasks import start
+from reconciler.errors import (
+    ClusterUnreachable,
+    Forbidden,
+    KindFault,
+    KindNotRead,
+    KindNotServed,
+    MalformedObject,
+    MemberClusterError,
+    ObjectNotFound,
+)
+from reconciler.kinds.registry import Registry
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.discovery import Discovery
+from reconciler.kube.served_kinds import not_served, silent_api, unlisted
+from reconciler.ownership import FLEET_LABEL
+
+T = TypeVar("T")
+
+_BEATS: Final = 10
+"""Silence is counted in so many steps, each of which counts at most its part, however late we check."""
+
+
+async def unless_silent(member: MemberCluster, work: Coroutine[None, None, T], silence_s: float) -> T:
+    """Return the result of the work, however long it takes while the cluster answers.
+
+    Raises:
+        TimeoutError: nothing of the cluster was heard for `silence_s`.
+    """
+    task, beats, heard = start(work, f"asking {member.name}"), 0, member.answers
+    try:
+        while not task.done() and beats < _BEATS:
+            await asyncio.wait((task,), timeout=silence_s / _BEATS)
+            beats, heard = (beats + 1 if member.answers == heard else 0), member.answers
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+
+
+log = logging.getLogger("reconciler")
+
+Reachable = Mapping[str, MemberCluster | str]
+"""The clients that answered, and why the others did not."""
+
+_READ_BY_NAME_MAX = 8
+"""Above so many missing objects of one kind and namespace, one list of names is cheaper than a read of each."""
+_LIST_SHARE = 4
+"""If at least a quarter of our objects there must be read, one list is cheaper than single reads."""
+
+
+class Interest(Struct, frozen=True, kw_only=True):
+    """The reads of a round in one cluster: kinds to list by our label, and objects to look up.
+
+    `complete`: kinds with all relevant objects among `wanted`, so that no list is needed. `applied`: kinds with applied
+    objects there. `at_fault`: kinds that gave no answer the last time, and are not asked.
+    """
+
+    kinds: frozenset[GVK] = frozenset()
+    wanted: frozenset[ResourceRef] = frozenset()
+    complete: frozenset[tuple[str, str]] = frozenset()
+    applied: frozenset[GVK] = frozenset()
+    at_fault: Mapping[GVK, Unlisted] = field(default_factory=dict)
+    is_whole: bool = False
+    """True if the cluster is read as a whole."""
+
+
+def told_fault(cluster: str, error: Exception, subject: object = None) -> str:
+    """Log an unexpected fault of one cluster's reading; return its message.
+
+    `subject`: the unread part; None: the cluster.
+    """
+    extra = fault_fields(cluster, subject)
+    log.error("a cluster could not be read by a fault of this program", exc_info=error, extra=extra)
+    return f"{INTERNAL_ERROR}: it could not be read: {type(error).__name__}"
+
+
+class _Findings(Struct):
+    objects: dict[Identity, LiveObject] = field(default_factory=dict)
+    absent: set[Identity] = field(default_factory=set)
+    kinds: set[tuple[str, str]] = field(default_factory=set)
+    unread: dict[Identity, str] = field(default_factory=dict)
+    forbidden: set[Unlisted] = field(default_factory=set)
+    faults: dict[GVK, Unlisted] = field(default_factory=dict)
+    """Kinds with unknown objects."""
+
+    def fail(self, gvk: GVK, error: KindFault) -> None:
+        """Note that a kind gives no answer. What was read of it before stands."""
+        self.faults.setdefault(gvk, unlisted(Listed(gvk), error, f"{error.message}; nothing of it is changed there"))
+
+
+async def read_members(
+    members: Mapping[str, MemberCluster | str],
+    interest: Mapping[str, Interest],
+    fleet_names: tuple[str, ...],
+    interpreters: Registry,
+    progress: Callable[[], None] = lambda: None,
+) -> dict[str, Member]:
+    """Return each cluster as read, or the reason why not; one that fails never holds up the others.
+
+    `members`: the open client, or the reason why there is none. `fleet_names`: the fleet's name and its previous ones.
+    `progress` is called after each cluster.
+    """
+
+    async def read(name: str, member: MemberCluster | str) -> Member:
+        if isinstance(member, str):
+            return NotRead(name=name, why=member)
+        return await read_member(member, interest.get(name, Interest()), fleet_names, interpreters, progress)
+
+    found = await asyncio.gather(*(read(name, member) for name, member in sorted(members.items())))
+    return {member.name: member for member in found}
+
+
+async def read_member(
+    member: MemberCluster,
+    wanted: Interest,
+    fleet_names: tuple[str, ...],
+    interpreters: Registry,
+    progress: Callable[[], None] = lambda: None,
+) -> Member:
+    """One cluster as it was read, or why it was not."""
+    try:
+        reading = _read(member, wanted, fleet_names, interpreters)
+        # Lists of a large cluster may take their time; single objects may not.
+        return await (reading if wanted.kinds else unless_silent(member, reading, timing.SILENCE_S))
+    except MemberClusterError as error:
+        return NotRead(name=member.name, why=error.message)
+    except TimeoutError:
+        return NotRead(name=member.name, why=f"no answer within {timing.PROMPT_S:g} s")
+    except Exception as error:
+        return NotRead(name=member.name, why=told_fault(member.name, error))
+    finally:
+        progress()
+
+
+async def _read(
+    member: MemberCluster, interest: Interest, fleet_names: tuple[str, ...], interpreters: Registry
+) -> Read:
+    discovery = await member.discover()
+    served = discovery.served()
+    findings = _Findings(faults=dict(interest.at_fault))
+    selector = f"{FLEET_LABEL} in ({','.join(name for name in fleet_names if name)})"
+    kinds = sorted(gvk for gvk in interest.kinds if gvk in served and gvk not in findings.faults)
+    await asyncio.gather(*(_list(member, gvk, selector, findings) for gvk in kinds))
+    known = findings.objects.keys() | findings.unread.keys()
+    missing = [ref for ref in interest.wanted if ref.identity not in known]
+    asked = [ref for ref in missing if ref.gvk in served and ref.gvk not in findings.faults]
+    groups = _grouped(ref for ref in asked if _fits(ref, served))
+    await asyncio.gather(*(_look_up(member, *group, selector, findings, interest) for group in groups))
+    # What is there in a namespace or in none cannot be there otherwise.
+    findings.absent |= {ref.identity for ref in asked if not _fits(ref, served)}
+    _take_note_of_unserved(member, discovery, interest, findings)
+    known = findings.objects.keys() | findings.absent | findings.unread.keys()
+    left = (ref for ref in missing if ref.gvk in findings.faults and ref.identity not in known)
+    findings.unread.update({ref.identity: findings.faults[ref.gvk].why for ref in left})
+    scaled = await autoscaled(member, discovery, findings.objects, interpreters, interest.at_fault)
+    return Read(
+        name=member.name,
+        objects=findings.objects,
+        absent=frozenset(findings.absent),
+        kinds=frozenset(findings.kinds | interest.complete),
+        served=served,
+        unread=findings.unread,
+        autoscaled=scaled.targets,
+        listed=scaled.listed.union(map(Listed, kinds)),
+        unlisted=tuple(sorted({*findings.faults.values(), *findings.forbidden, *scaled.unlisted})),
+        silent=discovery.stale,
+        is_whole=interest.is_whole,
+    )
+
+
+def _fits(ref: ResourceRef, served: Mapping[GVK, bool]) -> bool:
+    """Return whether an object can be in the scope in which its kind is served."""
+    return bool(ref.namespace) == served[ref.gvk]
+
+
+def _take_note_of_unserved(
+    member: MemberCluster, discovery: Discovery, interest: Interest, findings: _Findings
+) -> None:
+    """A kind that is not served has no objects: unless it was, or the API server that should serve it is silent."""
+    served = discovery.served()
+    for gvk in sorted(interest.applied.union(ref.gvk for ref in interest.wanted) - served.keys()):
+        if gvk.api_version in discovery.stale:
+            findings.fail(gvk, KindNotRead(member.name, silent_api(gvk)))
+        elif gvk in interest.applied:
+            findings.fail(gvk, KindNotServed(member.name, not_served(gvk, served)))
+        else:
+            findings.absent |= {ref.identity for ref in interest.wanted if ref.gvk == gvk}
+
+
+async def _list(member: MemberCluster, gvk: GVK, selector: str, findings: _Findings) -> None:
+    try:
+        listing = await member.list_objects(gvk, label_selector=selector)
+    except Forbidden as error:
+        # Without the list nothing of the kind is deleted; desired objects are still read by name.
+        why = f"{gvk.kind} is not listed, so nothing of it is deleted: {error.message}"
+        findings.forbidden.add(unlisted(Listed(gvk), error, why))
+        return
+    except KindFault as error:
+        findings.fail(gvk, error)
+        return
+    findings.objects.update({found.identity: found for found in listing.objects})
+    findings.unread.update(listing.unread)
+    if listing.is_complete:
+        findings.kinds.add(gvk.group_kind)
+
+
+def _grouped(missing: Iterable[ResourceRef]) -> list[tuple[GVK, str, tuple[str, ...]]]:
+    groups: dict[tuple[GVK, str], list[str]] = defaultdict(list)
+    for ref in sorted(missing):
+        groups[ref.gvk, ref.namespace].append(ref.name)
+    return [(gvk, namespace, tuple(names)) for (gvk, namespace), names in groups.items()]
+
+
+async def _look_up(
+    member: MemberCluster,
+    gvk: GVK,
+    namespace: str,
+    names: tuple[str, ...],
+    selector: str,
+    findings: _Findings,
+    interest: Interest,
+) -> None:
+    """Read these. A kind that gives no answer is no reason to wait for the others of its cluster."""
+    reading = _look_up_each(member, gvk, namespace, names, selector, findings)
+    try:
+        await (reading if interest.kinds else unless_silent(member, reading, timing.PROMPT_S))
+    except TimeoutError as error:
+        fault = await member.fault_of(gvk, ClusterUnreachable(member.name, f"no answer within {timing.PROMPT_S:g} s"))
+        if not isinstance(fault, KindFault):
+            raise fault from error
+        findings.fail(gvk, fault)
+    except KindFault as error:
+        findings.fail(gvk, error)
+
+
+async def _look_up_each(
+    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
+) -> None:
+    to_read = names
+    if len(names) > _READ_BY_NAME_MAX:
+        with suppress(Forbidden):
+            to_read = await _left_to_read(member, gvk, namespace, names, selector, findings)
+    await asyncio.gather(*(_read_one(member, gvk, namespace, name, findings) for name in to_read))
+
+
+async def _left_to_read(
+    member: MemberCluster, gvk: GVK, namespace: str, names: tuple[str, ...], selector: str, findings: _Findings
+) -> tuple[str, ...]:
+    """Return those of the names that a list did not show.
+
+    Raises:
+        Forbidden: nothing of the kind may be listed.
+        KindFault: no answer comes of the kind.
+    """
+    listing = await member.list_metadata(gvk, namespace=namespace)
+    present = {found.identity.name for found in listing.objects} | {found.name for found in listing.unread}
+    left = {name for name in names if name in present or not listing.is_complete}
+    findings.absent |= {Identity(*gvk.group_kind, namespace, name) for name in names if name not in left}
+    labelled = {found.identity.name for found in listing.objects if dig(found.body, "metadata", "labels", FLEET_LABEL)}
+    if len(left & labelled) > max(_READ_BY_NAME_MAX, len(labelled) // _LIST_SHARE):
+        # The objects of one list share equal parts, also with those of other clusters.
+        for found in (await member.list_objects(gvk, namespace=namespace, label_selector=selector)).objects:
+            if found.identity.name in left:
+                findings.objects[found.identity] = found
+                left.discard(found.identity.name)
+    return tuple(sorted(left))
+
+
+async def _read_one(member: MemberCluster, gvk: GVK, namespace: str, name: str, findings: _Findings) -> None:
+    identity = Identity(*gvk.group_kind, namespace, name)
+    try:
+        findings.objects[identity] = await member.get(gvk, namespace, name)
+    except ObjectNotFound:
+        findings.absent.add(identity)
+    except (Forbidden, MalformedObject) as error:
+        findings.unread[identity] = error.message

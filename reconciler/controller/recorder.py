@@ -1,0 +1,367 @@
+"""The last part of a round: record it, and remember what the next one must look at again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Member, Read
+from reconciler.api.ledger import Ledger
+from reconciler.api.plan import Cause, Change
+from reconciler.api.problem import Problem, with_problems, without_problems
+from reconciler.api.refs import Identity
+from reconciler.controller import timing
+from reconciler.controller.agenda import PendingWork
+from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.reading.live_autoscalers import scaled_by
+from reconciler.controller.reading.read_clusters import RoundReading, remembered
+from reconciler.controller.reading.scope import is_asked, left_since
+from reconciler.controller.retries.caches import RoundCaches
+from reconciler.controller.retries.conflicts import THE_OBJECT, TOLD_BY, Undone
+from reconciler.controller.retries.workers import ApplyResult
+from reconciler.controller.round.act import Result
+from reconciler.controller.round.picture import (
+    Faults,
+    Looked,
+    facts_of,
+    failures_after,
+    faults_after,
+    last_contacts,
+    merged,
+    with_completeness,
+    with_faults,
+    without_made,
+)
+from reconciler.controller.round.remember import record_picture, remember, remember_results
+from reconciler.controller.round.told import RecordedEvents
+from reconciler.controller.vitals.board import RoundPhase, StatusSnapshot
+from reconciler.controller.vitals.service_vitals import show, show_step
+from reconciler.controller.vitals.transitions import SyncTransitions, tell_events
+from reconciler.controller.writer import unmade
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.incremental import changed_keys
+from reconciler.journal.events import EventFilter
+from reconciler.observations import PATIENCE_S, age_s, is_waiting, stalled, timer_of, waiting_times
+from reconciler.planner import Round
+from reconciler.report.status.state_document import StateOfFleet
+from reconciler.report.status.status_document import StatusTables
+from reconciler.scheduler import Schedule
+from reconciler.state import THE_SERVER, FleetState, StateTables, step_of
+
+log = logging.getLogger("reconciler")
+
+_REMEMBERED: Final = 10_000
+"""So many events of history are looked through for fights when the service starts."""
+_NEWS_SHARE = 10
+"""So many times as long as that took, the next time is put off."""
+
+
+class Recorder:
+    """Records what a round saw and did, and says what the state becomes by it."""
+
+    def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
+        """Share what the rounds know."""
+        self._parts = parts
+        self._beliefs = memory.beliefs
+        self._fights = memory.fights
+        told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
+        events = [event for _, event in reversed(told)]
+        self._fights.remember(events, parts.clock.now(), parts.clock.monotonic_s())
+        self._unfinished = memory.unfinished
+        self._away, self._kind_faults = memory.away, memory.kind_faults
+        self._lanes = memory.lanes
+        self._restores = memory.restores
+        self._told = RecordedEvents(parts.journal)
+        self._members: Mapping[str, Member] = {}
+        self._healths = memory.healths
+        self._tables = StatusTables()
+        self._states = StateTables()
+        self._syncs = SyncTransitions()
+        self._is_first = True
+        self._next_news_s = 0.0
+        self._contacts: dict[str, str] = last_contacts(parts.journal.state())
+        self._recorded: Schedule | None = None
+        self._stalled: frozenset[Problem] = frozenset()
+        self._faults: Faults = {}
+
+    def record(
+        self,
+        state: State,
+        planned: Round,
+        reading: RoundReading,
+        results: tuple[Result, ...],
+        agenda: PendingWork,
+        health: Looked,
+    ) -> State:
+        """Return the state after a round. `agenda`: of the next one. `health`: of evaluated objects, as read."""
+        parts, snapshot, before = self._parts, reading.snapshot, state.known
+        parts.beat(RoundPhase.RECORD)
+        placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
+        remember(parts.journal, planned, reading, results, placed=placed, told=told)
+        self._recorded = planned.decision
+        agenda.mark_cluster(*self._kind_faults.take_in(snapshot.members))
+        picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
+        known_timers = parts.journal.timers()
+        # What a broken file freezes waits on, though no plan speaks of it.
+        timers = waiting_times(picture.plan.changes, known_timers, reading.snapshot.now, snapshot.only)
+        if timers != known_timers:
+            parts.journal.record_timers(timers)
+        known = remembered(parts.journal)
+        # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
+        observations = replace(state.observations, previous=known.observations.previous)
+        state = replace(state, known=known, observations=observations)
+        self._beliefs.take_in(planned, snapshot)
+        self._beliefs.take_in_results(results)
+        now_s = parts.clock.monotonic_s()
+        state = self._with_absent(state, snapshot)
+        if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
+            # Deletions may go from now on. Only a round over everything sees where else such objects are.
+            agenda.mark_everything()
+        state = self._with_left(state, before.ledger, agenda)
+        awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
+        left = unmade(planned, results, awaited)
+        pending = awaited | left | _copies(result.change for result in results if result.error)
+        asked = partial(is_asked, snapshot.only, snapshot.members)
+        self._unfinished.follow(self._concerned(planned, snapshot), planned.plan.changes, pending, asked)
+        for copy in awaited:
+            self._unfinished.is_tried(*copy)
+        for change in filter(is_waiting, planned.plan.changes):
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.snapshot.now)
+            if left_s > 0:
+                self._unfinished.look_after(change.identity, left_s + 1)
+        for result in results:
+            self._after(result, now_s)
+        for copy in left:
+            self._leave_alone(*copy, now_s)
+        parts.vitals.rounds += 1
+        parts.vitals.last_round_at = reading.snapshot.now
+        self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
+        picture = with_completeness(self._with_stalled(picture, timers, reading.snapshot.now), self._members)
+        restored = self._restores.problems(reading.snapshot.now)
+        picture = replace(picture, plan=replace(picture.plan, problems=with_problems(picture.plan.problems, restored)))
+        for name, found in health.items():
+            member = snapshot.members[name]
+            assert isinstance(member, Read), "health was read there"
+            self._healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
+        if snapshot.only is None:
+            self.keep_versions()
+        heard = [name for name, member in snapshot.members.items() if _is_heard(member, snapshot.only)]
+        return self._shown(state, picture, results, reading.snapshot.now, heard, snapshot.only)
+
+    def keep_versions(self) -> None:
+        """Record how far clusters have come, for the next process: one may be restored while none runs."""
+        self._parts.journal.record_versions(self._restores.newest())
+
+    def _as_shown(self, member: Member, only: frozenset[Identity] | None) -> Member:
+        """Return a member without its objects: whether it answered, and its pending reads."""
+        if not isinstance(member, Read):
+            return member
+        before = self._members.get(member.name)
+        if not isinstance(before, Read) or only is None:
+            return Read(name=member.name, under_way=member.under_way, unread=member.unread)
+        asked = only - member.unasked
+        unread = {identity: why for identity, why in before.unread.items() if identity not in asked}
+        under_way = (before.under_way - asked) | member.under_way
+        return Read(name=member.name, under_way=under_way, unread={**unread, **member.unread})
+
+    def record_ended(self, state: State, ended: Sequence[ApplyResult], now: str, agenda: PendingWork) -> State:
+        """The state after writes that took longer than their round. `agenda`: of the next one."""
+        parts, before = self._parts, state.known
+        results = tuple(chain.from_iterable(each.results for each in ended))
+        with parts.journal.transaction():
+            for each in ended:
+                told = self._told.fresh(each.results)
+                remember_results(parts.journal, each.task.revision, each.task.now, told)
+        state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
+        self._beliefs.take_in_results(results)
+        now_s = parts.clock.monotonic_s()
+        for result in results:
+            if not result.error:
+                self._unfinished.made(result.change.cluster, result.change.identity)
+        for result in results:
+            self._after(result, now_s)
+        for each in ended:
+            shown = self._members.get(each.task.cluster)
+            if isinstance(shown, Read):
+                left = shown.under_way - each.task.identities
+                self._members = {**self._members, shown.name: replace(shown, under_way=left)}
+        if state.picture is None:
+            return state
+        clusters = [each.task.cluster for each in ended]
+        looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
+        return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
+
+    def heard(self, cluster: str) -> None:
+        """A cluster answered between rounds. It is shown with the next round."""
+        self._contacts[cluster] = self._parts.clock.now()
+
+    def tell_news(self, state: State) -> tuple[State, float]:
+        """Return the state after reporting changes from events, and the seconds until the next report."""
+        clock = self._parts.clock
+        begun_s = clock.monotonic_s()
+        now, due_at = clock.now(), self._told.due_at()
+        shown = state.shown.facts.fights if state.shown is not None and state.shown.facts is not None else {}
+        # When the pause of a fight is over, no round may have anything to look at.
+        is_over = bool(shown) and shown.keys() != self._fights.current(begun_s, now).keys()
+        if state.picture is None or not (self._healths.has_news or is_over or (due_at and due_at <= now)):
+            return state, timing.TICK_S if due_at or shown else float("inf")
+        if begun_s < self._next_news_s:
+            return state, self._next_news_s - begun_s
+        state = self._shown(state, state.picture, (), clock.now(), (), frozenset())
+        self._next_news_s = max(self._next_news_s, clock.monotonic_s() + timing.TICK_S)
+        return state, float("inf")
+
+    def tell_rollouts(self, state: State) -> State:
+        """Return the state after reporting Rollouts, when no round is to follow."""
+        if state.picture is None:
+            return state
+        return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
+
+    def _with_left(self, state: State, before: Ledger, agenda: PendingWork) -> State:
+        left = left_since(before, state.known.ledger)
+        if not left:
+            return state
+        # Where an autoscaler is gone, what the store says of its target is in force again.
+        agenda.mark(*left, *scaled_by(left, before, self._parts.interpreters))
+        # What followed it waits until it has left.
+        agenda.mark(*self._unfinished.waiting)
+        # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
+        return replace(state, decision=None)
+
+    def _shown(
+        self,
+        state: State,
+        picture: Round,
+        results: tuple[Result, ...],
+        now: str,
+        heard: Collection[str],
+        only: frozenset[Identity] | None,
+    ) -> State:
+        """`heard`: the clusters that were asked and whose state is known. `only`: the evaluated objects."""
+        parts, begun_s = self._parts, self._parts.clock.monotonic_s()
+        fights = self._fights.current(begun_s, now)
+        failures = failures_after(state.failures, picture, results, fights)
+        before, self._faults = self._faults, faults_after(self._faults, failures, results)
+        picture = with_faults(picture, before, self._faults)
+        self._contacts.update({name: now for name in heard if isinstance(self._members.get(name), Read)})
+        facts = replace(
+            facts_of(picture, self._members),
+            failures=failures,
+            health=self._healths.shown(),
+            fights=fights,
+            journal=state.known,
+            closed=state.observations.closed,
+            last_contact=dict(self._contacts),
+            elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
+            unlisted=self._kind_faults.shown,
+        )
+        fleet_state = self._states.update(facts, only)
+        shown = StateOfFleet(
+            round=picture,
+            state=fleet_state,
+            time=now,
+            source=parts.source.name,
+            source_error=parts.vitals.source_error,
+            rollouts=state.rollouts,
+        )
+        document = record_picture(parts.journal, shown, self._tables)
+        self._put_up(replace(shown, number=document["round"]), state, document["since"])
+        show(parts.vitals, picture, fleet_state, heard)
+        self._tell(fleet_state, now)
+        show_step(parts.vitals, step_of(fleet_state), self._told.steps)
+        ends_s = parts.clock.monotonic_s()
+        self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
+        return replace(state, picture=picture, failures=failures, shown=fleet_state)
+
+    def _tell(self, state: FleetState, now: str) -> None:
+        """History and the log, of the same."""
+        now_s = self._parts.clock.monotonic_s()
+        events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
+        if self._is_first:
+            self._is_first = False
+            tell_events(self._told.going_on(events), goes_on=True)
+        tell_events(events)
+        self._syncs.tell(state, now)
+
+    def _put_up(self, picture: StateOfFleet, state: State, since: str) -> None:
+        """Show it to whoever looks."""
+        servers = state.members.servers
+        shown = StatusSnapshot(picture=picture, observations=state.observations, since=since, servers=servers)
+        self._parts.vitals.board.show(shown)
+
+    def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
+        """Return the round with overdue waits, which are logged once."""
+        found = tuple(stalled(picture.plan.changes, timers, now))
+        for problem in found:
+            if problem not in self._stalled:
+                extra = {"event": "MoveStalled", "cluster": problem.cluster, "why": problem.message}
+                log.warning("a move makes no progress", extra=extra)
+        before, self._stalled = self._stalled, frozenset(found)
+        others = without_problems(picture.plan.problems, before)
+        return replace(picture, plan=replace(picture.plan, problems=with_problems(others, found)))
+
+    def _placed(self, decision: Schedule, only: frozenset[Identity] | None) -> frozenset[Identity] | None:
+        """Return the objects whose placement may differ from the last recorded one; None: any."""
+        if only is None or self._recorded is None:
+            return None
+        return only | changed_keys(self._recorded.bindings, decision.bindings)
+
+    def _with_absent(self, state: State, snapshot: FleetSnapshot) -> State:
+        missing: dict[str, str] = {}
+        for name, member in snapshot.members.items():
+            if isinstance(member, Read):
+                self._away.was_read(name)
+            elif name in state.members:
+                self._away.was_not_read(name)
+                missing[name] = member.why
+        # Until it answers, no other cluster waits for it.
+        return replace(state, reachable={**state.reachable, **missing}) if missing else state
+
+    def _concerned(self, planned: Round, snapshot: FleetSnapshot) -> Collection[Identity]:
+        if snapshot.only is not None:
+            return snapshot.only
+        return {*planned.decision.bindings, *self._unfinished.all}
+
+    def _after(self, result: Result, now_s: float) -> None:
+        change = result.change
+        if result.error:
+            self._unfinished.retry(change, is_paced=result.is_paced, is_sent=result.is_sent)
+        elif change.cause is Cause.DRIFT:
+            self._parts.vitals.drifts[change.cluster] += 1
+        undone = undone_by(result)
+        if not result.error:
+            known = self._fights.came_through(change.cluster, change.identity, undone, now_s)
+            undone = {path: who for path, who in undone.items() if path not in known}
+        if undone and self._fights.undone(change.cluster, change.identity, undone, now_s):
+            self._parts.vitals.fights[change.cluster] += 1
+        self._leave_alone(change.cluster, change.identity, now_s)
+
+    def _leave_alone(self, cluster: str, identity: Identity, now_s: float) -> None:
+        """Enqueue a copy in conflict for the end of its back-off."""
+        pause_s = self._fights.pause_left_s(cluster, identity, now_s)
+        if pause_s > 0:
+            self._unfinished.put_off(cluster, identity, pause_s)
+
+
+def undone_by(result: Result) -> Undone:
+    """Return the fields that this result shows as undone by others: healed ones, or altered ones."""
+    if result.altered:
+        return {field.path: (THE_SERVER,) for field in result.altered}
+    if result.error or result.change.cause is not Cause.DRIFT:
+        return {}
+    fields = {field.path: (field.owner.manager,) if field.owner is not None else () for field in result.change.fields}
+    return fields or {THE_OBJECT: ()}
+
+
+def _is_heard(member: Member, only: frozenset[Identity] | None) -> bool:
+    """Return whether a round asked a member anything, or knows why it could not."""
+    return only is None or not isinstance(member, Read) or not only <= member.unasked
+
+
+def _copies(changes: Iterable[Change]) -> set[tuple[str, Identity]]:
+    return {(change.cluster, change.identity) for change in changes}

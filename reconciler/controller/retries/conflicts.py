@@ -1,0 +1,168 @@
+"""Write conflicts: another actor keeps undoing our field; after a few times we back off and report it once.
+
+It is another field manager, or the cluster itself: an admission webhook that changes each write on its way. The time
+between two undos does not matter: an actor that undoes us with each resync, or once a day, conflicts as well. Counts
+from before a start are read from history. Source: design#fights: a fight backs off.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from math import inf
+from typing import Final
+
+from msgspec import Struct, field
+
+from reconciler.api.ledger import DriftOutcome, Event, EventKind
+from reconciler.api.refs import Identity
+from reconciler.controller import timing
+from reconciler.observations import age_s, later
+from reconciler.state import THE_SERVER, Copy, Fought
+
+UNDONE_MAX = 5
+"""So many times within `timing.UNDONE_COUNTED_S`, and undoing a field is a fight over it."""
+TOLD_BY: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
+"""The events of history with undone fields."""
+THE_OBJECT = ""
+"""The field of an object that somebody deletes."""
+
+Undone = Mapping[str, tuple[str, ...]]
+"""By path of a field who undid it, if that is known."""
+
+
+class _Field(Struct):
+    """One field of one copy. `bouts`: how often it was left alone, 0: there is no fight; `until_s`: until when."""
+
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=UNDONE_MAX))
+    managers: tuple[str, ...] = ()
+    bouts: int = 0
+    until_s: float = -inf
+    is_altered: bool = False
+    """The server altered it in the last write: setting it right is not counted again."""
+
+    @property
+    def is_fought(self) -> bool:
+        return self.bouts > 0
+
+    def is_over(self, now_s: float) -> bool:
+        """Return whether nobody undoes it any more."""
+        apart_s = (self.times[-1] - self.times[0]) / max(1, len(self.times) - 1) if self.times else 0.0
+        return now_s >= max((self.until_s, *self.times)) + max(timing.QUIET_S, 2 * apart_s)
+
+    def undone(self, now_s: float) -> bool:
+        """Count once more; whether that begins a fight."""
+        if self.is_fought and self.is_over(now_s):
+            self.times.clear()
+            self.bouts = 0
+        was_fought = self.is_fought
+        self.times.append(now_s)
+        if was_fought or (len(self.times) == UNDONE_MAX and self.times[0] > now_s - timing.UNDONE_COUNTED_S):
+            self.left_alone_from(now_s)
+        return self.is_fought and not was_fought
+
+    def left_alone_from(self, now_s: float) -> None:
+        """Leave it alone for a while, each time for longer."""
+        self.bouts += 1
+        self.until_s = now_s + timing.FIGHT_BACK_OFF.pause_s(self.bouts)
+
+
+class WriteConflicts:
+    """Undone fields, by copy and field. All times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        """No fight is going on."""
+        self._fields: dict[Copy, dict[str, _Field]] = {}
+        self._remembered: dict[str, dict[str, _Field]] = {}
+        """History of copies that were not asked for since, by its subjects."""
+
+    def undone(self, cluster: str, identity: Identity, undone: Undone, now_s: float) -> bool:
+        """Count undone fields of a copy; return True when that begins a conflict with back-off."""
+        fields = self._of(cluster, identity)
+        self._fields[cluster, identity] = fields
+        return _count(fields, undone, now_s)
+
+    def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
+        """Handle an unaltered write: return which of these fields the server had altered until then.
+
+        Their back-off ends, and setting them right is counted already.
+        """
+        fields = self._of(cluster, identity)
+        found = frozenset(path for path in paths if path in fields and fields[path].is_altered)
+        for path in found:
+            fields[path].is_altered, fields[path].until_s = False, min(fields[path].until_s, now_s)
+        return found
+
+    def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
+        """Continue from history, oldest first (`TOLD_BY`): undone fields, and unfinished conflicts."""
+        for event in events:
+            at_s, fields = now_s - age_s(event.time, now), self._remembered.setdefault(event.subject, {})
+            data = event.data
+            who = tuple(str(data["who"]).split(", ")) if data.get("who") else ()
+            match EventKind(event.kind):
+                case EventKind.DRIFT if data.get("outcome") == DriftOutcome.HEALED and who == (THE_SERVER,):
+                    # It was counted when the server changed it.
+                    for path in fields.keys() & data["fields"]:
+                        fields[path].is_altered = False
+                case EventKind.DRIFT if data.get("outcome") == DriftOutcome.HEALED:
+                    _count(fields, dict.fromkeys(data.get("fields") or (THE_OBJECT,), who), at_s)
+                case EventKind.FAILED if data.get("altered"):
+                    _count(fields, dict.fromkeys(data["altered"], (THE_SERVER,)), at_s)
+                case EventKind.FIGHT_DETECTED:
+                    for path in data.get("fields") or (THE_OBJECT,):
+                        one = fields.setdefault(path, _Field(managers=who))
+                        if not one.is_fought:
+                            one.left_alone_from(at_s)
+                case EventKind.FIGHT_OVER:
+                    fields.clear()
+                case _:
+                    pass
+
+    def current(self, now_s: float, now: str) -> dict[Copy, Fought]:
+        """Return the copies with a field in back-off. `now`: the time of day (RFC 3339), for the report."""
+        found: dict[Copy, Fought] = {}
+        for copy, fields in self._fields.items():
+            paused = {path: one for path, one in fields.items() if one.until_s > now_s}
+            if paused:
+                managers = sorted({name for one in paused.values() for name in one.managers})
+                until = later(now, max(one.until_s for one in paused.values()) - now_s)
+                found[copy] = Fought(tuple(managers), until, tuple(sorted(filter(None, paused))))
+        return found
+
+    def pause_left_s(self, cluster: str, identity: Identity, now_s: float) -> float:
+        """Return the remaining back-off of the copy's fields; 0 without a conflict."""
+        fields = self._of(cluster, identity).values()
+        return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
+
+    def leaves_alone(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> bool:
+        """Return whether all of these fields of a copy are in back-off. No path: the object itself."""
+        fields = self._of(cluster, identity)
+        return all(path in fields and fields[path].until_s > now_s for path in paths or (THE_OBJECT,))
+
+    def going_on(self, now_s: float) -> frozenset[str]:
+        """The copies whose fight is not over, as subjects of history."""
+        every = {f"{identity} @ {cluster}": fields for (cluster, identity), fields in self._fields.items()}
+        return frozenset(
+            subject
+            for subject, fields in (self._remembered | every).items()
+            if any(one.is_fought and not one.is_over(now_s) for one in fields.values())
+        )
+
+    def _of(self, cluster: str, identity: Identity) -> dict[str, _Field]:
+        copy = (cluster, identity)
+        if copy not in self._fields:
+            remembered = self._remembered.pop(f"{identity} @ {cluster}", None)
+            if remembered is None:
+                return {}
+            self._fields[copy] = remembered
+        return self._fields[copy]
+
+
+def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:
+    begun = False
+    for path, managers in undone.items():
+        found = fields.setdefault(path, _Field())
+        found.managers = managers or found.managers
+        found.is_altered = managers == (THE_SERVER,)
+        begun |= found.undone(now_s)
+    return begun

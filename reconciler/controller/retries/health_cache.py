@@ -1,0 +1,306 @@
+"""Pod diagnostics of unhealthy workloads, since their own status only counts ready replicas.
+
+Without an unhealthy workload nothing is asked. After some seconds, the pods of its namespace are listed, ever more
+rarely while no new one becomes unhealthy there; if it lacks pods and only events tell why, those events, too. Without
+the right to list them, the status has to do.
+
+The health cache of copies: fed by rounds, watch events and answers to writes; without any request.
+
+Healthy copies are not kept. The newest version of an object counts, whatever its source.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
+
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.refs import Identity
+from reconciler.clock import Clock
+from reconciler.containment import Contained, awaited, contained, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.reading.members import Reachable
+from reconciler.controller.retries.restores import number_of
+from reconciler.controller.work_queue import WorkQueue
+from reconciler.errors import MemberClusterError
+from reconciler.kinds.registry import GENERIC, Registry
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.pod_shapes import Pod
+from reconciler.observe.pod_counts import Trouble, failed_creations, pod_troubles, refusals
+from reconciler.state import Copy, Degraded, HealthState, Healthy, Progressing, beside_pods
+
+_VERSIONS_MAX = 100_000
+"""Limit of kept versions; for an object without one, the later report counts."""
+
+NONE_REFUSED: Final[Mapping[Identity, str]] = MappingProxyType({})
+
+
+class _HealthEntry(NamedTuple):
+    """Health of a copy by its own status, with the reasons from its pods and from events of its controller."""
+
+    own: Progressing | Degraded
+    trouble: Progressing | Degraded | None
+    refusal: str
+    """The reason of an event why a pod of it was not made; empty: none."""
+
+    def together(self) -> Progressing | Degraded:
+        return beside_pods(self.own, self.trouble, self.refusal)
+
+
+class HealthCache:
+    """Unhealthy copies, by cluster."""
+
+    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
+        """Begin empty. `wake` is called when an event shows a changed health."""
+        self._found: dict[str, dict[Identity, HealthState]] = {}
+        self._shared: set[str] = set()
+        self._versions: dict[Copy, int] = {}
+        self._told: dict[Copy, _HealthEntry] = {}
+        """Of what has pods that say more than its own status."""
+        self._written: dict[str, set[Identity]] = {}
+        """By cluster what was written since the round that goes on began to read."""
+        self._wake = wake
+        self.stirred: set[Copy] = set()
+        """Unhealthy copies that differ from the last time when their pods were asked."""
+        self.has_news = False
+        """True if anything differs from what was shown last."""
+
+    def shown(self) -> Mapping[str, Mapping[Identity, HealthState]]:
+        """Return the present state; it does not change later."""
+        self._shared.update(self._found)
+        self.has_news = False
+        return dict(self._found)
+
+    def ailing(self) -> Iterator[Copy]:
+        """Yield existing, unhealthy copies."""
+        for cluster, found in self._found.items():
+            for identity, health in found.items():
+                if isinstance(health, Progressing | Degraded):
+                    yield cluster, identity
+
+    def lacking_pods(self, copies: Iterable[Copy]) -> Mapping[str, Identity]:
+        """Return those of the copies that lack pods without a reason in their status, by uid."""
+        shown = ((identity, self._found.get(cluster, {}).get(identity)) for cluster, identity in copies)
+        return {
+            health.lacks_pods_of: identity
+            for identity, health in shown
+            if isinstance(health, Progressing | Degraded) and health.lacks_pods_of
+        }
+
+    def explain(
+        self,
+        cluster: str,
+        found: Mapping[Identity, Degraded | Progressing | None],
+        refusals: Mapping[Identity, str] = NONE_REFUSED,
+    ) -> None:
+        """Take reasons from the pods of workloads, None: they have none; and the reasons why pods are not made."""
+        for identity, trouble in found.items():
+            copy = (cluster, identity)
+            shown = self._found.get(cluster, {}).get(identity)
+            if not isinstance(shown, Progressing | Degraded):
+                continue  # It is well by now.
+            told = self._told.pop(copy, None)
+            own = told.own if told is not None else shown
+            refusal = refusals.get(identity, "")
+            if trouble is None and not refusal:
+                self._set(cluster, identity, own)
+            else:
+                self._told[copy] = _HealthEntry(own, trouble, refusal)
+                self._set(cluster, identity, self._told[copy].together())
+
+    def note(self, cluster: str, identity: Identity, resource_version: str, health: HealthState) -> None:
+        """An event, a round, or the answer to a write shows an object of this version."""
+        copy, version = (cluster, identity), number_of(resource_version)
+        if version < self._versions.get(copy, 0):
+            return
+        if len(self._versions) >= _VERSIONS_MAX:
+            self._versions.clear()
+        self._versions[copy] = version
+        self._put(cluster, identity, health)
+
+    def round_begins(self) -> None:
+        """Begin a round: its reading does not show later writes."""
+        self._written.clear()
+
+    def written(self, cluster: str, identity: Identity, resource_version: str, health: HealthState | None) -> None:
+        """The answer to a write of ours. `health` None: it is wanted no more."""
+        self._written.setdefault(cluster, set()).add(identity)
+        if health is None:
+            self.gone(cluster, identity, None)
+        else:
+            self.note(cluster, identity, resource_version, health)
+
+    def older(self, cluster: str, listed: Iterable[LiveObject]) -> Iterator[tuple[LiveObject, int]]:
+        """Yield objects that a list shows in an earlier version than seen before, with that version."""
+        for live in listed:
+            known = self._versions.get((cluster, live.identity), 0)
+            if 0 < number_of(live.resource_version) < known:
+                yield live, known
+
+    def forget(self, cluster: str) -> None:
+        """Nothing is known of a cluster any more."""
+        for identity in tuple(self._found.get(cluster, ())):
+            self._put(cluster, identity, None)
+        for copies in (self._versions, self._told):
+            for copy in [copy for copy in copies if copy[0] == cluster]:
+                del copies[copy]
+
+    def gone(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        """Handle a deletion. `health`: if the object is desired; None: it is not."""
+        self._versions.pop((cluster, identity), None)
+        self._put(cluster, identity, health)
+
+    def read(self, member: Read, found: Mapping[Identity, HealthState], asked: Iterable[Identity] | None) -> None:
+        """Handle a round's reading: entries it asked for and did not find are dropped. `asked` None: everything.
+
+        For later writes their own answer counts.
+        """
+        known = self._found.get(member.name, {})
+        written = self._written.get(member.name, set())
+        for identity in set(known) - found.keys() if asked is None else set(asked) & known.keys() - found.keys():
+            if identity not in member.under_way and identity not in member.unread and identity not in written:
+                self._put(member.name, identity, None)
+        for identity, health in found.items():
+            if identity in written:
+                continue
+            live = member.objects.get(identity)
+            if live is None:
+                self._put(member.name, identity, health)
+            elif identity in known or not isinstance(health, Healthy):
+                self.note(member.name, identity, live.resource_version, health)
+
+    def _put(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        copy = (cluster, identity)
+        told = self._told.pop(copy, None)
+        if told is not None and isinstance(health, Progressing | Degraded):
+            # Until its pods are listed again, their last diagnostics count.
+            self.stirred.add(copy)
+            self._told[copy] = told._replace(own=health)
+            health = self._told[copy].together()
+        self._set(cluster, identity, health)
+
+    def _set(self, cluster: str, identity: Identity, health: HealthState | None) -> None:
+        kept = None if isinstance(health, Healthy) else health
+        known = self._found.setdefault(cluster, {})
+        if known.get(identity) == kept:
+            return
+        if cluster in self._shared:
+            # What was handed out stays as it was.
+            known = self._found[cluster] = dict(known)
+            self._shared.discard(cluster)
+        if kept is None:
+            del known[identity]
+        else:
+            known[identity] = kept
+        self.has_news = True
+        self._wake()
+
+
+log = logging.getLogger("reconciler")
+
+_T = TypeVar("_T")
+
+_AT_ONCE = 4
+"""So many namespaces of one cluster are asked in one turn."""
+
+NOT_ASKED: Final[Contained[Mapping[str, str]]] = Contained(None)
+
+_Place = tuple[str, str]
+
+
+class PodDiagnostics:
+    """The namespaces that are asked, by when."""
+
+    def __init__(self, healths: HealthCache, interpreters: Registry, clock: Clock) -> None:
+        """Nothing ails."""
+        self._healths = healths
+        self._interpreters = interpreters
+        self._since: dict[Copy, float] = {}
+        self._clock = clock
+        self._queue = WorkQueue[_Place](timing.RETRY_BACK_OFF, clock)
+        self._asked: dict[_Place, frozenset[Copy]] = {}
+        """Unhealthy copies of a namespace when it was asked last."""
+
+    async def watch(self, reachable: Callable[[], Reachable]) -> None:
+        """Look now and then, without end, in the clusters that can be reached by then."""
+        while True:
+            await self._clock.sleep(timing.TICK_S)
+            there = {name: member for name, member in reachable().items() if not isinstance(member, str)}
+            await self.look(there)
+
+    async def look(self, members: Mapping[str, MemberCluster]) -> int:
+        """List the pods of unhealthy workloads that are due; return the number of lists."""
+        ailing = [copy for copy in self._healths.ailing() if self._has_pods(copy[1])]
+        if not ailing:
+            self._since, self._asked = {}, {}
+            self._queue.keep(())
+            return 0
+        now_s = self._clock.monotonic_s()
+        self._since = {copy: self._since.get(copy, now_s) for copy in ailing}
+        due = self._due(members)
+        await asyncio.gather(*(self._ask(members[cluster], namespace) for cluster, namespace in due))
+        return len(due)
+
+    def _has_pods(self, identity: Identity) -> bool:
+        # A bare Pod reports all of it itself.
+        is_pod = identity[:2] == ("", "Pod")
+        return not is_pod and self._interpreters.of(*identity[:2]).pod_template is not GENERIC.pod_template
+
+    def _due(self, members: Iterable[str]) -> list[_Place]:
+        now_s = self._clock.monotonic_s()
+        places: dict[_Place, set[Copy]] = {}
+        for copy, since_s in self._since.items():
+            if now_s - since_s >= timing.AILS_S and copy[0] in members:
+                places.setdefault((copy[0], copy[1].namespace), set()).add(copy)
+        self._asked = {place: asked for place, asked in self._asked.items() if place in places}
+        self._queue.keep(places.keys())
+        stirred, self._healths.stirred = self._healths.stirred, set()
+        for place, copies in sorted(places.items()):
+            if not copies <= self._asked.get(place, frozenset()):
+                self._queue.reset(place)
+                self._queue.add(place)
+            elif copies & stirred:
+                self._queue.reset(place)
+                self._queue.add_after(place, timing.RETRY_BACK_OFF.least_s)
+        due: list[_Place] = []
+        for place in self._queue.due():
+            if sum(cluster == place[0] for cluster, _ in due) < _AT_ONCE:
+                self._queue.requeue_rate_limited(place)
+                self._asked[place] = frozenset(places[place])
+                due.append(place)
+        return due
+
+    async def _ask(self, member: MemberCluster, namespace: str) -> None:
+        copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
+        lacking = self._healths.lacking_pods(copies)
+        asked = await awaited(_prompt(member.pods(namespace=namespace)))
+        pods = asked.value or ()
+        refused = await awaited(_prompt(_refusals(member, namespace, pods, lacking))) if lacking else NOT_ASKED
+        found = contained(pod_troubles, pods)
+        for fault in filter(None, (asked.fault, refused.fault, found.fault)):
+            _tell(member.name, namespace, fault)
+        troubles, why = found.value or {}, refused.value or {}
+        told: dict[Identity, Trouble | None] = {identity: troubles.get(identity) for _, identity in copies}
+        self._healths.explain(member.name, told, {lacking[uid]: said for uid, said in why.items()})
+
+
+async def _refusals(
+    member: MemberCluster, namespace: str, pods: Iterable[Pod], lacking: Collection[str]
+) -> Mapping[str, str]:
+    return refusals(await failed_creations(member, namespace), pods, lacking)
+
+
+async def _prompt(asked: Awaitable[_T]) -> _T:
+    async with asyncio.timeout(timing.PROMPT_S):
+        return await asked
+
+
+def _tell(cluster: str, namespace: str, fault: Exception) -> None:
+    if isinstance(fault, MemberClusterError | TimeoutError):
+        log.debug("it could not be asked why pods do not run", extra={"cluster": cluster, "error": str(fault)})
+    else:
+        extra = fault_fields(cluster, f"pods of {namespace}")
+        log.error("pods could not be understood", exc_info=fault, extra=extra)

@@ -1,0 +1,218 @@
+"""Kinds that could not be listed: reported until a list succeeds, and retried with back-off.
+
+A kind in a cluster fails by itself. Rounds do not ask again for one that gave no answer, so that nothing in its cluster
+waits for it; it is asked for beside them, ever more rarely, and when it answers, its cluster is read as a whole. So is
+discovery, if a kind of the store is not served. Source: design#missing-right; design#kind-not-read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from reconciler.api.clusters import ClusterObservation, Listed, Member, Read, Unlisted, UnlistedCause
+from reconciler.api.fleet import Fleet
+from reconciler.api.problem import Problem
+from reconciler.api.refs import GVK
+from reconciler.clock import Clock
+from reconciler.containment import awaited
+from reconciler.controller import timing
+from reconciler.controller.reading.members import Reachable
+from reconciler.controller.tasks import ended, start
+from reconciler.controller.work_queue import WorkQueue
+from reconciler.kube.client import MemberCluster
+from reconciler.planner import not_listed
+
+
+class Reached(Protocol):
+    """The clusters that answer, and their store."""
+
+    @property
+    def fleet(self) -> Fleet | None:
+        """None: the store was not read yet."""
+
+    @property
+    def reachable(self) -> Reachable:
+        """The clients that answered, and why the others did not."""
+
+    @property
+    def selector(self) -> str:
+        """Return the label selector of our objects."""
+
+
+Subject = tuple[str, Listed | None]
+"""A list of a cluster; None: what the cluster serves."""
+Wanted = frozenset[tuple[GVK, bool]]
+"""Kinds of the store, with whether they are wanted in a namespace."""
+
+
+class _Served(NamedTuple):
+    """The last discovery of a cluster."""
+
+    kinds: Mapping[GVK, bool]
+    silent: frozenset[str]
+
+    def lacks(self, wanted: Wanted) -> bool:
+        """Return whether a kind is not served as wanted, as far as known."""
+        return any(self.kinds.get(gvk) != scope or gvk.api_version in self.silent for gvk, scope in wanted)
+
+
+class KindFaults:
+    """By cluster what could not be listed the last time that it was asked for."""
+
+    def __init__(self, clock: Clock, jitter: Callable[[], float] = random.random) -> None:
+        """Everything could be listed."""
+        self._faults: dict[str, tuple[Unlisted, ...]] = {}
+        self._observed: dict[str, tuple[Unlisted, ...]] = {}
+        self._served: dict[str, _Served] = {}
+        self._wanted: tuple[Fleet | None, Wanted] = (None, frozenset())
+        self._answered: set[Subject] = set()
+        self._clock = clock
+        self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
+        self._asked: dict[Subject, asyncio.Task[bool]] = {}
+
+    def take_in(self, members: Mapping[str, Member]) -> set[str]:
+        """Record a round's reading; return the clusters to read as a whole: a kind newly fails there."""
+        found: set[str] = set()
+        for name, member in members.items():
+            if isinstance(member, Read) and member.served:
+                self._served[name] = _Served(member.served, member.silent)
+            if isinstance(member, Read) and (member.unlisted or name in self._faults):
+                known = self._faults.get(name, ())
+                left = (one for one in known if not (member.is_whole or _is_among(one.what, member.listed)))
+                fresh = {one.what.gvk for one in member.unlisted} - {one.what.gvk for one in known}
+                if fresh and not member.is_whole:
+                    found.add(name)
+                self._put(name, {*left, *member.unlisted})
+        return found
+
+    def keep(self, names: frozenset[str]) -> None:
+        """Forget clusters that have left the fleet."""
+        self._faults = {name: found for name, found in self._faults.items() if name in names}
+        self._observed = {name: found for name, found in self._observed.items() if name in names}
+        self._served = {name: found for name, found in self._served.items() if name in names}
+
+    def of(self, cluster: str) -> tuple[Unlisted, ...]:
+        """Return the kinds that could not be listed there."""
+        return self._faults.get(cluster, ())
+
+    @property
+    def shown(self) -> Mapping[str, tuple[Unlisted, ...]]:
+        """By cluster what could not be listed, also while free capacity was looked at."""
+        names = self._faults.keys() | self._observed.keys()
+        return {name: found for name in sorted(names) if (found := (*self.of(name), *self._observed.get(name, ())))}
+
+    def is_known(self, cluster: str, gvk: GVK) -> bool:
+        """Return whether a kind could not be listed the last time."""
+        return any(found.what.gvk == gvk for found in self.of(cluster))
+
+    def heard(self, cluster: str, gvk: GVK) -> bool:
+        """A kind was listed by somebody else. Whether it could not be the last time: the next round asks for it."""
+        found = {(cluster, one.what) for one in self.of(cluster) if one.what == Listed(gvk)}
+        self._answered |= found
+        return bool(found)
+
+    def at_fault(self) -> dict[str, dict[GVK, Unlisted]]:
+        """By cluster the kinds that gave no answer, and none since: rounds do not ask for them."""
+        return {
+            name: {one.what.gvk: one for one in found if self._is_silent(name, one)}
+            for name, found in self._faults.items()
+        }
+
+    def is_at_fault(self, cluster: str, gvk: GVK) -> bool:
+        """Return whether a kind is among them."""
+        return any(one.what.gvk == gvk and self._is_silent(cluster, one) for one in self.of(cluster))
+
+    def _is_silent(self, cluster: str, one: Unlisted) -> bool:
+        is_silent = one.cause is UnlistedCause.NOT_READ and not one.what.namespace
+        return is_silent and (cluster, one.what) not in self._answered
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return their problems."""
+        return tuple(not_listed(name, one) for name, found in self._faults.items() for one in found)
+
+    def _put(self, name: str, faults: Iterable[Unlisted]) -> None:
+        before, found = self.of(name), tuple(sorted(faults))
+        if found:
+            self._faults[name] = found
+        else:
+            self._faults.pop(name, None)
+        self._answered -= {(name, one.what) for one in (*before, *found)}
+
+    def observed(self, clusters: Mapping[str, ClusterObservation]) -> None:
+        """Record kinds that could not be listed for free capacity: the observation itself retries them."""
+        self._observed |= {name: seen.unlisted for name, seen in clusters.items() if seen.reachable}
+
+    async def watch(
+        self,
+        reached: Callable[[], Reached],
+        back: Callable[[str], None],
+    ) -> None:
+        """Retry for ever; nothing waits for it. `back` is called for each cluster with a new answer."""
+        try:
+            while True:
+                await self._clock.sleep(timing.TICK_S)
+                for name in self.answered():
+                    back(name)
+                now = reached()
+                if now.fleet is not None:
+                    there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
+                    self.ask(there, now.fleet, now.selector)
+        finally:
+            await self.close()
+
+    def ask(self, members: Mapping[str, MemberCluster], fleet: Fleet, selector: str) -> None:
+        """Begin due questions to the clusters that answer."""
+        if self._wanted[0] is not fleet:
+            templates = fleet.templates.values()
+            self._wanted = fleet, frozenset((each.gvk, bool(each.identity.namespace)) for each in templates)
+        subjects = dict.fromkeys(self._subjects(members))
+        self._queue.keep(subjects.keys())
+        for subject in subjects:
+            if subject not in self._queue:
+                self._queue.requeue_rate_limited(subject)
+        for subject in self._queue.due():
+            if subject in self._asked or subject in self._answered:
+                continue
+            self._queue.requeue_rate_limited(subject)
+            name, what = subject
+            asking = self._is_answered(members[name], what, selector)
+            self._asked[subject] = start(asking, f"asking {name} for {what.gvk.kind if what is not None else 'kinds'}")
+
+    def _subjects(self, members: Mapping[str, MemberCluster]) -> Iterable[Subject]:
+        for name in sorted(members):
+            asked = [one for one in self.of(name) if one.cause is not UnlistedCause.NOT_SERVED]
+            served = self._served.get(name)
+            if len(asked) < len(self.of(name)) or (served is not None and served.lacks(self._wanted[1])):
+                yield name, None
+            yield from ((name, one.what) for one in asked)
+
+    def answered(self) -> set[str]:
+        """The clusters in which something that was asked for anew has been answered since."""
+        ended = {subject: task for subject, task in self._asked.items() if task.done()}
+        for subject in ended:
+            del self._asked[subject]
+        found = {subject for subject, task in ended.items() if not task.cancelled() and task.result()}
+        self._answered |= {subject for subject in found if subject[1] is not None}
+        return {name for name, _ in found}
+
+    async def close(self) -> None:
+        """Cancel running retries."""
+        asked, self._asked = self._asked, {}
+        await ended(asked.values())
+
+    async def _is_answered(self, member: MemberCluster, what: Listed | None, selector: str) -> bool:
+        """Return whether a list succeeds, or discovery has changed. Another fault is no success."""
+        if what is None:
+            found = (await awaited(member.discover(refresh=True))).value
+            return found is not None and _Served(found.served(), found.stale) != self._served.get(member.name)
+        asked = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
+        return (await awaited(asked)).fault is None
+
+
+def _is_among(what: Listed, listed: frozenset[Listed]) -> bool:
+    """Return whether a list was retried, by itself or with those of all namespaces."""
+    return what in listed or Listed(what.gvk) in listed

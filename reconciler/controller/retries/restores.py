@@ -1,0 +1,195 @@
+"""Restored clusters: somebody put back a backup of their etcd.
+
+Versions of a kind in one cluster grow. So a list of an earlier version than seen before of its kind, or an object of an
+earlier version, is a reason for a check; but several API servers may stand behind one address, and one of them may lag,
+or answer from memory. A cluster has gone back only if it has its identity, and each of several answers, over
+connections of their own and read through to etcd, is older than seen before. Source: Kubernetes API Concepts, resource
+versions; KEP-5504 (versions of a kind are compared as numbers); design#restored-cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from heapq import nlargest
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from reconciler.api.ledger import Event
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import GVK
+from reconciler.clock import Clock, within
+from reconciler.containment import awaited, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.kube.client import MemberCluster
+from reconciler.observations import age_s
+
+log = logging.getLogger("reconciler")
+
+ANSWERS: Final = 3
+"""So many answers have to agree. Each comes over a connection of its own, and may be another API server's."""
+
+REMEMBERED_MAX: Final = 3
+"""So many kinds of a cluster are compared after a restart: all are of one etcd as a rule."""
+
+CLUSTER_WENT_BACK: Final = "cluster-went-back"
+
+
+class RestoreVerdict(StrEnum):
+    """The result of a check."""
+
+    WENT_BACK = "went back"
+    CURRENT = "current"
+    UNKNOWN = "unknown"
+    """It could not be asked: it is tried again."""
+
+
+class Suspicion(NamedTuple):
+    """A version seen before, while a later answer had an earlier one. `name` empty: the list of the kind."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+    version: int
+
+
+class Restores:
+    """The versions that were seen, what contradicts them, and the clusters that went back. All of one loop."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self._seen: dict[str, dict[GVK, int]] = {}
+        self._suspected: dict[str, dict[Suspicion, None]] = {}
+        self._since: dict[str, str] = {}
+        """Cluster to when it was noticed (RFC 3339)."""
+        self._told = Transitions(log)
+
+    def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
+        """Continue from history, newest first, and from the versions that the process before has seen."""
+        for event in events:
+            self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
+        self._seen = {cluster: dict(kinds) for cluster, kinds in versions.items()}
+
+    def newest(self) -> dict[str, dict[GVK, int]]:
+        """By cluster the newest versions that were seen, of a few kinds."""
+        return {
+            cluster: dict(nlargest(REMEMBERED_MAX, kinds.items(), key=itemgetter(1)))
+            for cluster, kinds in self._seen.items()
+        }
+
+    def saw(self, cluster: str, gvk: GVK, resource_version: str) -> None:
+        """An event, or the answer to a write, has this version. An older one says nothing: it may have come late."""
+        seen = self._seen.setdefault(cluster, {})
+        seen[gvk] = max(number_of(resource_version), seen.get(gvk, 0))
+
+    def listed(self, cluster: str, gvk: GVK, resource_version: str) -> None:
+        """A list is as of this version."""
+        number, seen = number_of(resource_version), self._seen.get(cluster, {}).get(gvk, 0)
+        if 0 < number < seen:
+            self.suspect(cluster, Suspicion(gvk, "", "", seen))
+        else:
+            self.saw(cluster, gvk, resource_version)
+
+    def suspect(self, cluster: str, suspicion: Suspicion) -> None:
+        """Note an answer that is older than an earlier one."""
+        self._suspected.setdefault(cluster, {})[suspicion] = None
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Return whether a check is due."""
+        return bool(self._suspected)
+
+    def went_back(self, cluster: str, now: str) -> None:
+        """The past that was seen is none any more."""
+        self._seen.pop(cluster, None)
+        self._suspected.pop(cluster, None)
+        self._since[cluster] = now
+
+    def problems(self, now: str) -> tuple[Problem, ...]:
+        """Return the problems of recently restored clusters."""
+        lately = {
+            name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
+        }
+        return tuple(_told(name, since) for name, since in lately.items())
+
+    async def watch(
+        self,
+        members: Callable[[], Mapping[str, tuple[MemberCluster, str]]],
+        clock: Clock,
+        mark: Callable[[str], None],
+    ) -> None:
+        """Check suspected clusters for ever; call `mark` for each restored one.
+
+        `members`: the present clusters, and the recorded uids of their kube-system.
+        """
+        while True:
+            await clock.sleep(timing.TICK_S)
+            for name in await self.confirmed(members()):
+                mark(name)
+
+    async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
+        """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
+        suspected, self._suspected = self._suspected, {}
+        asked = {name: members[name] for name in suspected if name in members}
+        looks = (awaited(_judged(member, uid, suspected[name])) for name, (member, uid) in asked.items())
+        went_back = []
+        for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
+            if found.fault is not None:
+                text = "whether a cluster went back could not be found out by a fault of this program"
+                self._told.fault(name, found.fault, text, **fault_fields(name))
+            elif found.value is RestoreVerdict.WENT_BACK:
+                went_back.append(name)
+            elif found.value is RestoreVerdict.UNKNOWN:
+                for suspicion in suspected[name]:
+                    self.suspect(name, suspicion)
+        return went_back
+
+
+async def _judged(member: MemberCluster, uid: str, suspicions: Iterable[Suspicion]) -> RestoreVerdict:
+    """Return whether a cluster was restored, by the first suspicion that can be checked."""
+    try:
+        if await within(member.identity(), timing.PROMPT_S) != uid:
+            return RestoreVerdict.CURRENT  # It is another cluster, which is told and left alone.
+        for suspicion in suspicions:
+            found = await _is_older(member, suspicion)
+            if found is not None:
+                return RestoreVerdict.WENT_BACK if found else RestoreVerdict.CURRENT
+    except (MemberClusterError, TimeoutError):
+        return RestoreVerdict.UNKNOWN
+    return RestoreVerdict.CURRENT
+
+
+async def _is_older(member: MemberCluster, suspicion: Suspicion) -> bool | None:
+    """Return whether each of several answers is older than the version seen; None: the object is gone."""
+    try:
+        for _ in range(ANSWERS):
+            if number_of(await within(_version(member, suspicion), timing.PROMPT_S)) >= suspicion.version:
+                return False
+    except (KindNotServed, ObjectNotFound):
+        return None
+    return True
+
+
+async def _version(member: MemberCluster, suspicion: Suspicion) -> str:
+    return await member.current_version(suspicion.gvk, namespace=suspicion.namespace, name=suspicion.name)
+
+
+def number_of(version: str) -> int:
+    """A version as a number; 0: it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
+def _told(cluster: str, since: str) -> Problem:
+    return Problem(
+        source=NOWHERE,
+        code=CLUSTER_WENT_BACK,
+        message=f"it went back to an earlier state, noticed at {since}; was a backup of its etcd put back? All of it is"
+        " looked at anew: what is missing is made again, what had been deleted and is back stays (not-deleted) until"
+        f" 'reconciler journal rebuild STORE --cluster {cluster}', without the service, has taken stock of it",
+        severity=Severity.WARNING,
+        cluster=cluster,
+    )

@@ -1,0 +1,275 @@
+"""The writes of each cluster go on by themselves: a lane for a cluster, which no other cluster and no round waits for.
+
+What a lane is writing is unknown to rounds until the answers are in: such objects are neither compared nor written a
+second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import LiveObject, Member, Read
+from reconciler.api.refs import Identity
+from reconciler.clock import Clock
+from reconciler.controller import timing
+from reconciler.controller.reading.scope import is_asked
+from reconciler.controller.round.act import Result
+from reconciler.controller.tasks import ended, start
+from reconciler.kube.watch_stream import WatchEvent
+
+_SHARE: Final = 10
+"""So many times as long as that took, the next time is put off: it looks at all that is due still."""
+Writing = Coroutine[None, None, None]
+"""Writes one cluster's part of a plan. Its results go to `ClusterWorkers.made`."""
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """A job of a worker: one cluster's part of a round's plan. `now`: the time of the round (RFC 3339)."""
+
+    cluster: str
+    revision: str
+    now: str
+    identities: frozenset[Identity]
+
+
+class ApplyResult(Struct, frozen=True, kw_only=True):
+    """The result of a job, or of a part of it: then the rest is another one.
+
+    `events`: the last one of each object during its write. `skipped`: objects that rounds left out in this cluster
+    meanwhile, and have to evaluate now.
+    """
+
+    task: Task
+    results: tuple[Result, ...]
+    events: tuple[WatchEvent, ...] = ()
+    skipped: frozenset[Identity] = frozenset()
+
+
+class _Lane(Struct, kw_only=True):
+    task: Task
+    writing: asyncio.Task[None]
+    is_of_this_round: bool = True
+    results: list[Result] = field(default_factory=list)
+    versions: dict[Identity, tuple[str, str]] = field(default_factory=dict)
+    """The answers: uid and version."""
+    events: dict[Identity, WatchEvent] = field(default_factory=dict)
+    skipped: set[Identity] = field(default_factory=set)
+    listed: dict[Identity, tuple[str, str]] = field(default_factory=dict)
+    """Listed versions during the write: uid and version."""
+
+    @property
+    def to_look_at(self) -> set[Identity]:
+        """Return the objects to evaluate after the write."""
+        return self.skipped.union(self.listed)
+
+
+class ClusterWorkers:
+    """At most one lane in each cluster. All of it belongs to the control loop's task."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """Nothing is being written. `wake` is called when a lane ends."""
+        self._wake = wake
+        self._lanes: dict[str, _Lane] = {}
+
+    def begin(self, task: Task, writing: Writing) -> None:
+        """Write in a cluster that is not busy."""
+        running = start(writing, f"writing to {task.cluster}", self._wake)
+        self._lanes[task.cluster] = _Lane(task=task, writing=running)
+
+    def answered(self, result: Result) -> None:
+        """Record one answer. An event with just that version is no news, and is not kept."""
+        lane, identity = self._lanes.get(result.change.cluster), result.change.identity
+        if lane is None or result.error:
+            return
+        version = lane.versions[identity] = (result.uid, result.resource_version)
+        event = lane.events.get(identity)
+        if event is not None and _shows(event, version):
+            del lane.events[identity]
+        if lane.listed.get(identity) == version:
+            del lane.listed[identity]
+
+    def made(self, cluster: str, results: Iterable[Result]) -> None:
+        """Record journaled results: their objects are pending until collected."""
+        self._lanes[cluster].results += results
+
+    def without_result(self, cluster: str) -> frozenset[Identity]:
+        """Return pending objects in a cluster without a result."""
+        lane = self._lanes[cluster]
+        return lane.task.identities.difference(result.change.identity for result in lane.results)
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """Return the clusters with running writes, or with uncollected results."""
+        return frozenset(self._lanes)
+
+    @property
+    def is_of_this_round_open(self) -> bool:
+        """Return whether a job of this round still runs."""
+        return any(lane.is_of_this_round and not lane.writing.done() for lane in self._lanes.values())
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether a finished job is to be collected."""
+        return any(lane.writing.done() for lane in self._lanes.values())
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether a job ended with an error that ends the service; `collect` raises it."""
+        ended = (lane.writing for lane in self._lanes.values() if lane.writing.done())
+        return any(not writing.cancelled() and writing.exception() is not None for writing in ended)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a job still runs."""
+        return any(not lane.writing.done() for lane in self._lanes.values())
+
+    @property
+    def has_results(self) -> bool:
+        """Return whether there are results to collect."""
+        return any(lane.results or lane.writing.done() for lane in self._lanes.values())
+
+    def is_under_way(self, cluster: str, identity: Identity) -> bool:
+        """Return whether the object is being written."""
+        lane = self._lanes.get(cluster)
+        return lane is not None and identity in lane.task.identities
+
+    def is_awaited(self, cluster: str, identity: Identity) -> bool:
+        """Return whether the object is being written, or is to be evaluated after its cluster's job."""
+        lane = self._lanes.get(cluster)
+        return lane is not None and (identity in lane.task.identities or identity in lane.skipped)
+
+    def saw(self, cluster: str, event: WatchEvent) -> bool:
+        """Keep an event of a pending object until its answer is in; return False if it is not pending."""
+        if not self.is_under_way(cluster, event.object.identity):
+            return False
+        lane, identity = self._lanes[cluster], event.object.identity
+        if not _shows(event, lane.versions.get(identity)):
+            lane.events[identity] = event
+        return True
+
+    def listed(self, cluster: str, live: LiveObject) -> None:
+        """Record a listed pending object, perhaps of before the write or as others left it."""
+        lane, version = self._lanes[cluster], (live.uid, live.resource_version)
+        if lane.versions.get(live.identity) != version:
+            lane.listed[live.identity] = version
+
+    def skip(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """A round wants something of these in a busy cluster: they are looked at once it no longer is."""
+        self._lanes[cluster].skipped.update(identities)
+
+    def without(self, members: Mapping[str, Member], only: Collection[Identity] | None) -> dict[str, Member]:
+        """Return the members with pending objects unknown. `only`: the evaluated objects; None: all."""
+        asked = partial(is_asked, only, members)
+        found = dict(members)
+        for name, lane in self._lanes.items():
+            member, writes = found.get(name), lane.task.identities
+            if isinstance(member, Read):
+                objects = {identity: live for identity, live in member.objects.items() if identity not in writes}
+                found[name] = replace(
+                    member, objects=objects, absent=member.absent - writes, under_way=member.under_way | writes
+                )
+            lane.skipped.update(identity for identity in writes if asked(name, identity))
+        return found
+
+    def collect(self, *, of_this_round: bool = False, parts: bool = True) -> list[ApplyResult]:
+        """Return new results, in the order of the clusters.
+
+        `of_this_round`: only of jobs that this round began. `parts`: also of running jobs. Results are collected part
+        by part, so that neither they nor events pile up during a large write.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+            JournalError: nothing is sent that could not be journaled first.
+        """
+        found = []
+        for name, lane in sorted(self._lanes.items()):
+            if lane.is_of_this_round < of_this_round:
+                continue
+            if lane.writing.done():
+                del self._lanes[name]
+                if not lane.writing.cancelled():
+                    lane.writing.result()
+                    found.append(_part(lane, lane.task.identities))
+                    continue
+            if lane.results and (parts or lane.writing.done()):
+                found.append(_part(lane, frozenset(result.change.identity for result in lane.results)))
+        return found
+
+    def round_ends(self) -> None:
+        """End the round: running jobs no longer belong to it."""
+        for lane in self._lanes.values():
+            lane.is_of_this_round = False
+
+    async def close(self, leave_s: float = 0.0) -> None:
+        """Wait for running jobs, then cancel them as a crash would: open intents are inspected at the next start."""
+        running = [lane.writing for lane in self._lanes.values()]
+        if running and leave_s:
+            await asyncio.wait(running, timeout=leave_s)
+        await ended(running)
+
+
+class TakingIn:
+    """The times of recording apply results: at once if few, else at most 10 % of the time.
+
+    Recording costs as much as the fleet is large. All times are monotonic seconds.
+    """
+
+    def __init__(self, lanes: ClusterWorkers, clock: Clock) -> None:
+        """Nothing was taken in yet."""
+        self._lanes, self._clock = lanes, clock
+        self._next_part_s = self._next_end_s = 0.0
+
+    def took(self, begun_s: float) -> None:
+        """It was taken in just now, which began then."""
+        ends_s = self._clock.monotonic_s()
+        self._next_end_s = ends_s + (ends_s - begun_s) * _SHARE
+        self._next_part_s = max(ends_s + timing.TICK_S, self._next_end_s)
+
+    @property
+    def is_part_due(self) -> bool:
+        """Return whether results of running jobs are to be recorded now."""
+        return self._lanes.has_results and self._clock.monotonic_s() >= self._next_part_s
+
+    @property
+    def is_end_due(self) -> bool:
+        """Return whether finished jobs are to be recorded now, without a round that does so in any case."""
+        if not self._lanes.has_ended:
+            return False
+        is_time = self._clock.monotonic_s() >= self._next_end_s
+        return is_time or not self._lanes.is_open or self._lanes.has_failed
+
+    @property
+    def pause_s(self) -> float:
+        """Return the seconds until the next recording, while jobs run."""
+        left_s = self._next_end_s - self._clock.monotonic_s() if self._lanes.has_ended else timing.TICK_S
+        return max(0.0, min(left_s, timing.TICK_S))
+
+
+def _shows(event: WatchEvent, version: tuple[str, str] | None) -> bool:
+    return event.type != "DELETED" and (event.object.uid, event.object.resource_version) == version
+
+
+def _part(lane: _Lane, identities: frozenset[Identity]) -> ApplyResult:
+    """Return the results of these objects and remove them; a complete job's part includes the skipped objects."""
+    left = lane.task.identities - identities
+    skipped = frozenset(lane.to_look_at & identities if left else lane.to_look_at)
+    events = {identity: lane.events.pop(identity) for identity in identities & lane.events.keys()}
+    results, lane.results = tuple(lane.results), []
+    for identity in identities:
+        lane.versions.pop(identity, None)
+        lane.listed.pop(identity, None)
+    found = ApplyResult(
+        task=replace(lane.task, identities=identities),
+        results=results,
+        events=tuple(event for _, event in sorted(events.items())),
+        skipped=skipped,
+    )
+    lane.task = replace(lane.task, identities=left)
+    lane.skipped -= skipped
+    return found

@@ -1,0 +1,1 @@
+"""Rollouts in rounds: inputs are gathered, stages judged, transitions recorded before they are made."""

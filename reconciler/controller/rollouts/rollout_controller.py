@@ -1,0 +1,267 @@
+"""The rollout controller of one fleet: evaluate gates, record beginnings, and stage the schedule.
+
+A revision is written into the ConfigMap of a cluster, then into the journal, and then its first body is written: a
+crash between two of these costs nothing. Source: ADR 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
+from operator import is_not
+
+from msgspec.structs import replace
+
+from reconciler.api.rollout_progress import Begin, Record, RolloutProgress, Sight
+from reconciler.clock import Clock
+from reconciler.controller import timing
+from reconciler.controller.reading.members import Reachable
+from reconciler.controller.rollouts.entering import Begun, Entering
+from reconciler.controller.rollouts.health_probes import (
+    Followed,
+    asks_conditions,
+    followed_in,
+    sights_of,
+    with_conditions,
+)
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing
+from reconciler.kube.client import MemberCluster
+from reconciler.observations import wait_s
+from reconciler.rollouts import RolloutSelection
+from reconciler.scheduler import Schedule
+from reconciler.staging import ClusterSights, Records, RolloutStatus, SelectedTables, begun_with, staged, stand
+from reconciler.state import FleetState
+
+Sights = dict[str, dict[str, Sight]]
+"""By Rollout and cluster."""
+
+
+class RolloutController:
+    """Stages one decision after the other. Nothing is recorded where there is nobody to hold the fleet."""
+
+    def __init__(
+        self,
+        revisions: RevisionsInForce,
+        clock: Clock,
+        records: Records,
+        writing: Writing | None,
+        *,
+        within_s: float = timing.PROMPT_S,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`records`: from the journal. `writing`: where to record; None: nowhere.
+
+        `within_s`: the wait for a cluster; `wake` is called for a later answer.
+        """
+        self._revisions = revisions
+        self._clock = clock
+        self._journal = writing[0] if writing is not None else None
+        self._records = records
+        self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
+        self._tables = SelectedTables()
+        self._selected: tuple[object, ...] = ()
+        self._followed: tuple[Followed, ...] = ()
+        self._seen: Sights = {}
+        self._asks_conditions = False
+        self._staged: tuple[tuple[object, ...], Schedule] | None = None
+        """The last staged decision, after what it rests on."""
+        self._next_s = inf
+        self.progress: tuple[RolloutProgress, ...] = ()
+
+    @property
+    def next_s(self) -> float:
+        """Return the time of the next change by time alone, by the monotonic clock."""
+        return min(self._next_s, self._entering.next_s if self._entering is not None else inf)
+
+    def is_news(self, shown: FleetState | None) -> bool:
+        """Return whether the clusters' probes differ from the last evaluation."""
+        if not self.progress:
+            return False
+        if self._entering is not None and self._entering.has_ended:
+            return True
+        return self._see(shown) != self._seen
+
+    async def stage(
+        self, decision: Schedule, look: RolloutInputs, now: str, only: Collection[str] | None = None
+    ) -> Schedule:
+        """The decision as the revisions in force leave it. What begins is recorded, here and in the clusters.
+
+        `now`: RFC 3339. `only`: these clusters alone may change, for nobody looked at the others; None: all.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        if self._journal is not None:
+            # A cluster's record, read when it was locked, may be in the journal by now.
+            self._records = self._journal.rollout_records()
+        if not decision.fleet.rollouts:
+            self._forget_all_but(())
+            self._selected, self._followed, self._seen = (), (), {}
+            self.progress, self._next_s = (), inf
+            return decision
+        standing = await self._stand(decision, look, now)
+        standing = _with_recorded(standing, await self._record(decision, standing, look, only))
+        if self._entering is not None:
+            self._entering.drop_ended()
+        self.progress = tuple(standing.progress.values())
+        self._plan_next(now)
+        return self._staged_by(decision, standing, look)
+
+    async def close(self) -> None:
+        """Wait for no cluster any more."""
+        if self._entering is not None:
+            await self._entering.close()
+
+    async def as_recorded(self, decision: Schedule, look: RolloutInputs, now: str) -> Schedule:
+        """The decision as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
+        if not decision.fleet.rollouts:
+            return decision
+        standing = await self._stand(decision, look, now)
+        return self._staged_by(decision, replace(standing, records=self._records), look)
+
+    async def _stand(self, decision: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
+        fleet = decision.fleet
+        self._forget_all_but({rollout.name for rollout in fleet.rollouts})
+        selection = self._follow(decision)
+        late = self._entering.away() if self._entering is not None else {}
+        seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
+        await self._adopt(decision, selection, seen, look, now)
+        known = self._records
+        recorded = {record.revision for records in known.values() for record in records.values()}
+        pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
+        revisions = await self._revisions.of(fleet, recorded, pins)
+        sights = await self._look(look)
+        return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
+
+    def _follow(self, decision: Schedule) -> RolloutSelection:
+        """Return the templates of Rollouts, computed once: each event needs them."""
+        fleet, selection = decision.fleet, self._tables.update(decision)
+        found = (selection, fleet.rollouts, fleet.clusters)
+        if not self._selected or self._selected[0] is not selection or self._selected[1:] != found[1:]:
+            self._followed = followed_in(fleet, selection)
+        self._selected = found
+        return selection
+
+    def _see(self, shown: FleetState | None) -> Sights:
+        return {each.name: sights_of(each, self._records.get(each.name, {}), shown) for each in self._followed}
+
+    async def _look(self, look: RolloutInputs) -> Sights:
+        """Return the health probes of Rollouts' copies, with the conditions of gates."""
+        self._seen = self._see(look.shown)
+        found: Sights = dict(self._seen)
+        self._asks_conditions = False
+        for each in self._followed:
+            known, plain = self._records.get(each.name, {}), self._seen[each.name]
+            if asks_conditions(each.layout, known):
+                self._asks_conditions = True
+                found[each.name] = await with_conditions(each, known, plain, look.shown, look.reachable)
+        return found
+
+    def _staged_by(self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs) -> Schedule:
+        """Return the decision as the revisions in force leave it; the last one again where its inputs are the same."""
+        due = [(each.deletions_due, each.placement_due) for each in standing.progress.values()]
+        same = (decision, look.copies, look.journal.observations.previous)
+        alike = (standing.records, standing.newest, due, standing.fleets)
+        known = self._staged
+        if known is None or any(map(is_not, known[0][:3], same)) or known[0][3:] != alike:
+            made = staged(decision, standing, look.journal.ledger, look.copies, look.journal.observations.previous)
+        else:
+            made = known[1]
+        self._staged = ((*same, *alike), made)
+        return made
+
+    def _take(self, name: str, after: Mapping[str, Record]) -> None:
+        """Record what differs from before; where nobody holds the fleet, in memory alone."""
+        before = self._records.get(name, {})
+        if before == after:
+            return
+        if self._journal is not None:
+            self._journal.record_rollouts(name, {cluster: after.get(cluster) for cluster in {*before, *after}})
+        self._records = {**self._records, name: dict(after)}
+
+    def _forget_all_but(self, names: Collection[str]) -> None:
+        """Delete the records of removed Rollouts."""
+        for name in self._records.keys() - set(names):
+            self._take(name, {})
+        self._records = {name: found for name, found in self._records.items() if name in names}
+
+    async def _adopt(
+        self, decision: Schedule, selection: RolloutSelection, seen: ClusterSights, look: RolloutInputs, now: str
+    ) -> None:
+        """Record the existing objects of new Rollouts as their beginning."""
+        head = decision.fleet.revision
+        found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
+        for name, records in found.items():
+            begun = {cluster: {name: record} for cluster, record in records.items()}
+            if self._entering is not None and not decision.fleet.settings.observe_only:
+                # Where it cannot be written now, the journal alone knows it until something begins there.
+                await self._enter(decision, look.reachable, begun)
+            self._take(name, records)
+
+    async def _record(
+        self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs, only: Collection[str] | None
+    ) -> Records:
+        """Return the new records. A beginning that a cluster could not record has not begun."""
+        begun: dict[str, dict[str, Record]] = {}
+        for name, progress in standing.progress.items():
+            for change in progress.changes:
+                if isinstance(change, Begin):
+                    begun.setdefault(change.cluster, {})[name] = progress.records[change.cluster]
+        known = {cluster for progress in standing.progress.values() for cluster in progress.records}
+        refused = known - set(only) if only is not None else set[str]()
+        is_writing = self._entering is not None and not decision.fleet.settings.observe_only
+        entered: Mapping[str, Begun] = {}
+        if is_writing:
+            entering = {name: records for name, records in begun.items() if name not in refused}
+            await self._keep(standing.progress.values(), look.journal.former)
+            entered = await self._enter(decision, look.reachable, entering)
+            refused |= entering.keys() - entered.keys()
+        found: dict[str, Mapping[str, Record]] = {}
+        for name, progress in standing.progress.items():
+            before = self._records.get(name, {})
+            after = dict(progress.records) | {at: records[name] for at, records in entered.items() if name in records}
+            for cluster in refused:
+                after.pop(cluster, None)
+                if cluster in before:
+                    after[cluster] = before[cluster]
+            found[name] = after
+            if is_writing:
+                self._take(name, after)
+        return found
+
+    async def _keep(self, progresses: Iterable[RolloutProgress], former: str) -> None:
+        """Keep revisions readable before they are recorded, whatever becomes of the branch."""
+        revisions = {record.revision for progress in progresses for record in progress.records.values()}
+        await self._revisions.keep(revisions | {each.waiting for each in progresses} | {former} if revisions else ())
+
+    async def _enter(self, decision: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
+        """Return the beginnings that are written into the clusters by now."""
+        if not begun:
+            return {}
+        assert self._entering is not None, "somebody holds the fleet"
+        members = {name: found for name in begun if isinstance(found := reachable.get(name), MemberCluster)}
+        return await self._entering.enter(decision.fleet.settings.name, members, begun)
+
+    def _plan_next(self, now: str) -> None:
+        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + timing.SURELY_OVER_S
+        if self._asks_conditions:
+            again_in_s = min(again_in_s, timing.CHECK_S)
+        self._next_s = self._clock.monotonic_s() + again_in_s
+
+
+def _with_recorded(standing: RolloutStatus, records: Records) -> RolloutStatus:
+    """Return the state with the possible records; a revision that could not begin deletes nothing."""
+    progress = {
+        name: replace(found, deletions_due=frozenset(_begun(found, records.get(name, {}))))
+        for name, found in standing.progress.items()
+    }
+    return replace(standing, progress=progress, records=records)
+
+
+def _begun(progress: RolloutProgress, records: Mapping[str, Record]) -> list[str]:
+    due = sorted(progress.deletions_due)
+    return [name for name in due if _beginning(progress.records[name]) == _beginning(records.get(name, Record()))]
+
+
+def _beginning(record: Record) -> tuple[str, str]:
+    return record.revision, record.begun_at

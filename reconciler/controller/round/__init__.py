@@ -1,0 +1,1 @@
+"""One round: locks, recovery, writes, records, history."""

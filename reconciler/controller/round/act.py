@@ -1,0 +1,397 @@
+"""Carry out a plan: cluster by cluster side by side, wave after wave, each request journaled before it is sent.
+
+Only an answer closes an intent. Where it was lost, the intent stays open until `recover` has looked at the object.
+One bad object or cluster never holds up the others; neither does a fault of ours in the work on one of them.
+Source: design#intents; design#waves; design#lost-answers; design#promise-4; design#promise-7; design#boundaries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
+from reconciler.api.plan import Action, Change, FieldChange, Plan
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.clock import Clock, SystemClock
+from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.round.perform import Done, is_gone, perform
+from reconciler.controller.round.program_faults import altered_text, fault_of
+from reconciler.errors import OF_THE_MOMENT, MemberClusterError
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kinds.registry import Registry
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.connection.shared_slots import SharedSlots
+from reconciler.observations import memory_of
+from reconciler.ownership import read_owner, recorded_digest
+from reconciler.planner import is_held_by_number, losses_of
+from reconciler.report.mask import Masker
+from reconciler.state import HealthState, health_of
+
+log = logging.getLogger("reconciler")
+
+_T = TypeVar("_T")
+_LEAVES = (Action.DELETE, Action.RELEASE)
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """The result of one change. `error` is empty if it was made, and the object is as desired.
+
+    `is_open`: it failed, and may have been made all the same; its object has to be read. `fault`: it failed for a fault
+    of the program. `altered`: it was made, and the cluster altered these fields (`before`: live; `after`: sent).
+    `is_paced`: the same would fail again, so that it has to wait. `is_sent`: the cluster was asked. `is_terminating`:
+    finalizers keep what is deleted. `health`: when written; None: it was not.
+    """
+
+    change: Change
+    error: str = ""
+    is_open: bool = False
+    is_paced: bool = False
+    is_sent: bool = True
+    fault: Problem | None = None
+    altered: tuple[FieldChange, ...] = ()
+    uid: str = ""
+    resource_version: str = ""
+    is_terminating: bool = False
+    health: HealthState | None = None
+
+
+GROUP: Final = 128
+"""So many changes of a cluster share a commit of the journal before they are sent, and one after it."""
+AT_ONCE: Final = 16
+"""Of these so many have a task and a body at one time: as many as requests may be under way to a cluster."""
+AT_ONCE_IN_ALL: Final = 256
+"""The same over all clusters. A change that takes long counts no longer, so that no cluster waits for another one."""
+
+
+def all_turns() -> SharedSlots:
+    """The places that changes of all clusters share."""
+    return SharedSlots(AT_ONCE_IN_ALL, timing.SLOW_S)
+
+
+async def _never_lost(_: MemberCluster) -> None:
+    return None
+
+
+Altered = Callable[[Change, LiveObject], tuple[FieldChange, ...]]
+
+
+class Acting(Struct, frozen=True, kw_only=True):
+    """Inputs and callbacks of a write."""
+
+    members: Mapping[str, MemberCluster]
+    journal: Journal
+    fleet: str
+    revision: str
+    interpreters: Registry
+    altered: Altered
+    """Which fields of a change are not as they were sent in the object that was acknowledged."""
+    tell: Callable[[Result], None] = lambda result: None
+    clock: Clock = field(default_factory=SystemClock)
+    lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost
+    """Returns the error of a lost lock in a cluster: called before an irreversible write."""
+    confirmed: frozenset[tuple[str, Identity]] = frozenset()
+    """Copies that go with a person's consent: the guards do not count them."""
+    turns: SharedSlots = field(default_factory=all_turns)
+    made: Callable[[str, Sequence[Result]], None] = lambda cluster, results: None
+    """Told of the results in a cluster as soon as they are journaled."""
+
+
+def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
+    """Changes that are due in a cluster where the fleet could not be held, as failures."""
+    said = f"the fleet cannot be held there: {error.message}"
+    return tuple(Result(change=change, error=said, is_sent=False) for change in changes)
+
+
+def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
+    """Changes that a fault of the program ended. `is_open` False: nothing was sent for them."""
+    return tuple(
+        Result(
+            change=change, error=f"{INTERNAL_ERROR}: {problem.message}", is_open=is_open, is_paced=True, fault=problem
+        )
+        for change, problem in ((change, fault_of(change, fault)) for change in changes)
+    )
+
+
+def tell_each(acting: Acting, results: Iterable[Result]) -> None:
+    """Report results. A fault of the callback does not change the results."""
+    for result in results:
+        if (fault := contained(acting.tell, result).fault) is not None:
+            subject = fault_fields(result.change.cluster, result.change.identity)
+            log.error("what became of a change could not be told", exc_info=fault, extra=subject)
+
+
+Waves = tuple[tuple[Change, ...], ...]
+"""The writes of one cluster: a wave in no particular order, one wave after the other."""
+
+
+def waves_by_cluster(plan: Plan) -> dict[str, Waves]:
+    """The waves of a plan, cluster by cluster."""
+    found: dict[str, list[tuple[Change, ...]]] = {}
+    for wave in plan.waves:
+        of_wave: dict[str, list[Change]] = {}
+        for index in wave:
+            of_wave.setdefault(plan.changes[index].cluster, []).append(plan.changes[index])
+        for cluster, changes in of_wave.items():
+            found.setdefault(cluster, []).append(tuple(changes))
+    return {cluster: tuple(waves) for cluster, waves in sorted(found.items())}
+
+
+def as_confirmed(plan: Plan, acting: Acting) -> Acting:
+    """Apply the plan's confirmation: losses that a person has confirmed count no more.
+
+    This holds for pending and earlier ones.
+    """
+    if plan.confirmed and any(
+        (change.cluster, change.identity) in plan.confirmed and is_held_by_number(change) for change in plan.changes
+    ):
+        acting.journal.forget_losses()
+    if plan.confirmed:
+        # Before anything of it is made: the remaining changes are then not the confirmed set.
+        acting.journal.keep_losses(replace(acting.journal.losses(), confirmed=plan.left))
+    return replace(acting, confirmed=plan.confirmed)
+
+
+async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
+    """Results in the order of the plan; held changes have none.
+
+    Raises:
+        JournalError: nothing is sent that could not be journaled first.
+    """
+    results: list[Result] = []
+    acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
+
+    async def one(cluster: str, waves: Waves) -> None:
+        ended = await awaited(act_in(acting.members[cluster], waves, acting))
+        if ended.fault is not None:
+            made = {result.change.identity for result in results if result.change.cluster == cluster}
+            left = (change for change in chain.from_iterable(waves) if change.identity not in made)
+            failed = failed_by(ended.fault, left)
+            tell_each(acting, failed)
+            results.extend(failed)
+
+    await asyncio.gather(*(one(cluster, waves) for cluster, waves in waves_by_cluster(plan).items()))
+    order = {id(change): index for index, change in enumerate(plan.changes)}
+    return tuple(sorted(results, key=lambda result: order[id(result.change)]))
+
+
+async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
+    """Make one cluster's part of a plan. `acting.made` gets the results; nothing is kept here.
+
+    Raises:
+        JournalError: nothing is sent that could not be journaled first.
+    """
+    lost: MemberClusterError | None = None
+    staying = _Staying(member)
+    for number, wave in enumerate(waves):
+        why = [await staying.why(change) for change in wave]
+        left = [Result(change=change, error=reason) for change, reason in zip(wave, why, strict=True) if reason]
+        due = [change for change, reason in zip(wave, why, strict=True) if not reason]
+        if number and lost is None and any(change.action in _LEAVES for change in due):
+            lost = await acting.lost(member)
+        if lost is not None:
+            left += not_held(due, lost)
+        tell_each(acting, left)
+        if left:
+            acting.made(member.name, left)
+            staying.take_in(left)
+        if lost is None:
+            await _wave(member, due, acting, staying)
+
+
+class _Staying:
+    """The objects of one cluster that were to leave in earlier waves and have not left."""
+
+    def __init__(self, member: MemberCluster) -> None:
+        """Start with none."""
+        self._member = member
+        self._failed: set[Identity] = set()
+        self._terminating: dict[Identity, Change] = {}
+
+    def take_in(self, results: Iterable[Result]) -> None:
+        """Note failures, and objects kept by finalizers."""
+        for result in results:
+            if result.error:
+                self._failed.add(result.change.identity)
+            elif result.is_terminating:
+                self._terminating[result.change.identity] = result.change
+
+    async def why(self, change: Change) -> str:
+        """Return why a change is not begun, once the finalizers of others had their time; empty: it may be."""
+        owner = min(change.after & self._failed, default=None)
+        if owner is not None:
+            return f"it stays, since {owner} could not be deleted"
+        for identity in sorted(change.after & self._terminating.keys()):
+            gone = await awaited(is_gone(self._member, self._terminating[identity], timing.OBJECT_WAIT_S))
+            if gone.value is not True:
+                self._failed.add(identity)
+                return f"it stays until {identity} has left, which finalizers keep"
+            del self._terminating[identity]
+        return ""
+
+
+async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting, staying: _Staying) -> None:
+    """Make all changes of one wave in one cluster, in groups: memory does not grow with the wave."""
+    for begin in range(0, len(changes), GROUP):
+        results = await _group(member, changes[begin : begin + GROUP], acting)
+        acting.made(member.name, results)
+        staying.take_in(results)
+
+
+async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> Sequence[Result]:
+    """Changes that may be made in any order. After a fault around them it is unknown of each whether it was made."""
+    ended = await awaited(_journaled(member, changes, acting))
+    if ended.value is not None:
+        return ended.value
+    assert ended.fault is not None, "what gives nothing has failed"
+    failed = failed_by(ended.fault, changes)
+    tell_each(acting, failed)
+    return failed
+
+
+async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
+    """Make changes in any order. One commit before the requests and one after them."""
+    masker = Masker()
+    unmasked = {id(change): fault for change in changes if (fault := contained(masker.change, change).fault)}
+    # What cannot be masked is not sent, since an answer may quote it.
+    unsent = [
+        failed_by(unmasked[id(change)], [change], is_open=False)[0] for change in changes if id(change) in unmasked
+    ]
+    tell_each(acting, unsent)
+    changes = [change for change in changes if id(change) not in unmasked]
+    counted = [change for change in changes if (change.cluster, change.identity) not in acting.confirmed]
+    losses = losses_of(counted, acting.clock.now())
+    intents = await acting.journal.begin_soon((_intent(change, acting.revision) for change in changes), losses)
+    ended = await _in_turn(lambda change: _tried(member, change, acting, masker), changes)
+    acting.journal.finish(
+        [
+            IntentOutcome(
+                intent, IntentEnd.FAILED if result.error and not result.altered else IntentEnd.DONE, result.error
+            )
+            for intent, (result, _) in zip(intents, ended, strict=True)
+            if not result.is_open
+        ],
+        applied=[
+            *(row for _, row in ended if row is not None),
+            *_in_doubt([result.change for result, row in ended if result.error and row is None], acting),
+        ],
+        removed=[
+            (member.name, result.change.identity)
+            for result, _ in ended
+            if not result.error and result.change.action in _LEAVES and not result.is_terminating
+        ],
+    )
+    return [*unsent, *(result for result, _ in ended)]
+
+
+async def _tried(
+    member: MemberCluster, change: Change, acting: Acting, masker: Masker
+) -> tuple[Result, AppliedRow | None]:
+    """Make one change within an error boundary; return its result, and the row for the journal."""
+    ended = await awaited(_made(member, change, acting))
+    row = None
+    match ended.fault:
+        case None:
+            assert ended.value is not None, "what did not fail gives something"
+            done, row = ended.value
+            result = Result(
+                change=change,
+                uid=done.uid,
+                resource_version=done.resource_version,
+                is_terminating=change.action is Action.DELETE and done.live is not None,
+                health=_health(change, done, acting),
+            )
+            if altered := acting.altered(change, done.live) if row is not None and done.live is not None else ():
+                shown = masker.change(replace(change, fields=altered)).fields
+                result = replace(result, error=masker.text(altered_text(shown)), is_paced=True, altered=altered)
+                # A round has to read its availability first.
+                row = replace(row, established=None) if row is not None else None
+        case MemberClusterError() as error:
+            # Messages of an API server may quote the sent object.
+            is_paced = not isinstance(error, OF_THE_MOMENT)
+            text = masker.text(error.message)
+            result = Result(change=change, error=text, is_open=not error.changed_nothing, is_paced=is_paced)
+        case fault:
+            (result,) = failed_by(fault, [change])
+    tell_each(acting, [result])
+    return result, row
+
+
+async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[Done, AppliedRow | None]:
+    async with acting.turns.slot():
+        done = await perform(member, change, acting.fleet, acting.interpreters)
+    return done, applied_row(change, done, acting)
+
+
+def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
+    if change.action in _LEAVES or done.live is None:
+        return None
+    return health_of(done.live, acting.interpreters.of(*change.identity[:2]))
+
+
+async def _in_turn(work: Callable[[Change], Awaitable[_T]], changes: Sequence[Change]) -> list[_T]:
+    """Return the result of each change, in their order. At most `AT_ONCE` of them run at one time."""
+    found: dict[int, _T] = {}
+    left = iter(enumerate(changes))
+
+    async def worker() -> None:
+        for index, change in left:
+            found[index] = await work(change)
+
+    await asyncio.gather(*(worker() for _ in range(min(AT_ONCE, len(changes)))))
+    return [found[index] for index in range(len(changes))]
+
+
+def _in_doubt(failed: Iterable[Change], acting: Acting) -> Iterable[AppliedRow]:
+    """Yield rows of failed writes without their established number: the object must be read first."""
+    ledger = acting.journal.ledger()
+    for change in failed:
+        row = ledger.get(change.cluster, {}).get(change.identity)
+        if row is not None and row.established is not None and change.action not in _LEAVES:
+            yield replace(row, established=None)
+
+
+def _intent(change: Change, revision: str) -> Intent:
+    return Intent(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        action=change.action,
+        uid=change.uid,
+        revision=revision,
+    )
+
+
+def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None:
+    """Return the row of a written object; None when it left, or carries no mark of ours."""
+    owner = read_owner(change.manifest) if change.manifest is not None else None
+    if owner is None or change.action in _LEAVES:
+        return None
+    known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
+    memory = memory_of(known, done.uid, owner.replicas)
+    return AppliedRow(
+        cluster=change.cluster,
+        gvk=change.gvk,
+        identity=change.identity,
+        uid=done.uid,
+        manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
+        recorded=change.declared or change.manifest,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        revision=acting.revision,
+        source=change.source,
+        established=memory.established,
+        base=memory.base,
+    )

@@ -1,0 +1,225 @@
+"""Episodes: an unreachable cluster, a write conflict, an obstacle, a store that cannot be read.
+
+History has the beginning and the end of each once, also if the service was restarted in between.
+
+Conditions of many objects, kept up from state changes, and their recent number of changes.
+
+An object that changes again and again is reported as degraded, and not as healthy in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from reconciler.api.ledger import ENDS, Event, EventKind
+from reconciler.controller import timing
+from reconciler.journal.events import EVENTS_MAX, EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.observations import age_s
+from reconciler.report.mask import scrub_text
+from reconciler.state import Condition, ConditionEnd, Copy, FleetState, Frozen, Held, Holds, StateChange, says_more
+
+Holding = Mapping[str, Mapping[str, Any]]
+"""Present episodes: subject to the data of its event, with its `why`."""
+
+STORE: Final = "store"
+"""The subject of events about the store as a whole."""
+_GROWING: Final = frozenset({EventKind.DEGRADED, EventKind.HELD, EventKind.FROZEN})
+"""Episodes with further events while they last; these have the start time, too."""
+_END_OF: Final = {begin: end for end, begin in ENDS.items()}
+
+
+class Episodes:
+    """Those that have begun and are not over. All of it belongs to the task that writes the journal."""
+
+    def __init__(self, journal: Journal, kinds: Iterable[EventKind]) -> None:
+        """Continue the journal's unfinished episodes. `kinds`: of beginnings."""
+        self._journal = journal
+        self._open: dict[EventKind, dict[str, Event]] = {begin: {} for begin in kinds}
+        wanted = tuple(map(str, (*self._open, *(_END_OF[begin] for begin in self._open))))
+        for _, event in reversed(journal.newest_events(EventFilter(kinds=wanted), EVENTS_MAX)):
+            kind = EventKind(event.kind)
+            if kind in self._open:
+                self._open[kind][event.subject] = event
+            else:
+                self._open[ENDS[kind]].pop(event.subject, None)
+
+    def open(self, kind: EventKind) -> Mapping[str, Event]:
+        """Return unfinished episodes, by subject."""
+        return self._open[kind]
+
+    def update(self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str]) -> tuple[Event, ...]:
+        """Record beginnings, and ends of episodes that are `over`: others go on. Return the events of both.
+
+        A broken store with another error begins anew: each error is worth an event. So does a degraded object with
+        another reason, since the first one is seldom the most useful, and a hold that has grown.
+        """
+        known = self._open[kind]
+        ended = known.keys() & set(over) - holding.keys()
+        found = [self._ended(kind, known.pop(subject), now) for subject in sorted(ended)]
+        for subject, given in sorted(holding.items()):
+            data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in given.items()}
+            before = known.get(subject)
+            if before is not None and kind in _GROWING:
+                data["since"] = begun_at(before)
+            if before is None or _is_news(kind, before, data):
+                known[subject] = self._event(kind, subject, now, data)
+                found.append(known[subject])
+        if found:
+            self._journal.record_events(found)
+        return tuple(found)
+
+    def forget(self, kind: EventKind, kept: Iterable[str]) -> None:
+        """Drop episodes that are not among these: they neither go on nor end."""
+        self._open[kind] = {subject: self._open[kind][subject] for subject in set(kept) & self._open[kind].keys()}
+
+    def _ended(self, kind: EventKind, begun: Event, now: str) -> Event:
+        kept = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
+        return self._event(_END_OF[kind], begun.subject, now, {**kept, "since": begun_at(begun)})
+
+    def _event(self, kind: EventKind, subject: str, now: str, data: Mapping[str, Any]) -> Event:
+        return Event(round=self._journal.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
+
+
+def begun_at(event: Event) -> str:
+    """Return the start of an episode, from its last event."""
+    return str(event.data.get("since") or event.time)
+
+
+def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
+    known, why = str(before.data.get("why")), str(data.get("why"))
+    if kind is EventKind.DEGRADED:
+        return says_more(known, why)
+    if kind is EventKind.HELD:
+        return int(data["held"]) > int(before.data.get("held", 0))
+    return before.subject == STORE and known != why
+
+
+def advanced_event(journal: Journal, revision: str, now: str) -> Event:
+    """Another revision is in force than the journal has. Asked before that is recorded."""
+    before = journal.revision_in_force
+    data = {"revision": revision, **({"before": before} if before else {})}
+    return Event(round=journal.complete_rounds(), time=now, kind=EventKind.ADVANCED, subject=STORE, data=data)
+
+
+FLAPS_MAX: Final = 3
+"""Limit of reports within the window that an object is degraded, and that it is healthy again."""
+OBJECTS_MAX: Final = 20
+"""So many objects of a hold or a freeze are named; `status` and `diff` list all."""
+_FILES_MAX: Final = 5
+
+State = TypeVar("State")
+
+
+class Lasting(Generic[State]):
+    """The copies in a condition. A copy that was not evaluated keeps its known state."""
+
+    def __init__(self, condition: Condition[State]) -> None:
+        """Nothing has turned yet; the first update of the state turns all that is not nominal."""
+        self._condition = condition
+        self._found: dict[Copy, State] = {}
+        self._unsure: set[Copy] = set()
+        """Those of them that were not evaluated the last time."""
+
+    def take_in(self, state: FleetState, turns: Iterable[StateChange]) -> None:
+        """Apply state changes, and evaluate unevaluated copies again."""
+        for turn in turns:
+            self._judge(state, (turn.cluster, turn.identity))
+        for copy in tuple(self._unsure):
+            self._judge(state, copy)
+
+    def _judge(self, state: FleetState, copy: Copy) -> None:
+        facts = state.facts
+        assert facts is not None, "it was made of something"
+        verdict = self._condition(facts, copy, state.seen(*copy))
+        self._unsure.discard(copy)
+        if facts.is_left(copy[0]):
+            self._found.pop(copy, None)  # It is nobody's concern any more.
+        elif isinstance(verdict, Holds):
+            self._found[copy] = verdict.value
+        elif verdict is ConditionEnd.OVER:
+            self._found.pop(copy, None)
+        elif copy in self._found:
+            self._unsure.add(copy)
+
+    @property
+    def found(self) -> Mapping[Copy, State]:
+        """All of it by copy."""
+        return self._found
+
+
+def holds_by_cluster(held: Mapping[Copy, Held]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the holds of each cluster for history: holder, number of objects, the first of them, and the reason."""
+    by_cluster: dict[str, list[tuple[str, Held]]] = {}
+    for (cluster, identity), found in held.items():
+        by_cluster.setdefault(cluster, []).append((str(identity), found))
+    return {f"cluster {name}": _hold(sorted(found, key=lambda one: one[0])) for name, found in by_cluster.items()}
+
+
+def _hold(found: Sequence[tuple[str, Held]]) -> dict[str, Any]:
+    return {
+        "why": found[0][1].why,
+        "by": ", ".join(sorted({str(one.by) for _, one in found})),
+        "held": len(found),
+        "objects": [name for name, _ in found[:OBJECTS_MAX]],
+    }
+
+
+def freeze(frozen: Mapping[Copy, Frozen]) -> Mapping[str, Any]:
+    """Return the frozen objects of the fleet for history: files, number of copies, clusters, the first objects."""
+    files = [by for by, _ in Counter(found.by for found in frozen.values()).most_common(_FILES_MAX)]
+    return {
+        "why": "; ".join(sorted(files)),
+        "frozen": len(frozen),
+        "clusters": sorted({cluster for cluster, _ in frozen}),
+        "objects": sorted({str(identity) for _, identity in frozen})[:OBJECTS_MAX],
+    }
+
+
+class Healed:
+    """Recently healed copies: a fault soon afterwards belongs to the hand edit. Times: RFC 3339."""
+
+    def __init__(self) -> None:
+        """None was."""
+        self._since: dict[Copy, str] = {}
+        self._new: set[Copy] = set()
+
+    def healed(self, copy: Copy) -> None:
+        """A hand edit of it was set back in the round that is taken in next."""
+        self._new.add(copy)
+
+    def begins(self, now: str) -> None:
+        """The time goes on. A copy that is healed again and again is spared no longer by that."""
+        known = self._since
+        self._since = {copy: since for copy, since in known.items() if age_s(since, now) < timing.SETTLING_S}
+        self._since |= dict.fromkeys(self._new - known.keys(), now)
+        self._new = set()
+
+    def is_settling(self, copy: Copy) -> bool:
+        """Return whether its health is not reported yet."""
+        return copy in self._since
+
+
+class Flaps:
+    """The recent beginnings of degradation, by subject. Times: RFC 3339."""
+
+    def __init__(self) -> None:
+        """Nothing has begun."""
+        self._begun: dict[str, list[str]] = {}
+
+    def began(self, subjects: Iterable[str], now: str) -> None:
+        """These began to be degraded."""
+        for subject in subjects:
+            self._begun.setdefault(subject, []).append(now)
+
+    def goes_on(self, now: str) -> frozenset[str]:
+        """Return the subjects with too many changes: they are not reported as healthy until the window is over."""
+        for subject, times in list(self._begun.items()):
+            kept = [time for time in times if age_s(time, now) < timing.QUIET_S]
+            if kept:
+                self._begun[subject] = kept
+            else:
+                del self._begun[subject]
+        return frozenset(subject for subject, times in self._begun.items() if len(times) >= FLAPS_MAX)

@@ -1,0 +1,297 @@
+"""Changes that were tried and not made: each stays a failure, with its error, until it is made or no longer due.
+
+The whole picture from partial rounds: what the last look at each identity left undone.
+
+The inputs of the fleet's state, joined after a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Member, NotRead, Read
+from reconciler.api.fleet import Template
+from reconciler.api.ledger import ARRIVES
+from reconciler.api.plan import Change, Manifest, Plan
+from reconciler.api.problem import NOWHERE, Problem, Severity, with_problems, without_problems
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.containment import INTERNAL_ERROR
+from reconciler.controller.reading.scope import is_asked
+from reconciler.controller.round.act import Result
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import Registry
+from reconciler.planner import INCOMPLETE, Round, plan_round
+from reconciler.policy import FrozenReaches
+from reconciler.scheduler import Schedule
+from reconciler.state import MISSING, Copy, Failed, HealthState, Healthy, StateFacts, by_copy, health_of
+
+Failures = Mapping[tuple[str, Identity], Failed]
+"""(cluster, identity) to the error of the API server or of the connection."""
+
+Faults = Mapping[tuple[str, Identity], Problem]
+"""Those of them that are faults of the program."""
+
+
+def failures_after(
+    before: Failures, picture: Round, results: Iterable[Result], fought: Collection[Copy] = ()
+) -> Failures:
+    """Return the failures after a round. `picture`: pending changes after it, over the whole fleet (held ones wait).
+
+    `fought`: copies in conflict back-off, which explains more than one altered write.
+    """
+    found = dict(before)
+    for copy, result in _by_copy(results):
+        found.pop(copy, None)
+        if result.error and not (result.altered and copy in fought):
+            found[copy] = Failed(result.error, is_altered=bool(result.altered))
+    if not found:
+        return {}
+    due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}
+    return {copy: failed for copy, failed in found.items() if copy in due}
+
+
+def with_holders(planned: Round, held_elsewhere: Mapping[str, str]) -> Round:
+    """Return the round with a problem for each cluster owned by a copy of the journal: nothing is written there.
+
+    `held_elsewhere`: by cluster the owner and the remedy.
+    """
+    found = {
+        Problem(source=NOWHERE, code="fleet-held-elsewhere", message=why, severity=Severity.ERROR, cluster=cluster)
+        for cluster, why in held_elsewhere.items()
+    }
+    if not found:
+        return planned
+    return replace(planned, plan=replace(planned.plan, problems=with_problems(planned.plan.problems, found)))
+
+
+def _by_copy(results: Iterable[Result]) -> Iterable[tuple[Copy, Result]]:
+    return (((result.change.cluster, result.change.identity), result) for result in results)
+
+
+def faults_after(before: Faults, failures: Failures, results: Iterable[Result]) -> Faults:
+    """The faults among the failures after a round."""
+    found = dict(before)
+    for copy, result in _by_copy(results):
+        found.pop(copy, None)
+        if result.fault is not None:
+            found[copy] = result.fault
+    return {copy: problem for copy, problem in found.items() if copy in failures}
+
+
+def merged(
+    before: Round | None,
+    planned: Round,
+    results: Iterable[Result],
+    only: frozenset[Identity] | None,
+    members: Mapping[str, Member] = MappingProxyType({}),
+    unlisted: Iterable[Problem] = (),
+) -> Round:
+    """Return the picture after a round: its own pending changes, and earlier ones of unevaluated objects.
+
+    Unevaluated: out of scope, pending in a member, in an unread one, or frozen by a broken file. `unlisted`: kinds that
+    could not be listed in earlier rounds, without a later success.
+    """
+    done = {(result.change.cluster, result.change.identity) for result in results if not result.error}
+    due = tuple(
+        change for change in planned.plan.changes if change.held or (change.cluster, change.identity) not in done
+    )
+    if before is None:
+        return replace(planned, plan=_plan(planned.plan, due, planned.plan.problems))
+    unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
+    if only is None and not unread and planned.decision.fleet.is_complete:
+        going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
+        return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
+    is_looked_at = partial(is_asked, only, members)
+    frozen = {copy: why for copy, why in before.frozen.items() if not is_looked_at(*copy)}
+    frozen |= dict(_missed(before.manifests, planned.decision, only)) | dict(planned.frozen)
+
+    def is_evaluated(cluster: str, identity: Identity) -> bool:
+        if identity in planned.decision.frozen or (cluster, identity) in frozen:
+            return False
+        # What is wanted no longer in a cluster that is away has nothing to be kept for.
+        is_away = cluster in unread and is_bound(planned.decision, identity, cluster)
+        return is_looked_at(cluster, identity) and not is_away
+
+    kept = tuple(
+        change
+        for change in before.plan.changes
+        if not is_evaluated(change.cluster, change.identity)
+        or _is_under_way(change, members)
+        or (change.cluster in unread and change.action not in ARRIVES)
+    )
+    # What is wrong with the store or with a whole cluster comes anew with every round.
+    found = _problems(before.problems, planned.problems, only, is_evaluated)
+    # But what cannot be listed is only known to rounds that ask for it.
+    told = unlisted if only is not None else ()
+    problems = with_problems(planned.plan.problems, told, *found.values())
+    plan = _plan(planned.plan, (*kept, *due), problems)
+    manifests = _manifests(before.manifests, planned.manifests, only, is_evaluated)
+    return replace(planned, plan=plan, manifests=manifests, problems=found, frozen=frozen)
+
+
+def is_bound(decision: Schedule, identity: Identity, cluster: str) -> bool:
+    """Return whether the store places a copy in a cluster."""
+    binding = decision.bindings.get(identity)
+    return binding is not None and any(target.cluster == cluster for target in binding.targets)
+
+
+def _missed(
+    before: Mapping[str, Mapping[Identity, Manifest]], decision: Schedule, only: frozenset[Identity] | None
+) -> Iterator[tuple[Copy, str]]:
+    """Yield objects that lost their template in an incompletely read store: a broken file may want them."""
+    fleet = decision.fleet
+    broken = FrozenReaches(fleet.frozen)
+    for cluster, manifests in before.items() if not fleet.is_complete else ():
+        for identity in manifests.keys() if only is None else only & manifests.keys():
+            if identity not in fleet.templates and identity not in decision.bindings:
+                manifest = manifests[identity]
+                seen = Template(gvk=manifest.gvk, identity=identity, body=manifest.body, source=NOWHERE, digest="")
+                reach = broken.by(seen)
+                yield (cluster, identity), reach.why if reach is not None else INCOMPLETE
+
+
+def _problems(
+    before: Mapping[Identity, tuple[Problem, ...]],
+    now: Mapping[Identity, tuple[Problem, ...]],
+    only: frozenset[Identity] | None,
+    is_evaluated: Callable[[str, Identity], bool],
+) -> dict[Identity, tuple[Problem, ...]]:
+    """Return the problems, keeping those of unevaluated objects, also of objects evaluated in other clusters alone."""
+    found = dict(before)
+    for identity in before.keys() if only is None else only & before.keys():
+        found[identity] = tuple(
+            problem for problem in before[identity] if problem.cluster and not is_evaluated(problem.cluster, identity)
+        )
+    for identity, problems in now.items():
+        found[identity] = tuple(sorted({*found.get(identity, ()), *problems}))
+    return {identity: problems for identity, problems in found.items() if problems}
+
+
+def with_completeness(picture: Round, members: Mapping[str, Member]) -> Round:
+    """The picture, complete if nothing of the store and of any member is missing from it, whichever round looked at it.
+
+    `members`: how each of them was seen last.
+    """
+    is_seen = all(isinstance(member, Read) and not member.unread for member in members.values())
+    has_faults = any(found.code == INTERNAL_ERROR for found in chain(*picture.problems.values()))
+    is_complete = is_seen and not has_faults and picture.decision.fleet.is_complete
+    return replace(picture, plan=replace(picture.plan, is_complete=is_complete))
+
+
+def with_faults(picture: Round, before: Faults, now: Faults) -> Round:
+    """The picture with the faults of the program that changes failed for. `before`: those that it may show."""
+    others = without_problems(picture.plan.problems, set(before.values()) - set(now.values()))
+    return replace(picture, plan=replace(picture.plan, problems=with_problems(others, now.values())))
+
+
+def without_made(picture: Round, results: Iterable[Result]) -> Round:
+    """The picture after writes that ended later than their round."""
+    made = {(result.change.cluster, result.change.identity) for result in results if not result.error}
+    left = tuple(
+        change for change in picture.plan.changes if change.held or (change.cluster, change.identity) not in made
+    )
+    return replace(picture, plan=replace(picture.plan, changes=left))
+
+
+def _is_under_way(change: Change, members: Mapping[str, Member]) -> bool:
+    member = members.get(change.cluster)
+    return isinstance(member, Read) and change.identity in member.under_way
+
+
+def _plan(plan: Plan, changes: tuple[Change, ...], problems: tuple[Problem, ...]) -> Plan:
+    ordered = tuple(sorted(changes, key=lambda change: (change.identity, change.cluster, change.held or "")))
+    return replace(plan, changes=ordered, waves=(), problems=problems)
+
+
+def _manifests(
+    before: Mapping[str, Mapping[Identity, Manifest]],
+    now: Mapping[str, Mapping[Identity, Manifest]],
+    only: frozenset[Identity] | None,
+    is_evaluated: Callable[[str, Identity], bool],
+) -> dict[str, Mapping[Identity, Manifest]]:
+    found = dict(before)
+    for cluster in before.keys() | now.keys():
+        known, seen = before.get(cluster, {}), now.get(cluster, {})
+        over = {
+            identity
+            for identity in (known.keys() if only is None else only & known.keys())
+            if is_evaluated(cluster, identity)
+        }
+        if seen or over:
+            found[cluster] = {identity: one for identity, one in known.items() if identity not in over} | dict(seen)
+    return {cluster: found.get(cluster, {}) for cluster in sorted(before.keys() | now.keys())}
+
+
+Healths = Mapping[str, Mapping[Identity, HealthState]]
+"""Health of unhealthy objects, by cluster."""
+Looked = dict[str, dict[Identity, HealthState]]
+"""Health of everything that was looked at, by cluster."""
+
+
+def facts_of(picture: Round, members: Mapping[str, Member], done: Collection[Copy] = frozenset()) -> StateFacts:
+    """Return the facts after a round, without its caches. `picture`: pending changes, over the whole fleet.
+
+    `done`: copies whose changes were made since.
+    """
+    changes = picture.plan.changes
+    if done:
+        changes = tuple(change for change in changes if (change.cluster, change.identity) not in done)
+    return StateFacts(
+        decision=picture.decision,
+        manifests=picture.manifests,
+        members=members,
+        changes=by_copy(changes),
+        problems=picture.problems,
+        frozen=picture.frozen,
+        unlisted={
+            name: found.unlisted for name, found in members.items() if isinstance(found, Read) and found.unlisted
+        },
+    )
+
+
+def planned_with_health(snapshot: FleetSnapshot, decision: Schedule) -> tuple[Round, Looked]:
+    """The plan, and how everything is that it looked at: both take long where much is looked at."""
+    planned = plan_round(snapshot, decision)
+    return planned, looked_health(planned, snapshot)
+
+
+def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
+    """Return the health of desired and of frozen objects that a round read, by cluster."""
+    found: Looked = {}
+    frozen = planned.decision.frozen | {identity for _, identity in planned.frozen}
+    for cluster, manifests in planned.manifests.items():
+        member = snapshot.members.get(cluster)
+        if isinstance(member, Read):
+            # What is frozen is not compared, but how it fares can be seen.
+            kept = frozen & snapshot.journal.ledger.get(cluster, {}).keys() - member.unasked if frozen else frozen
+            seen = {identity: health for identity in (*manifests, *kept - manifests.keys())
+                    if (health := _health(member, identity, snapshot.interpreters)) is not None}  # fmt: skip
+            found[cluster] = seen
+    return found
+
+
+def _health(member: Read, identity: Identity, interpreters: Registry) -> HealthState | None:
+    live = member.objects.get(identity)
+    if live is not None:
+        return health_of(live, interpreters.of(*identity[:2]))
+    return MISSING if identity in member.absent else None
+
+
+def not_healthy(found: Mapping[str, Mapping[Identity, HealthState]]) -> Healths:
+    """Return unhealthy objects."""
+    return {
+        cluster: {identity: health for identity, health in seen.items() if not isinstance(health, Healthy)}
+        for cluster, seen in found.items()
+    }
+
+
+def last_contacts(document: JsonObject | None) -> dict[str, str]:
+    """Return the time of each cluster's last reading, from the picture of an earlier round (RFC 3339)."""
+    clusters = dig(document, "clusters") or () if document is not None else ()
+    return {entry["name"]: entry["lastSuccess"] for entry in clusters if entry.get("lastSuccess")}

@@ -1,0 +1,268 @@
+"""The journal's update after a round, beside its intents: placements, synced objects, events, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import PreviousPlacement
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import AppliedRow, Event, EventKind, Ledger, Losses
+from reconciler.api.plan import Manifest
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import Json
+from reconciler.controller.reading.read_clusters import RoundReading
+from reconciler.controller.round.act import Result
+from reconciler.controller.round.picture import is_bound
+from reconciler.controller.round.placements import Origins, placed_events
+from reconciler.controller.round.writes import Behind, last_altered, write_events
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.observations import Run, memory_of, run_of, with_rest
+from reconciler.ownership import OwnershipRecord, hashed_leaves, is_marked, read_owner, recorded_digest
+from reconciler.planner import RUNS_ELSEWHERE, Round, losses_after
+from reconciler.report.plan.plan_json import summary
+from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
+from reconciler.report.status.status_document import StatusTables
+from reconciler.scheduler import RUNS_ONCE
+
+_KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
+"""Events that keep a copy out of a cluster, let it come back, or report that."""
+
+
+def remember(
+    journal: Journal,
+    planned: Round,
+    reading: RoundReading,
+    results: Sequence[Result],
+    *,
+    placed: Collection[Identity] | None = None,
+    told: Sequence[Result] | None = None,
+) -> int:
+    """Record the round; return its number, 0 before the first complete one.
+
+    `placed`: objects whose placement may differ from the journal's; None: any. `told`: the results that history does
+    not have yet; None: all of them.
+    """
+    plan, fleet = planned.plan, reading.snapshot.fleet
+    with journal.transaction():
+        journal.record_applied(_confirmed(planned, reading, {(r.change.cluster, r.change.identity) for r in results}))
+        for cluster, gone in _gone(planned, reading):
+            journal.remove_applied(cluster, gone)
+        journal.record_applied(_rested(planned, journal.ledger()))
+        origins = _origins(journal, planned, reading.snapshot.now)
+        recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
+        number = 0
+        if _is_complete(planned, reading) or journal.complete_rounds():
+            number = journal.record_round(fleet.revision, reading.snapshot.now, summary(plan.changes))
+        journal.keep_losses(_losses(journal, planned, reading))
+        journal.record_events(placed_events(number, reading.snapshot.now, plan, recorded, origins))
+        remember_results(journal, fleet.revision, reading.snapshot.now, results if told is None else told)
+    return number
+
+
+def remember_results(journal: Journal, revision: str, time: str, results: Sequence[Result]) -> None:
+    """Record writes. `revision`, `time`: of the round that wanted them."""
+
+    def moved_by(identity: Identity) -> Behind:
+        placed = journal.events(subject=str(identity), kind=EventKind.PLACED, limit=1)
+        return _behind(placed[0]) if placed else {}
+
+    altered_before = partial(last_altered, journal)
+    journal.record_events(write_events(journal.complete_rounds(), revision, time, results, moved_by, altered_before))
+
+
+def _origins(journal: Journal, planned: Round, now: str) -> Origins:
+    """Return the reasons of a round's placements, before the round is recorded."""
+    last, decision = journal.last_round(), planned.decision
+
+    def freed(identity: Identity, cluster: str) -> Behind | None:
+        """Return the reason of its return since the last placement."""
+        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=_KEPT_AWAY)
+        found = [event for _, event in journal.newest_events(wanted, 1)]
+        is_freed = bool(found) and found[0].kind in (EventKind.READMITTED, EventKind.FREED)
+        return _behind(found[0]) if is_freed else None
+
+    def evicted_by(identity: Identity, cluster: str) -> str:
+        wanted = EventFilter(subject=f"{identity} @ {cluster}", kinds=(EventKind.EVICTED,))
+        return next((str(event.data.get("who", "")) for _, event in journal.newest_events(wanted, 1)), "")
+
+    return Origins(
+        now=now,
+        is_advanced=last is None or last.revision != decision.fleet.revision,
+        ticked=decision.ticked,
+        evictions=journal.evictions(),
+        owners=lambda identity: decision.bindings[identity].owners if identity in decision.bindings else (),
+        freed=freed,
+        evicted_by=evicted_by,
+    )
+
+
+def _behind(event: Event) -> Behind:
+    """Return the person or cause of an event, for its consequences."""
+    data = event.data
+    by_kind = {EventKind.FREED: data.get("tick"), EventKind.READMITTED: "a person"}
+    who = data.get("who") or by_kind.get(EventKind(event.kind))
+    return {"who": str(who), "why": str(data.get("why", ""))} if who else {}
+
+
+def _losses(journal: Journal, planned: Round, reading: RoundReading) -> Losses:
+    """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
+    is_whole = planned.decision.fleet.is_complete
+    read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
+    guards, plan = reading.snapshot.fleet.settings.guards, planned.plan
+    return losses_after(journal.losses(), plan.changes, guards, reading.snapshot.now, read, plan.left)
+
+
+def _is_complete(planned: Round, reading: RoundReading) -> bool:
+    """Return whether everything was read: deletions wait for the first such round."""
+    snapshot = reading.snapshot
+    return (
+        snapshot.only is None
+        and planned.plan.is_complete
+        and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
+    )
+
+
+def record_picture(journal: Journal, shown: StateOfFleet, tables: StatusTables | None = None) -> dict[str, Json]:
+    """Replace the picture that `status` shows; its number is that of the last round. The document as recorded."""
+    numbered = replace(shown, number=journal.complete_rounds())
+    document = state_document(numbered, journal.state(), tables)
+    journal.record_state(document)
+    return document
+
+
+def record_source_error(journal: Journal, error: str) -> None:
+    """Note in the picture why the store cannot be read now; empty: it can again."""
+    document = journal.state()
+    if document is not None and document.get("sourceError") != error:
+        journal.record_state(with_source_error(document, error))
+
+
+def _placements(
+    planned: Round, reading: RoundReading, placed: Collection[Identity] | None
+) -> dict[Identity, PreviousPlacement | None]:
+    """The decided placements, None: there is none any more; what a broken file may speak of stays as it was.
+
+    A fleet that only observes decides nothing that happens: its placements stay as they were, too.
+    """
+    before, decision = reading.snapshot.observations.previous, planned.decision
+    if decision.fleet.settings.observe_only:
+        return {}
+    found: dict[Identity, PreviousPlacement | None] = {}
+    run_elsewhere = {name for name, found in planned.problems.items() if any(p.code == RUNS_ELSEWHERE for p in found)}
+    unsettled = run_elsewhere | reading.snapshot.undecided.keys()
+    for identity in {*before, *decision.bindings} if placed is None else placed:
+        binding = decision.bindings.get(identity)
+        if identity in unsettled:
+            continue  # Where it is to be is not where it is, or is not known.
+        if binding is not None and binding.targets:
+            found[identity] = PreviousPlacement(
+                identity=identity, targets=binding.targets, affinity_name=binding.affinity_name
+            )
+        elif identity in before and decision.fleet.is_complete and identity not in decision.frozen:
+            found[identity] = None
+    return found
+
+
+def _confirmed(planned: Round, reading: RoundReading, written: set[tuple[str, Identity]]) -> Iterable[AppliedRow]:
+    """Rows of objects that were found to be ours and as wanted, where the journal does not say so yet."""
+    due = {(change.cluster, change.identity) for change in planned.plan.changes}
+    for cluster, manifests in planned.manifests.items():
+        member = reading.snapshot.members[cluster]
+        if not isinstance(member, Read):
+            continue
+        rows = reading.snapshot.journal.ledger.get(cluster, {})
+        for identity, manifest in manifests.items():
+            live = member.objects.get(identity)
+            if live is None or (cluster, identity) in due or (cluster, identity) in written:
+                continue
+            known = rows.get(identity)
+            row = _row(cluster, manifest, live, reading.snapshot, known)
+            if row is not None and _is_news(row, known) and _is_ours(live, reading.snapshot.fleet):
+                yield row
+
+
+def _rested(planned: Round, ledger: Ledger) -> Iterable[AppliedRow]:
+    """Return rows of copies at rest with their new facts; also of those written since."""
+    for cluster, seen in planned.at_rest.items():
+        rows = ledger.get(cluster, {})
+        for identity, rest in seen.items():
+            row = rows.get(identity)
+            if row is not None and (learnt := with_rest(row, rest)) != row:
+                yield learnt
+
+
+def _is_ours(live: LiveObject, fleet: Fleet) -> bool:
+    return is_marked(live, fleet.settings.name, fleet.settings.previous_names)
+
+
+def _gone(planned: Round, reading: RoundReading) -> Iterable[tuple[str, list[Identity]]]:
+    """Return per cluster applied objects that are not desired there any more and provably no longer ours."""
+    snapshot, decision = reading.snapshot, planned.decision
+    names = (snapshot.fleet.settings.name, *snapshot.fleet.settings.previous_names)
+    for cluster, rows in sorted(snapshot.journal.ledger.items()):
+        member = snapshot.members.get(cluster)
+        if not isinstance(member, Read):
+            continue
+        wanted = planned.manifests.get(cluster, {})
+        suspects = rows.keys() - wanted if snapshot.only is None else (rows.keys() & snapshot.only) - wanted.keys()
+        gone = [
+            identity
+            for identity in sorted(suspects - decision.frozen)
+            if not is_bound(decision, identity, cluster) and _has_left(member, rows[identity], names)
+        ]
+        if gone:
+            yield cluster, gone
+
+
+def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
+    live = member.objects.get(row.identity)
+    if live is not None:
+        return not is_marked(live, fleet_names[0], fleet_names[1:])
+    # What is not served now, perhaps for a moment only, cannot be seen either.
+    return row.identity in member.absent and row.gvk in member.served
+
+
+def _row(
+    cluster: str, manifest: Manifest, live: LiveObject, snapshot: FleetSnapshot, known: AppliedRow | None
+) -> AppliedRow | None:
+    owner = read_owner(live.body)
+    if owner is None:
+        return None
+    memory = memory_of(known, live.uid, owner.replicas)
+    return replace(
+        marked_row(cluster, manifest.gvk, live, owner),
+        manifest_digest=recorded_digest(manifest.digest, manifest.identity, snapshot.journal.record_key),
+        recorded=hashed_leaves(manifest.body, manifest.leaves, snapshot.journal.record_key),
+        revision=snapshot.fleet.revision,
+        source=manifest.source,
+        established=memory.established,
+        base=memory.base,
+    )
+
+
+def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: OwnershipRecord) -> AppliedRow:
+    """Return the row of an object's own marks, and whether its run has ended. `gvk`: as it is written."""
+    return AppliedRow(
+        cluster=cluster,
+        gvk=gvk,
+        identity=live.identity,
+        uid=live.uid,
+        policy=str(owner.policy) if owner.policy else "",
+        keep=owner.keep,
+        flavor=owner.flavor,
+        replicas=owner.replicas,
+        dependency=owner.dependency,
+        finished=live.identity[:2] in RUNS_ONCE and run_of(live.body) is Run.FINISHED,
+    )
+
+
+def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:
+    if known is None:
+        return True
+    return (row.uid, row.manifest_digest, row.finished) != (known.uid, known.manifest_digest, known.finished)

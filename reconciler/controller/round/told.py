@@ -1,0 +1,316 @@
+"""Reported conditions: a round reports only news, since most rounds see the same as the one before.
+
+All of it is made from the state of the fleet, as all reports are. Source: design#history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from reconciler.api.clusters import NotRead, Read
+from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
+from reconciler.api.plan import Cause, Change
+from reconciler.api.refs import Identity
+from reconciler.controller import timing
+from reconciler.controller.round.act import Result
+from reconciler.controller.round.episodes import STORE, Episodes, Flaps, Healed, Lasting, freeze, holds_by_cluster
+from reconciler.controller.round.placements import Steps
+from reconciler.controller.round.writes import drift_event, failures_told, last_altered, told_error
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.observations import later
+from reconciler.state import (
+    Condition,
+    ConditionEnd,
+    Copy,
+    Degraded,
+    FleetState,
+    HeldBy,
+    Holds,
+    Refused,
+    StateChange,
+    StateFacts,
+    degraded,
+    frozen,
+    held_by,
+    held_for_person,
+    is_evaluated,
+    refused,
+    step_of,
+)
+
+_KINDS: Final = (
+    *(EventKind.CLUSTER_AWAY, EventKind.KIND_UNREAD, EventKind.OBJECT_REFUSED, EventKind.FIGHT_DETECTED),
+    *(EventKind.HELD, EventKind.FROZEN, EventKind.DEGRADED),
+)
+_State = TypeVar("_State", Refused, Degraded)
+
+
+class RecordedEvents:
+    """Belongs to the task that writes the journal. After a restart it continues from the journal.
+
+    Nothing is reported as over without an evaluation (`stages.state.conditions`).
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        """Read the unfinished episodes."""
+        self._journal = journal
+        self._episodes = Episodes(journal, _KINDS)
+        self._failures: dict[Copy, str] = {}
+        self._drifts: dict[Copy, tuple[Change, Event]] = {}
+        self._held = Lasting(held_for_person)
+        self._frozen = Lasting(frozen)
+        self._flaps = Flaps()
+        self._healed = Healed()
+        self._settling: dict[Copy, str] = {}
+        """Objects degraded since their hand edit was reverted, with the time from which that is reported."""
+        self._steps = Steps(journal)
+
+    def fresh(self, results: Sequence[Result]) -> tuple[Result, ...]:
+        """The results without failures that history has already, from before a restart, too."""
+        for result in results:
+            copy = (result.change.cluster, result.change.identity)
+            if result.error and copy not in self._failures:
+                self._failures[copy] = self._failed_before(result)
+            if not result.error and result.change.cause is Cause.DRIFT:
+                self._healed.healed(copy)
+        return failures_told(results, self._failures)
+
+    def _failed_before(self, result: Result) -> str:
+        """Its error, where that is the last thing that history has of the copy; else nothing."""
+        subject = f"{result.change.identity} @ {result.change.cluster}"
+        wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
+        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+        is_known = last is not None and last.data.get("error") == told_error(result)
+        return result.error if is_known else ""
+
+    def take_in(
+        self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
+    ) -> tuple[Event, ...]:
+        """Record the differences to history; return beginnings and ends.
+
+        `turns`: all changes since the last state. `fighting`: the subjects whose conflicts may go on; None: unknown
+        yet.
+        """
+        facts = state.facts
+        assert facts is not None, "it was made of something"
+        with self._journal.transaction():
+            found = (
+                *self._clusters(facts, now),
+                *self._kinds(facts, now),
+                *self._refused(state, turns, now),
+                *self._held_or_frozen(state, turns, now),
+                *self._degraded(state, turns, now),
+                *self._fought(state, fighting, now),
+            )
+            self._drifted(facts, now)
+            return (*found, *self._steps.take_in(step_of(state), now))
+
+    def going_on(self, news: Collection[Event]) -> tuple[Event, ...]:
+        """Return unfinished episodes, without the new ones."""
+        every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
+        return tuple(event for event in every if event not in news)
+
+    @property
+    def steps(self) -> Steps:
+        """Since when the revision in force is followed, and whether all was in step since."""
+        return self._steps
+
+    def _clusters(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
+        kind, members = EventKind.CLUSTER_AWAY, facts.members
+        for each in _KINDS:
+            kept = [one for one in self._episodes.open(each) if one == STORE or not facts.is_left(_cluster_of(one))]
+            self._episodes.forget(each, kept)
+        away = {f"cluster {name}": {"why": found.why} for name, found in members.items() if isinstance(found, NotRead)}
+        over = [f"cluster {name}" for name, found in members.items() if not isinstance(found, NotRead)]
+        return self._episodes.update(kind, away, now, over=over)
+
+    def _kinds(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
+        """Kinds that cannot be read. Of a cluster that is away it is not known whether they can be again."""
+        kind = EventKind.KIND_UNREAD
+        unread = {
+            f"{found.what.gvk.shown} @ {name}": {"why": found.why, "code": str(found.cause)}
+            for name, each in facts.unlisted.items()
+            for found in each
+        }
+        read = {name for name, member in facts.members.items() if isinstance(member, Read)}
+        over = [subject for subject in self._episodes.open(kind) if _cluster_of(subject) in read]
+        return self._episodes.update(kind, unread, now, over=over)
+
+    def _refused(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        kind = EventKind.OBJECT_REFUSED
+        holding = {
+            _subject(copy): {"why": one.why, "code": one.code, **_group(copy)}
+            for copy, one in _holding(refused, state, turns)
+        }
+        return self._episodes.update(kind, holding, now, over=self._over(kind, refused, state))
+
+    def _degraded(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        kind = EventKind.DEGRADED
+        found = dict(_holding(degraded, state, turns))
+        for copy in self._settling:
+            verdict = degraded(_facts(state), copy, state.seen(*copy))
+            if isinstance(verdict, Holds):
+                found[copy] = verdict.value
+        self._healed.begins(now)
+        known = self._episodes.open(kind).keys()
+        new = [copy for copy in found if self._healed.is_settling(copy) and _subject(copy) not in known]
+        self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in new}
+        holding = {
+            _subject(copy): {"why": one.why, **_group(copy)}
+            for copy, one in found.items()
+            if copy not in self._settling
+        }
+        self._flaps.began(holding.keys() - self._episodes.open(kind).keys(), now)
+        goes_on = self._flaps.goes_on(now)
+        over = [subject for subject in self._over(kind, degraded, state) if subject not in goes_on]
+        return self._episodes.update(kind, holding, now, over=over)
+
+    def due_at(self) -> str:
+        """Return the time of the next report without a change (RFC 3339); empty: none."""
+        return min(self._settling.values(), default="")
+
+    def _over(self, kind: EventKind, condition: Condition[_State], state: FleetState) -> list[str]:
+        """Return the unfinished episodes that are known to be over."""
+        facts = _facts(state)
+        copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+        return [
+            subject
+            for subject, copy in copies.items()
+            if condition(facts, copy, state.seen(*copy)) is ConditionEnd.OVER
+        ]
+
+    def _held_or_frozen(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        """Return events of holds for a person, by cluster; and of objects frozen by broken files, over the fleet."""
+        self._held.take_in(state, turns)
+        self._frozen.take_in(state, turns)
+        held = holds_by_cluster(self._held.found)
+        over = [
+            subject
+            for subject, event in self._episodes.open(EventKind.HELD).items()
+            if subject not in held and _is_evaluated_there(state, subject.removeprefix("cluster "), event)
+        ]
+        found = self._episodes.update(EventKind.HELD, held, now, over=over)
+        still = {STORE: freeze(self._frozen.found)} if self._frozen.found else {}
+        # After a start, frozen objects of an unreachable cluster are unknown.
+        is_known = all(found.why_away is None for found in state.clusters.values())
+        is_whole = is_known or _facts(state).decision.fleet.is_complete
+        return (*found, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
+
+    def _fought(self, state: FleetState, fighting: Collection[str] | None, now: str) -> tuple[Event, ...]:
+        """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
+        facts, kind = _facts(state), EventKind.FIGHT_DETECTED
+        holding = {
+            _subject(copy): {"who": _names(found.managers), "why": f"{found.changes} are undone again and again",
+                             "until": found.until, "fields": list(found.fields), **_group(copy)}
+            for copy, found in facts.fights.items()
+        }  # fmt: skip
+        over = []
+        if fighting is not None:
+            copies = {subject: _copy_of(event) for subject, event in self._episodes.open(kind).items()}
+            over = [
+                subject
+                for subject, copy in copies.items()
+                if subject not in fighting and is_evaluated(facts, copy, state.seen(*copy))
+            ]
+        return self._episodes.update(kind, holding, now, over=over)
+
+    def _drifted(self, facts: StateFacts, now: str) -> None:
+        """Update drifts by others that are not healed: they wait, or stay."""
+        found: dict[Copy, tuple[Change, Event]] = {}
+        revision, number = facts.decision.fleet.revision, self._journal.complete_rounds()
+        for copy, change, outcome, why in _left(facts):
+            known = self._drifts.get(copy)
+            if known is not None and known[0] is change and known[1].data["outcome"] == outcome:
+                found[copy] = known  # Nobody has looked at it since.
+                continue
+            altered = last_altered(self._journal, change)
+            event = drift_event(number, revision, now, change, outcome, why, altered)
+            before = known[1] if known is not None else self._last_drift(event.subject)
+            if before is None or _essence(before) != _essence(event):
+                self._journal.record_events([event])
+            found[copy] = (change, event)
+        self._drifts = found
+
+    def _last_drift(self, subject: str) -> Event | None:
+        found = self._journal.events(subject=subject, kind=EventKind.DRIFT, limit=1)
+        return found[0] if found else None
+
+
+def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]:
+    is_observed = facts.decision.fleet.settings.observe_only
+    for copy, changes in facts.changes.items():
+        for change in changes:
+            if change.cause is not Cause.DRIFT:
+                continue
+            if is_observed:
+                yield copy, change, DriftOutcome.LEFT, "the fleet is only observed (spec.mode: observe)"
+            elif change.held is not None:
+                is_left = held_by(change, facts.closed) is HeldBy.SETTINGS
+                yield copy, change, DriftOutcome.LEFT if is_left else DriftOutcome.HELD, change.held
+            elif copy in facts.fights:
+                yield copy, change, DriftOutcome.LEFT, facts.fights[copy].why
+
+
+def _holding(
+    condition: Condition[_State], state: FleetState, turns: Iterable[StateChange]
+) -> Iterator[tuple[Copy, _State]]:
+    """Of what turned, where it holds now."""
+    facts = _facts(state)
+    for turn in turns:
+        copy = (turn.cluster, turn.identity)
+        verdict = condition(facts, copy, turn.after)
+        if isinstance(verdict, Holds):
+            yield copy, verdict.value
+
+
+def _facts(state: FleetState) -> StateFacts:
+    assert state.facts is not None, "it was made of something"
+    return state.facts
+
+
+def _is_evaluated_there(state: FleetState, cluster: str, hold: Event) -> bool:
+    """Return whether all of a hold was evaluated: its named objects, else everything in its cluster."""
+    facts, there = _facts(state), state.clusters.get(cluster)
+    member = facts.members.get(cluster)
+    if there is None or there.is_left or not isinstance(member, Read) or not facts.decision.fleet.is_complete:
+        return False
+    silent = [identity for identity, one in there.kept.items() if not one.sync.is_evaluated]
+    unsure = [str(identity) for identity in (*silent, *member.under_way, *member.unread)]
+    named = hold.data.get("objects", ())
+    return not unsure or (len(named) == hold.data.get("held") and not set(named).intersection(unsure))
+
+
+def _subject(copy: Copy) -> str:
+    cluster, identity = copy
+    return f"{identity} @ {cluster}"
+
+
+def _cluster_of(subject: str) -> str:
+    """The cluster of a copy's subject, or the cluster that is the subject itself."""
+    return subject.rpartition(" @ ")[2].removeprefix("cluster ")
+
+
+def _group(copy: Copy) -> Mapping[str, str]:
+    """Return the part of an object's identity that its subject lacks."""
+    return {"group": copy[1].group} if copy[1].group else {}
+
+
+def _copy_of(event: Event) -> Copy:
+    """The copy that an event is about. Its group stands beside the subject; events of before have none."""
+    named, _, cluster = event.subject.rpartition(" @ ")
+    kind, _, name = named.partition(" ")
+    namespace, _, name = name.rpartition("/")
+    return cluster, Identity(str(event.data.get("group", "")), kind, namespace, name)
+
+
+def _names(managers: Sequence[str]) -> str:
+    return ", ".join(managers) or "somebody"
+
+
+def _essence(event: Event) -> list[Any]:
+    """Return the data that distinguish a drift: neither an unrelated commit nor other words of its holder."""
+    data: Mapping[str, Any] = event.data
+    return [data.get(key) for key in ("outcome", "action", "who", "fields", "values")]

@@ -1,0 +1,192 @@
+"""Writes and failed writes as events of history: change, reason, person, and the values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, canonical_bytes
+from reconciler.controller.round.act import Result
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.plan.groups import of_interest
+from reconciler.state import THE_SERVER
+
+_MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
+"""Causes of changes that follow a placement, whoever moved it."""
+_VALUES_MAX: Final = 20
+"""Limit of fields with their values in an event; of the others only the paths."""
+_NEWEST: Final = 10
+"""So many events of an object are looked through for its last write."""
+_VALUE_CHARACTERS: Final = 200
+"""Longer values are cut: history names the change, and the store and the cluster hold the whole."""
+
+Behind = Mapping[str, str]
+"""The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
+
+
+def write_events(
+    number: int,
+    revision: str,
+    time: str,
+    results: Sequence[Result],
+    moved_by: Callable[[Identity], Behind],
+    altered_before: Callable[[Change], Collection[str]],
+) -> Iterator[Event]:
+    """Yield the events of writes, with their results.
+
+    `moved_by`: the reason of an object's placement. `altered_before`: as `last_altered`.
+    """
+    masker = Masker()
+    for manifest in secrets_among(result.change for result in results):
+        masker.learn(manifest)
+    for result in results:
+        change = result.change
+        is_drift = change.cause is Cause.DRIFT
+        kind = EventKind.FAILED if result.error else EventKind.DRIFT if is_drift else EventKind(change.action.done)
+        altered = [found.path for found in result.altered]
+        behind: Behind = {}
+        if is_drift:
+            behind = _behind_drift(change, altered or altered_before(change))
+        elif change.cause in _MOVED:
+            behind = moved_by(change.identity)
+        yield Event(
+            round=number,
+            time=time,
+            kind=kind,
+            subject=f"{change.identity} @ {change.cluster}",
+            data={
+                "revision": revision,
+                **_about(change, masker),
+                **({"why": change.reason.text} if change.reason else {}),
+                **behind,
+                # Messages of an API server may quote the sent object.
+                **({"error": masker.text(result.error)} if result.error else {}),
+                **({"altered": altered} if altered else {}),
+                **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
+            },
+        )
+
+
+def last_altered(journal: Journal, change: Change) -> Collection[str]:
+    """Return the fields that a cluster altered at the last write of a change's object.
+
+    Empty if every differing field has a manager.
+    """
+    if all(found.owner is not None for found in change.fields):
+        return ()
+    wanted = EventFilter(
+        subject=f"{change.identity} @ {change.cluster}", kinds=(EventKind.FAILED, EventKind.DRIFT, *MADE)
+    )
+    newest = (found.event for found in journal.newest_events(wanted, _NEWEST) if not _is_left(found.event))
+    last = next(newest, None)
+    return last.data.get("altered", ()) if last is not None else ()
+
+
+def _is_left(event: Event) -> bool:
+    """Return whether it is a drift that nobody has healed."""
+    return event.kind == EventKind.DRIFT and event.data.get("outcome") != DriftOutcome.HEALED
+
+
+def drift_event(
+    number: int,
+    revision: str,
+    time: str,
+    change: Change,
+    outcome: DriftOutcome,
+    why: str,
+    altered: Collection[str] = (),
+) -> Event:
+    """A drift that is not set back now. `altered`: as `last_altered`."""
+    masker = Masker()
+    for manifest in secrets_among([change]):
+        masker.learn(manifest)
+    return Event(
+        round=number,
+        time=time,
+        kind=EventKind.DRIFT,
+        subject=f"{change.identity} @ {change.cluster}",
+        data={
+            "revision": revision,
+            **_about(change, masker),
+            **_behind_drift(change, altered),
+            "outcome": str(outcome),
+            "why": masker.text(why),
+        },
+    )
+
+
+def managers_of(change: Change) -> tuple[str, ...]:
+    """Return the other field managers of the changed fields, sorted."""
+    return tuple(sorted({found.owner.manager for found in change.fields if found.owner is not None}))
+
+
+def told_error(result: Result) -> str:
+    """Return the error of a write for history."""
+    masker = Masker()
+    for manifest in secrets_among([result.change]):
+        masker.learn(manifest)
+    return masker.text(result.error)
+
+
+def _behind_drift(change: Change, altered: Collection[str]) -> Behind:
+    # A field that was taken away, or a whole object, has nobody's name on it any more.
+    is_server = any(found.owner is None and found.path in altered for found in change.fields)
+    who = [*managers_of(change), *([THE_SERVER] if is_server else [])]
+    return {"who": ", ".join(who) or "somebody"}
+
+
+def _about(change: Change, masker: Masker) -> dict[str, Any]:
+    shown = masker.change(change) if change.fields else change
+    fields = of_interest(shown.fields)
+    found: dict[str, Any] = {
+        "action": str(change.action),
+        "cause": str(change.cause),
+        "source": str(change.source),
+        "fields": [field.path for field in fields],
+    }
+    if change.action in (Action.UPDATE, Action.REPLACE) and fields:
+        found["values"] = [_value(field) for field in fields[:_VALUES_MAX]]
+    return found
+
+
+def _value(found: FieldChange) -> dict[str, Json]:
+    value: dict[str, Json] = {"path": found.path, "before": _cut(found.before), "after": _cut(found.after)}
+    if found.owner is not None:
+        value["owner"] = {
+            "manager": found.owner.manager,
+            "operation": found.owner.operation or None,
+            "time": found.owner.time or None,
+        }
+    return value
+
+
+def _cut(value: Any) -> Any:
+    if value is MISSING:
+        return None
+    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
+    if len(text) <= _VALUE_CHARACTERS:
+        return value
+    return f"{text[:_VALUE_CHARACTERS]}… ({len(text):,} characters)"
+
+
+def failures_told(results: Iterable[Result], told: dict[tuple[str, Identity], str]) -> tuple[Result, ...]:
+    """Return the results without failures that history has already: a failed change is tried again and again.
+
+    `told` is updated: by copy, its last failure.
+    """
+    fresh = []
+    for result in results:
+        copy = (result.change.cluster, result.change.identity)
+        if not result.error:
+            told.pop(copy, None)
+        elif told.get(copy) == result.error:
+            continue
+        else:
+            told[copy] = result.error
+        fresh.append(result)
+    return tuple(fresh)

@@ -1,0 +1,1 @@
+"""The process: signals, readiness, leadership, notifications, logs."""

@@ -1,0 +1,261 @@
+"""Holds the Lease of a fleet, or waits for it.
+
+The leader election of the `kubernetes` package is not used: it blocks a thread, and compares the wall clock of this
+machine with times that another one wrote. Source: ADR 20.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.clock import Clock, within
+from reconciler.containment import awaited, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.round.hold import NAMESPACE, ensure_namespace
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
+from reconciler.kube.client import MemberCluster
+from reconciler.lease import (
+    Leader,
+    Lease,
+    Sighting,
+    given_back,
+    lease_body,
+    lease_name,
+    raised,
+    read_lease,
+    renewed,
+    sighted,
+    taken_by,
+    wait_for_lease_s,
+)
+from reconciler.ownership import field_manager
+
+log = logging.getLogger("reconciler")
+
+_LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
+_RENEWALS: Final = 5
+"""So many times in its duration a Lease is renewed, or looked at by who waits for it."""
+_ANSWERS: Final = 3
+"""In such a part of its duration a request about it has to be answered."""
+_TAKEN: Final = "somebody else holds the Lease"
+_NOT_RENEWED: Final = "the Lease was not renewed in time"
+
+
+class LeaseTerms(Struct, frozen=True, kw_only=True):
+    """The fleet, holder and duration of a Lease. `holder` names this process, and no other one ever."""
+
+    fleet: str
+    holder: str
+    duration_s: int
+
+
+class Elector:
+    """One Lease in one cluster, for one process. All requests of it go through a connection of their own."""
+
+    def __init__(
+        self, member: MemberCluster, terms: LeaseTerms, clock: Clock, since_boot_s: Callable[[], float]
+    ) -> None:
+        """Nothing is asked yet. `since_boot_s`: seconds that go on while the machine sleeps."""
+        self._member = member
+        self._terms = terms
+        self._clock = clock
+        self._since_boot_s = since_boot_s
+        self._seen: Sighting | None = None
+        self._live: LiveObject | None = None
+        self._leader: Leader | None = None
+        self._writes_from_s = 0.0
+        """Not before: who made the Lease waits for who held one that was deleted."""
+        self._held = Lease()
+        """As it was written last; what is seen may be gone by now."""
+        self._latest = 0
+        """The latest term that was seen in it."""
+        self._one_by_one = asyncio.Lock()
+        self._told = Transitions(log)
+
+    @property
+    def term(self) -> int | None:
+        """The term in which this process leads; None: it does not."""
+        return self._leader.term if self._leader is not None else None
+
+    @property
+    def duration_s(self) -> int:
+        """Return the time for which the Lease holds without a renewal."""
+        return self._terms.duration_s
+
+    @property
+    def holder(self) -> str:
+        """Return the last known holder of the Lease; empty: nobody."""
+        return self._seen.lease.holder if self._seen is not None else ""
+
+    def writing_left_s(self) -> float:
+        """So long a write may take that begins now; 0: none may."""
+        return self._leader.writing_left_s(self._since_boot_s()) if self._leader is not None else 0.0
+
+    async def campaign(self) -> None:
+        """Wait until this process leads. A cluster of the Lease that is away is asked again and again."""
+        while self._leader is None:
+            tried = await awaited(within(self._try(), self._answer_s))
+            wait_s = tried.value if tried.value is not None else self._every_s
+            self._tell(tried.fault, "the Lease cannot be read; nobody leads from here until it can")
+            if self._leader is None:
+                await self._clock.sleep(min(max(wait_s, 0.1), self._every_s))
+
+    async def settled(self) -> None:
+        """Wait until this process may write, or leads no more: who made the Lease waits for who held a deleted one."""
+        while (leader := self._leader) is not None and (left_s := leader.writes_from_s - self._since_boot_s()) > 0:
+            await self._clock.sleep(min(left_s, self._every_s))
+
+    async def keep(self) -> str:
+        """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
+        while True:
+            tried = await awaited(within(self._rewrite(self._renewed), self._answer_s))
+            if tried.value:
+                return self._resign(tried.value)
+            self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
+            await self._clock.sleep(timing.GRACE_S if tried.fault is not None else self._every_s)
+
+    async def raise_term(self, over: int) -> bool:
+        """Lead in a term above one that a mark has; whether this process leads in such a one.
+
+        Raises:
+            MemberClusterError, TimeoutError: the Lease cannot be written now.
+        """
+        if self._leader is None or self._leader.term > over:
+            return self._leader is not None
+        why = await within(self._rewrite(lambda lease: raised(lease, over, self._clock.now())), self._answer_s)
+        if why:
+            self._resign(why)
+        return not why
+
+    async def give_back(self) -> None:
+        """Let the next one lead at once; where that cannot be said, it waits until the Lease has run out.
+
+        Only after `campaign` and `keep` have ended. What they were writing may be written though nobody heard of it.
+        """
+        leader, self._leader = self._leader, None
+        if leader is None or leader.is_run_out(self._since_boot_s()):
+            return
+        with contextlib.suppress(MemberClusterError, TimeoutError):
+            await within(self._give_back(), self._answer_s)
+
+    async def _give_back(self) -> None:
+        try:
+            await self._send(given_back(self._held, self._clock.now()))
+        except WriteConflict:
+            await self._look()
+            if self._live is not None and self.holder == self._terms.holder:
+                await self._send(given_back(self._held_there(), self._clock.now()))
+
+    @property
+    def _every_s(self) -> float:
+        return self._terms.duration_s / _RENEWALS
+
+    @property
+    def _answer_s(self) -> float:
+        return self._terms.duration_s / _ANSWERS
+
+    async def _try(self) -> float:
+        """Look at the Lease, and take it where it may be taken; how long to wait where not."""
+        await self._look()
+        assert self._seen is not None, "it was looked at"
+        wait_s = wait_for_lease_s(self._seen, self._own_name(), self._terms.duration_s, self._since_boot_s())
+        if wait_s > 0:
+            return wait_s
+        begun_s = self._since_boot_s()
+        taken = taken_by(self._terms.holder, self._seen.lease, self._terms.duration_s, self._clock.now())
+        try:
+            await self._write(taken, begun_s)
+        except (AlreadyExists, WriteConflict, ObjectNotFound):
+            return 0.0  # Somebody was faster; what they wrote is looked at next.
+        return 0.0
+
+    def _renewed(self, lease: Lease) -> Lease:
+        return renewed(lease, self._terms.duration_s, self._clock.now())
+
+    async def _rewrite(self, changed: Callable[[Lease], Lease]) -> str:
+        """Write the Lease that is held; why it is lost, empty: it is not."""
+        async with self._one_by_one:
+            while True:
+                leader, begun_s = self._leader, self._since_boot_s()
+                if leader is None or leader.is_run_out(begun_s):
+                    return _NOT_RENEWED
+                try:
+                    await self._write(changed(self._held), begun_s)
+                except (AlreadyExists, ObjectNotFound, WriteConflict):
+                    # A person wrote its labels or deleted it; or we wrote it, and the answer was lost; or it is taken.
+                    await self._look()
+                    if self._live is not None:
+                        if self.holder != self._terms.holder:
+                            return _TAKEN
+                        self._held = self._held_there()
+                else:
+                    return ""
+
+    def _held_there(self) -> Lease:
+        """Return the live Lease that we hold; a person may have written another term into it."""
+        assert self._seen is not None, "it was looked at"
+        found = self._seen.lease
+        return replace(found, transitions=max(found.transitions, self._held.transitions))
+
+    def _own_name(self) -> str:
+        """Our name, as far as the Lease has it from us; empty: it has an earlier term, which a hand restored."""
+        assert self._seen is not None, "it was looked at"
+        return self._terms.holder if self._seen.lease.transitions >= self._latest else ""
+
+    async def _look(self) -> None:
+        try:
+            self._live = await self._member.get(_LEASE, NAMESPACE, lease_name(self._terms.fleet))
+        except ObjectNotFound:
+            self._live = None
+        lease = read_lease(self._live.body) if self._live is not None else Lease()
+        version = self._live.resource_version if self._live is not None else ""
+        self._seen = sighted(self._seen, lease, version, self._since_boot_s())
+        self._latest = max(self._latest, lease.transitions)
+
+    async def _write(self, lease: Lease, begun_s: float) -> None:
+        """Write the Lease as ours, and lead from the moment before it was sent."""
+        if self._leader is None and self._live is None:
+            self._writes_from_s = begun_s + self._terms.duration_s  # Also where the answer to this is lost.
+        self._live = live = await self._send(lease)
+        self._held = lease
+        self._seen = Sighting(lease=lease, resource_version=live.resource_version, since_s=begun_s)
+        self._leader = Leader(
+            term=lease.transitions,
+            renewed_s=begun_s,
+            duration_s=self._terms.duration_s,
+            writes_from_s=self._writes_from_s,
+        )
+
+    async def _send(self, lease: Lease) -> LiveObject:
+        fleet, manager = self._terms.fleet, field_manager(self._terms.fleet)
+        body, name = lease_body(fleet, NAMESPACE, lease), lease_name(fleet)
+        if self._live is None:
+            await ensure_namespace(self._member, manager)
+            return await self._member.create(_LEASE, NAMESPACE, name, body, manager=manager)
+        return await self._member.apply(
+            *(_LEASE, NAMESPACE, name, body),
+            manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
+        )  # fmt: skip
+
+    def _resign(self, why: str) -> str:
+        self._leader = None
+        return why
+
+    def _tell(self, fault: Exception | None, text: str) -> None:
+        if fault is None:
+            self._told.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
+            return
+        is_told = isinstance(fault, (MemberClusterError, TimeoutError))
+        why = str(fault) or "no answer in time"
+        extra = {"event": "LeaseUnreachable", "cluster": self._member.name, **({} if is_told else fault_fields())}
+        self._told.enter("lease", why, logging.WARNING, text, **extra, error=why)

@@ -1,0 +1,214 @@
+"""The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconciler.api.fleet import Fleet
+from reconciler.clock import Clock
+from reconciler.containment import contained, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.access import Access, configs_of
+from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.service.leadership import Leadership
+from reconciler.controller.service.leading import FleetProcess, Process
+from reconciler.controller.service.orders_in_force import orders_in, tell_orders
+from reconciler.controller.service.signals import Signals
+from reconciler.controller.service.telling import Telling, forget_others, tell
+from reconciler.controller.store_in_force import StoreInForce
+from reconciler.controller.tasks import beside
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
+from reconciler.store.parse_cache import ParseCache
+from reconciler.store.source import StoreSource, open_source
+
+log = logging.getLogger("reconciler")
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    """The options of `run`."""
+
+    store: str
+    rev: str | None
+    as_directory: bool
+    access: Access
+    poll_s: float = 60.0
+    accept_rewinds: bool = False
+    parse_cache: Path | None = None
+    """The file of the parse cache for the next start; None: no cache."""
+    telling: Telling | None = None
+    """Receivers of notifications; None: none."""
+
+
+async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
+    """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters anew.
+
+    Raises:
+        JournalLocked: another process writes the journal.
+        ConfigurationError: an option is unusable.
+    """
+    assert service.access.journal is not None, "a service has a journal"
+    vitals.started_at = service.access.clock.now()
+    with Journal.open(service.access.journal) as journal:
+        forget_others(service.telling, journal)
+        async with _opened(service, journal, vitals) as player:
+            lookouts = {
+                "orders": _watch_orders(journal, player, service.access.clock),
+                "reloads": _watch_reloads(signals, player, service.access.profiles, journal),
+                "profiles": _watch_profiles(service.access, player, journal),
+                "receivers": tell(service.telling, journal, vitals, service.access.clock),
+            }
+            try:
+                async with beside(lookouts):
+                    await player.run(signals.stop)
+            finally:
+                log.info("stopped", extra={"event": "Stopped"})
+
+
+@asynccontextmanager
+async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[FleetProcess]:
+    access = service.access
+    assert access.journal is not None, "a service has a journal"
+    source = await open_source(
+        service.store,
+        rev=service.rev,
+        as_directory=service.as_directory,
+        poll_s=service.poll_s,
+        state_folder=access.journal.parent,
+        clock=access.clock,
+        accept_rewinds=service.accept_rewinds,
+    )
+    agent, leadership = UserAgent(journal.fleet or "unnamed", ""), Leadership()
+    if access.profiles is not None:
+        await _profiles_read(access.profiles, journal)
+
+    def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
+        vitals.requests.observe((cluster, verb, code), seconds)
+
+    def opening(fleet: Fleet) -> AbstractAsyncContextManager[MemberClusters]:
+        return MemberClusters.open(_configs_in_reach(fleet, access), agent=agent, clock=access.clock, answered=answered)
+
+    fenced = MemberClusters.open(
+        {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
+    )
+    try:
+        async with fenced as members:
+            holder = OwnershipLock(journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders)
+            parts = _parts(service, source, holder, (journal, members, agent, vitals))
+            name = f"{platform.node()}_{uuid.uuid4()}"
+            yield FleetProcess(Process(parts=parts, leadership=leadership, opening=opening, name=name))
+    finally:
+        await source.close()
+
+
+def _parts(
+    service: Service,
+    source: StoreSource,
+    holder: OwnershipLock,
+    kept: tuple[Journal, MemberClusters, UserAgent, Vitals],
+) -> LoopParts:
+    access, (journal, members, agent, vitals) = service.access, kept
+    cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
+    vitals.source = source.description
+    return LoopParts(
+        source=source,
+        store=StoreInForce(journal.good_blobs(), source.past, cache),
+        journal=journal,
+        holder=holder,
+        opened=members,
+        configs_of=lambda fleet: _configs_in_reach(fleet, access),
+        access_stamp=lambda: stamp_of(access.kubeconfig) if access.profiles is None else None,
+        agent=agent,
+        clock=access.clock,
+        interpreters=access.interpreters,
+        vitals=vitals,
+        cluster_filter=access.cluster_filter,
+        open=access.open,
+        later_keys=access.later_keys,
+    )
+
+
+def _configs_in_reach(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
+    return configs_of(access.cluster_filter.cut(fleet), access)
+
+
+async def _watch_orders(journal: Journal, player: FleetProcess, clock: Clock) -> None:
+    """A person's orders come through the journal: suspensions and evictions, and their end."""
+    told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
+    while True:
+        await clock.sleep(timing.LOOK_S)
+        try:
+            found, asks = orders_in(journal, clock), journal.asked
+        except Exception as error:
+            # Only read here: a round that cannot read them either says what that means.
+            told.fault("orders", error, "orders cannot be looked for; the next round reads them", **fault_fields())
+            continue
+        if found == known:
+            continue
+        tell_orders(known, found)
+        known = found
+        if asks != asked:
+            asked = asks
+            log.info(
+                "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
+            )
+            _reload(player)
+        elif player.loop is not None:
+            player.loop.nudge()
+
+
+async def _watch_reloads(signals: Signals, player: FleetProcess, profiles: LiveAccess | None, journal: Journal) -> None:
+    while True:
+        await signals.reload.wait()
+        signals.reload.clear()
+        if profiles is not None:
+            await _profiles_read(profiles, journal)
+        _reload(player)
+
+
+async def _watch_profiles(access: Access, player: FleetProcess, journal: Journal) -> None:
+    """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
+    told = Transitions(log)
+    while access.profiles is not None:
+        await access.clock.sleep(INTERVAL_S)
+        try:
+            is_changed = await _profiles_read(access.profiles, journal)
+        except Exception as error:
+            told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
+            continue
+        if is_changed:
+            _reload(player)
+
+
+async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
+    """Read the profiles again; return whether anything changed. Log changes and failures."""
+    is_changed = await profiles.refresh(journal.fleet)
+    if profiles.fault:
+        message = "the ClusterProfiles cannot be read; the last access known stays in force"
+        log.warning(message, extra={"event": "ProfilesUnread", "error": profiles.fault})
+    elif is_changed:
+        gone = ", ".join(map("/".join, profiles.gone)) or "none"
+        message = "the ClusterProfiles changed; gone, with the last access known in force: %s"
+        log.info(message, gone, extra={"event": "ProfilesChanged"})
+    return is_changed
+
+
+def _reload(player: FleetProcess) -> None:
+    if player.loop is None:
+        return  # Who stands by reads the kubeconfig when it begins to act.
+    reloaded = contained(player.loop.reload)
+    if reloaded.fault is not None:
+        log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())

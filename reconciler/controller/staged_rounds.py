@@ -1,0 +1,112 @@
+"""Rollouts and windows in the rounds of the service: their evaluation, and the objects to enqueue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+
+from msgspec.structs import replace
+
+from reconciler.api.ledger import Event, EventKind
+from reconciler.api.refs import Identity
+from reconciler.controller import timing
+from reconciler.controller.agenda import PendingWork
+from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.reader import Reader
+from reconciler.controller.rollouts.rollout_controller import RolloutController
+from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
+from reconciler.controller.round.episodes import Episodes
+from reconciler.controller.store_follower import StoreFollower
+from reconciler.observations import moment_of, wait_s
+from reconciler.policy import Closed, closed_clusters
+from reconciler.rollouts import Begun, rollout_events
+from reconciler.scheduler import Schedule
+from reconciler.staging import changed_by_staging
+
+_LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
+
+
+class StagedRounds:
+    """Stages the schedule of each round, and keeps the last result."""
+
+    def __init__(self, parts: LoopParts, follower: StoreFollower, wake: Callable[[], None]) -> None:
+        """Read the records from the journal."""
+        self._parts = parts
+        journal = parts.journal
+        revisions = RevisionsInForce(parts.source, follower.at)
+        records, writing = journal.rollout_records(), (journal, parts.holder.enter)
+        self._stager = RolloutController(revisions, parts.clock, records, writing, within_s=timing.GRACE_S, wake=wake)
+        self._before: Schedule | None = None
+        self._closed: Mapping[str, Closed] = {}
+        self._opens_s = inf
+        self._lasting: set[Begun] | None = None
+        """Unfinished steps in history when the process began."""
+
+    @property
+    def next_s(self) -> float:
+        """Return the time of the next change by time alone, by the monotonic clock."""
+        return min(self._stager.next_s, self._opens_s)
+
+    def is_due(self, state: State) -> bool:
+        """Return whether something can change now: by the clock, or by a new observation."""
+        if self._parts.clock.monotonic_s() >= self.next_s:
+            return True
+        return self._stager.is_news(state.shown)
+
+    async def close(self) -> None:
+        """Wait for no cluster any more."""
+        await self._stager.close()
+
+    async def stage(
+        self, state: State, reader: Reader, agenda: PendingWork, now: str
+    ) -> tuple[State, frozenset[Identity]]:
+        """Return the state with the staged schedule, and the objects that it renders differently.
+
+        Clusters in which a window opened or closed are put on the agenda.
+
+        Raises:
+            FleetHeld: another journal holds the fleet.
+        """
+        decided = reader.decided
+        self._follow_windows(decided, agenda, now)
+        look = RolloutInputs(
+            reachable=state.reachable,
+            journal=state.known,
+            copies=reader.copies,
+            away=away_in(state.reachable, state.held_elsewhere, state.observations.closed),
+            closed={name: found.until for name, found in self._closed.items()},
+            shown=state.shown,
+        )
+        decision = await self._stager.stage(decided, look, now)
+        self._tell(now)
+        changed = changed_by_staging(self._before, decision)
+        self._before = decision
+        return replace(state, decision=decision, rollouts=self._stager.progress), frozenset(changed)
+
+    def _tell(self, now: str) -> None:
+        """Report the events and metrics of this evaluation."""
+        found, journal = self._stager.progress, self._parts.journal
+        if self._lasting is None:
+            open_now = Episodes(journal, _LASTING)
+            self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
+        number, known = journal.complete_rounds(), {each.rollout: each for each in self._parts.vitals.rollouts}
+        events: list[Event] = []
+        for each in found:
+            told = [begun for begun in self._lasting if _is_about(begun[1], each.rollout)]
+            events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
+        if events:
+            journal.record_events(events)
+        self._parts.vitals.rollouts = found
+
+    def _follow_windows(self, decision: Schedule, agenda: PendingWork, now: str) -> None:
+        fleet = decision.fleet
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now))
+        turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
+        agenda.clusters.update(turned & fleet.clusters.keys())
+        self._closed = closed
+        opens_in_s = wait_s((found.until for found in closed.values()), now)
+        self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
+
+
+def _is_about(subject: str, rollout: str) -> bool:
+    return subject.startswith((f"rollout {rollout}/", f"rollout {rollout} @ "))

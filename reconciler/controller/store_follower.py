@@ -1,0 +1,237 @@
+"""Read the store into force: a fleet that cannot be read, or is another one, never takes the place of the last.
+
+Source: design#last-good-revision.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from reconciler.api.fleet import Fleet, Snapshot
+from reconciler.api.ledger import EventKind
+from reconciler.api.problem import Problem, Severity
+from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
+from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.once.access import rename_advice
+from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
+from reconciler.controller.round.remember import record_source_error
+from reconciler.controller.tasks import in_thread
+from reconciler.controller.vitals.board import RoundPhase
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import StoreError, StoreFault
+from reconciler.fleet import LAST_GOOD, why_nameless
+from reconciler.incremental import changed_keys
+from reconciler.rollouts import refused_without_revisions
+
+log = logging.getLogger("reconciler")
+
+
+class StoreFollower:
+    """Reads the store on request; logs its faults once, and shows them until they are mended.
+
+    A revision that was refused stays refused until another one is read. The active revision is the last accepted one;
+    the journal names it, so that a restart goes on with it.
+    """
+
+    def __init__(self, parts: LoopParts) -> None:
+        """Nothing is read yet."""
+        self.fleet: Fleet | None = None
+        """The last fleet that became active."""
+        self._parts = parts
+        self._note = ""
+        self._errors: tuple[Problem, ...] = ()
+        self._refusal = ""
+        self._is_in_force = False
+        self._faults = Transitions(log)
+        self._older_faults = Transitions(log)
+        self._episodes = Episodes(parts.journal, (EventKind.SOURCE_FAILED, EventKind.STORE_BROKEN))
+
+    async def read(self) -> Fleet | None:
+        """Return the fleet when a new one becomes active; None: the active one stays.
+
+        An internal fault is one more reason why the store, or a revision of it, cannot be followed.
+        """
+        parts = self._parts
+        parts.beat(RoundPhase.READ_STORE)
+        read = await awaited(parts.source.read())
+        if read.fault is not None:
+            return await self._without(self._why_not(read.fault, parts.source.name))
+        snapshot = read.value
+        parts.vitals.source_read_at = parts.clock.now()
+        self._say_how_it_is_followed()
+        if snapshot is not None:
+            fleet, self._refusal = await self._judged(snapshot)
+            if fleet is not None:
+                self._recovered()
+                return await self._accept(fleet)
+        if self._refusal:
+            return await self._without(self._refusal)
+        self._recovered()
+        return None
+
+    async def at(self, revision: str) -> Fleet | None:
+        """The fleet of an older revision; None: the source does not have it, or it cannot be read.
+
+        What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
+        """
+        found = await awaited(in_thread(self._fleet_at, revision))
+        if found.fault is not None:
+            message = "an older revision of the store cannot be read for a fault of the program"
+            self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
+        return found.value
+
+    def _fleet_at(self, revision: str) -> Fleet | None:
+        snapshot = self._parts.source.recall(revision)
+        return self._parts.store.fleet_at(snapshot) if snapshot is not None else None
+
+    async def _judged(self, snapshot: Snapshot) -> tuple[Fleet | None, str]:
+        """The fleet of a snapshot; None and why: it may not come into force."""
+        parts = self._parts
+        parts.beat(RoundPhase.PARSE, len(snapshot.files), f"parsing {len(snapshot.files)} files")
+        parsed = await awaited(in_thread(parts.store.parse, snapshot))
+        if parsed.value is None:
+            assert parsed.fault is not None, "what gives nothing has failed"
+            return None, self._why_not(parsed.fault, f"revision {snapshot.revision.removeprefix('dir:')[:12]}")
+        why = self._why_refused(parsed.value)
+        if why:
+            parts.store.reject()
+        return (None if why else parsed.value), why
+
+    def _why_not(self, fault: Exception, subject: str) -> str:
+        """Return the reason of a failure; log an internal fault with its trace."""
+        if isinstance(fault, StoreError) and not isinstance(fault, StoreFault):
+            return str(fault)
+        cause = fault.__cause__ if isinstance(fault, StoreFault) and isinstance(fault.__cause__, Exception) else fault
+        self._faults.fault(subject, cause, "the store cannot be followed for a fault of the program", **fault_fields())
+        if isinstance(fault, StoreFault):
+            return str(fault)
+        return f"{subject}: {INTERNAL_ERROR}: it cannot be read: {type(fault).__name__}; please report it"
+
+    async def _accept(self, fleet: Fleet) -> Fleet:
+        parts, vitals, name = self._parts, self._parts.vitals, fleet.settings.name
+        log.info("the store advanced", extra={"event": "SourceAdvanced", "rev": fleet.revision})
+        self._say_what_is_broken(fleet)
+        if parts.journal.fleet != name:
+            parts.journal.record_fleet(name)
+        vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
+        parts.agent.take_up(name, fleet.revision)
+        good_blobs = parts.store.good_blobs
+        kept = await awaited(in_thread(parts.source.accept, fleet.revision, good_blobs))
+        if kept.fault is not None:
+            why = self._why_not(kept.fault, parts.source.name)
+            log.warning("the revision in force cannot be kept for a restart",
+                        extra={"event": "SourceNotKept", "rev": fleet.revision, "error": why})  # fmt: skip
+        if parts.journal.revision_in_force != fleet.revision:
+            advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
+            parts.journal.record_events([advanced])
+        parts.journal.record_in_force(fleet.revision, good_blobs)
+        await parts.tell_revision()  # Before anything is done by it.
+        self._is_in_force, self.fleet = True, fleet
+        return fleet
+
+    async def _without(self, error: str) -> Fleet | None:
+        """Keep the active revision. After a start, activate the former one."""
+        vitals = self._parts.vitals
+        if vitals.source_error != error:
+            stays = "the last good revision stays in force" if self._is_in_force else "nothing of it is followed"
+            log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
+        vitals.source_error = error
+        record_source_error(self._parts.journal, error)
+        vitals.board.stir()
+        self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now(), over=())
+        return None if self._is_in_force else await self._recalled()
+
+    async def _recalled(self) -> Fleet | None:
+        """The revision that the journal names, as far as the source still has it."""
+        parts = self._parts
+        revision = parts.journal.revision_in_force
+        recalled = await awaited(in_thread(parts.source.recall, revision)) if revision else Contained(None)
+        if recalled.fault is not None:
+            self._why_not(recalled.fault, parts.source.name)
+        snapshot = recalled.value
+        if snapshot is None:
+            return None
+        fleet, _ = await self._judged(snapshot)
+        if fleet is None:
+            return None
+        log.info("going on with the revision that was in force before",
+                 extra={"event": "SourceRecalled", "rev": revision})  # fmt: skip
+        return await self._accept(fleet)
+
+    def _recovered(self) -> None:
+        vitals = self._parts.vitals
+        self._faults = Transitions(log)
+        self._episodes.update(EventKind.SOURCE_FAILED, {}, self._parts.clock.now(), over=(STORE,))
+        if vitals.source_error:
+            record_source_error(self._parts.journal, "")
+            log.info("the store can be followed again", extra={"event": "SourceRecovered"})
+            vitals.board.stir()
+        vitals.source_error = ""
+
+    def _say_how_it_is_followed(self) -> None:
+        """The branch is known after the first read only; a note (polling instead of events) is logged once."""
+        source = self._parts.source
+        self._parts.vitals.source = source.description
+        if source.note and source.note != self._note:
+            log.warning(source.note, extra={"event": "SourceNote"})
+        self._note = source.note
+
+    def _say_what_is_broken(self, fleet: Fleet) -> None:
+        """Once for the same errors, with the first of them; `validate` and `status` list them all."""
+        errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
+        if errors and errors != self._errors:
+            log.warning(f"errors in the store: {len(errors)}; {_effect(fleet)}",
+                        extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,
+                               "error": str(errors[0])})  # fmt: skip
+        elif self._errors and not errors:
+            log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
+        self._errors = errors
+        held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": fleet.revision,
+                        "errors": len(errors)}} if errors else {}  # fmt: skip
+        self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now(), over=(STORE,))
+
+    def _why_refused(self, fleet: Fleet) -> str:
+        """Return why the store may not become active; empty: it may.
+
+        It names no fleet, or another one than the journal, or it is a directory with Rollouts: without revisions all
+        their delayed changes would be immediate, so that nothing changes until they are removed.
+        """
+        bound, settings = self._parts.journal.fleet, fleet.settings
+        revision = f"revision {fleet.revision.removeprefix('dir:')[:12]} is refused"
+        if settings.name and bound in ("", settings.name, *settings.previous_names):
+            refused = refused_without_revisions(fleet.rollouts) if fleet.revision.startswith("dir:") else ()
+            return f"{revision}: {'; '.join(map(str, refused))}" if refused else ""
+        if not settings.name:
+            return f"{revision}: {why_nameless(fleet)}"
+        return (
+            f"{revision}: it names fleet {settings.name!r} and the journal belongs to {bound!r}; "
+            f"{rename_advice(bound, settings.name)}"
+        )
+
+
+def _effect(fleet: Fleet) -> str:
+    """Return the effect of errors. The last good content of a file stays active, and is maintained in the clusters."""
+    if any(found.code == LAST_GOOD for found in fleet.problems):
+        return "the last good content of files stays in force, and what else they concern stays as it is"
+    return "what they concern stays as it is"
+
+
+def concerns_everything(before: Fleet | None, after: Fleet) -> bool:
+    """Return whether everything has to be evaluated, not only rescheduled objects."""
+    if before is None or before.settings != after.settings or not before.clusters.keys() <= after.clusters.keys():
+        return True
+    both = before.clusters.keys() & after.clusters.keys()
+    if any(before.clusters[name].pulls != after.clusters[name].pulls for name in both):
+        return True
+    # Copies that no decision speaks of were frozen, or are from now on.
+    return (before.is_complete, before.frozen) != (after.is_complete, after.frozen)
+
+
+def other_clusters(before: Fleet | None, after: Fleet) -> set[str]:
+    """The clusters that are new, or otherwise than before: they are met and looked at; the others stay as they are."""
+    return set(changed_keys(before.clusters if before is not None else {}, after.clusters)) & after.clusters.keys()
+
+
+def needs_other_members(before: Fleet | None, after: Fleet) -> bool:
+    """Return whether clusters have to be opened or left."""
+    return before is None or before.clusters != after.clusters or before.settings != after.settings

@@ -1,0 +1,147 @@
+"""The status store: one reference to values of one moment, read by others without locks.
+
+The loop publishes and goes on; nothing is computed from it without a reader.
+
+Distributions of seconds, cheap enough to be kept of every request: one bisection and two additions each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Observations
+from reconciler.report.status.state_document import StateOfFleet
+
+
+class StatusSnapshot(Struct, frozen=True, kw_only=True):
+    """The picture of the last round and its context. All of it is frozen, or no longer written.
+
+    `since`: the time since which the fleet is in step, or is not (RFC 3339). `servers`: addresses of the clusters,
+    computed on reading.
+    """
+
+    picture: StateOfFleet
+    observations: Observations = field(default_factory=Observations)
+    since: str = ""
+    servers: Callable[[], Mapping[str, str]] = dict
+
+
+class StatusStore:
+    """The status store of the loop. Everything is called from the task of the event loop that publishes."""
+
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
+        self.shown: StatusSnapshot | None = None
+        self.moment = 0
+        """It grows whenever something that is shown becomes another."""
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def show(self, shown: StatusSnapshot) -> None:
+        """Show this from now on, and wake who waits for it."""
+        self.shown = shown
+        self.stir()
+
+    def stir(self) -> None:
+        """Something beside the picture is otherwise: whether the store can be read."""
+        self.moment += 1
+        waiting, self._waiting = self._waiting, set()
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def changed(self, moment: int) -> int:
+        """The number of the moment, once it is another than this one."""
+        while self.moment == moment:
+            waits = asyncio.get_running_loop().create_future()
+            self._waiting.add(waits)
+            try:
+                await waits
+            finally:
+                self._waiting.discard(waits)
+        return self.moment
+
+
+class RoundPhase(Enum):
+    """The phases of rounds. `IDLE` is no work: nothing is due, or others lead."""
+
+    IDLE = ("", "idle")
+    READ_STORE = ("store", "reading the store")
+    PARSE = ("parse", "parsing")
+    DECIDE = ("decide", "deciding")
+    MEET = ("meet", "meeting the clusters")
+    OBSERVE = ("observe", "observing the clusters")
+    TICK = ("tick", "looking for replicas without a node")
+    READ = ("read", "reading the clusters")
+    PLAN = ("plan", "planning")
+    DRY_RUN = ("dry-run", "asking for dry runs")
+    WRITE = ("write", "making changes")
+    RECORD = ("record", "recording")
+
+    def __init__(self, label: str, text: str) -> None:
+        """`label`: in metrics. `text`: as it is shown to people."""
+        self.label = label
+        self.text = text
+
+
+class Distribution:
+    """The count of values up to each bound, and the sum of all. The last count is of values above all bounds."""
+
+    __slots__ = ("counts", "sum")
+
+    def __init__(self, bounds: int) -> None:
+        """Nothing was observed."""
+        self.counts = [0] * (bounds + 1)
+        self.sum = 0.0
+
+
+class Histograms:
+    """One distribution for each combination of labels that was seen."""
+
+    def __init__(self, bounds_s: tuple[float, ...]) -> None:
+        """`bounds_s`: the upper bounds of the buckets, in ascending order, without the infinite one."""
+        self.bounds_s = bounds_s
+        self.found: dict[tuple[str, ...], Distribution] = {}
+
+    def observe(self, labels: tuple[str, ...], seconds: float) -> None:
+        """Count a value."""
+        found = self.found.get(labels)
+        if found is None:
+            found = self.found[labels] = Distribution(len(self.bounds_s))
+        found.counts[bisect_left(self.bounds_s, seconds)] += 1
+        found.sum += seconds
+
+    def keep(self, clusters: frozenset[str]) -> None:
+        """Drop values with another first label: a cluster that is gone."""
+        for labels in [labels for labels in self.found if labels[0] not in clusters]:
+            del self.found[labels]
+
+    def buckets(self, labels: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+        """Each bound as Prometheus writes it, with how many values were at most that."""
+        so_far = 0
+        bounds = (*map(str, self.bounds_s), "+Inf")
+        for bound, count in zip(bounds, self.found[labels].counts, strict=True):
+            so_far += count
+            yield bound, so_far
+
+
+class Phases:
+    """The duration of each phase of rounds, from its first progress report to that of another phase."""
+
+    def __init__(self, histograms: Histograms) -> None:
+        """Nothing is worked on."""
+        self.histograms = histograms
+        self._phase = RoundPhase.IDLE
+        self._begun_s = 0.0
+
+    def turn(self, phase: RoundPhase, now_s: float) -> None:
+        """Begin a phase, or go on with it."""
+        if phase is self._phase:
+            return
+        if self._phase is not RoundPhase.IDLE:
+            self.histograms.observe((self._phase.label,), now_s - self._begun_s)
+        self._phase, self._begun_s = phase, now_s

@@ -1,0 +1,208 @@
+"""Resources that the journal knows, by the names that people use.
+
+The answers of `history`, here and from another machine.
+
+The answers of `status`, here and from another machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from reconciler.api.ledger import MADE, Event
+from reconciler.api.tree import Json, JsonObject
+from reconciler.controller.reading.read_clusters import constraints_in
+from reconciler.errors import ConfigurationError, JournalError
+from reconciler.journal.events import EventFilter, Recorded
+from reconciler.journal.journal_lock import holder
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.observations import in_force
+from reconciler.report.naming import is_called
+from reconciler.report.status.history_text import Words, history_document
+from reconciler.report.status.status_document import StatusDocument, status_document
+from reconciler.report.views.questions import HistoryQuestion
+from reconciler.store.uncommitted import Commits
+
+
+class EventSubject(NamedTuple):
+    """A resource as events name it. The group is in no subject."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`Deployment demo/web`, `Namespace demo`."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+def known_subjects(journal: Journal) -> set[EventSubject]:
+    """Return all placed subjects, and those of events, gone or not."""
+    placed = {
+        EventSubject(identity.kind, identity.namespace, identity.name) for identity in journal.previous_placements()
+    }
+    return placed | {subject for text in journal.subjects() if (subject := subject_of(text)) is not None}
+
+
+def subject_of(text: str) -> EventSubject | None:
+    """The resource that an event or a scope is about; None when it is about something else."""
+    resource = text.partition(" @ ")[0]
+    kind, _, rest = resource.partition(" ")
+    namespace, _, name = rest.rpartition("/")
+    return EventSubject(kind, namespace, name) if kind[:1].isupper() and name else None
+
+
+def one_subject(found: Iterable[EventSubject], resource: str, namespace: str | None) -> EventSubject:
+    """The one that `KIND/NAME` means.
+
+    Raises:
+        ConfigurationError: none of them is called so, or several are.
+    """
+    matches = sorted(
+        subject
+        for subject in found
+        if is_called(subject.kind, "", subject.name, resource) and namespace in (None, subject.namespace)
+    )
+    if len(matches) == 1:
+        return matches[0]
+    where = f" in namespace {namespace}" if namespace else ""
+    if not matches:
+        raise ConfigurationError(f"the journal knows nothing called {resource}{where}")
+    names = ", ".join(f"{match.kind}/{match.name} -n {match.namespace}" for match in matches)
+    raise ConfigurationError(f"{resource} may be: {names}; name the namespace with -n")
+
+
+class HistoryPage(NamedTuple):
+    """The events that were asked for, and the number after which to go on."""
+
+    events: tuple[Recorded, ...]
+    last: int
+
+    def document(self, words: Words) -> dict[str, Json]:
+        """The document of `history -o json`."""
+        return history_document((found.event for found in self.events), words)
+
+
+def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
+    """Which events a question means.
+
+    Raises:
+        ConfigurationError: it names a resource that the journal does not know, or several.
+    """
+    namespace = question.namespace or None
+    named = question.resource
+    about = str(one_subject(known_subjects(journal), named, namespace)) if named else ""
+    return EventFilter(
+        about=about, namespace=question.namespace if not named else "", cluster=question.cluster, since=question.since
+    )
+
+
+def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) -> HistoryPage:
+    """Return the newest matching events, newest first; with `after` the later ones, oldest first.
+
+    A rebuilt journal counts from the beginning: `after` names no event of it, and nothing is reported twice.
+    """
+    last = journal.last_event
+    if question.after is None:
+        return HistoryPage(journal.newest_events(wanted, question.limit), last)
+    found = journal.events_after(min(question.after, last), wanted)
+    shown = found[: question.limit]
+    return HistoryPage(shown, shown[-1].number if len(shown) < len(found) else last)
+
+
+class History(Protocol):
+    """A source of history."""
+
+    def newest(self) -> tuple[dict[str, Any], int]:
+        """The document, newest first, and the number after which to go on."""
+        ...
+
+    def after(self, number: int) -> tuple[dict[str, Any], int]:
+        """Return the document of later events, oldest first, and the number to go on after."""
+        ...
+
+
+class JournalHistory:
+    """The history of a journal that is here."""
+
+    def __init__(self, path: Path, commits: Callable[[str], Commits], question: HistoryQuestion) -> None:
+        """Nothing is opened before the first question. `commits`: of the store that the journal's picture names."""
+        self._path, self._question = path, question
+        self._commits_of = commits
+        self._known: tuple[EventFilter, Commits] | None = None
+
+    def newest(self) -> tuple[dict[str, Any], int]:
+        """As `History`."""
+        return self._told(self._question)
+
+    def after(self, number: int) -> tuple[dict[str, Any], int]:
+        """As `History`."""
+        return self._told(replace(self._question, after=number, limit=sys.maxsize))
+
+    def _told(self, question: HistoryQuestion) -> tuple[dict[str, Any], int]:
+        # Opened each time: the service may be started anew meanwhile, and a rebuilt journal is another file.
+        with Journal.open(self._path, read_only=True) as opened, opened.transaction():
+            if self._known is None:
+                source = (opened.state() or {}).get("source", "")
+                self._known = wanted_events(opened, question), self._commits_of(source)
+            wanted, commits = self._known
+            told = events_of(opened, wanted, question)
+        commits.look_again()
+        return told.document(commits.words), told.last
+
+
+_EVENTS_MAX: Final = 100_000
+
+
+def picture_in(journal: Journal) -> JsonObject:
+    """The picture of the last round.
+
+    Raises:
+        JournalError: there is none yet.
+    """
+    picture = journal.state()
+    if picture is None and journal.led_by:
+        raise JournalError(f"{journal.path}: its process stands by, and {journal.led_by} leads: ask there")
+    if picture is None:
+        raise JournalError(
+            f"{journal.path}: no round has been recorded yet; 'reconciler apply' or 'run' makes the first"
+        )
+    return picture
+
+
+def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
+    """The document of `status -o json`. The journal is read in one view, which the caller opens.
+
+    Raises:
+        JournalError: no round was recorded yet, or it cannot be read.
+    """
+    picture = picture_in(journal)
+    return status_document(
+        StatusDocument(
+            fleet=journal.fleet,
+            journal=str(journal.path),
+            writer=str(holder(journal.path) or ""),
+            led_by=journal.led_by,
+            picture=picture,
+            commit=commits.words(picture["revision"]),
+            suspensions=in_force(journal.suspensions(), now),
+            constraints=in_force(constraints_in(journal), now),
+            released=released_objects(journal),
+        )
+    )
+
+
+def released_objects(journal: Journal) -> tuple[Event, ...]:
+    """The release of every object that was left to itself and has not become ours again, newest first."""
+    found: dict[str, Event] = {}
+    for event in journal.events(kind="released", limit=_EVENTS_MAX):
+        if event.subject not in found:
+            ((_, last),) = journal.newest_events(EventFilter(subject=event.subject, kinds=MADE), 1)
+            if last == event:
+                found[event.subject] = event
+    return tuple(found.values())

@@ -1,0 +1,1 @@
+"""Watches and polls of clusters between rounds."""

@@ -1,0 +1,209 @@
+"""Watches of our objects: one per cluster and kind. Events only show what may be stale; a round reads and decides.
+
+Source: design#events-are-nudges; Kubernetes: list, then watch from there, list again when the watch expires.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.clock import Clock
+from reconciler.containment import INTERNAL_ERROR, fault_fields
+from reconciler.controller import timing
+from reconciler.controller.tasks import ended, start
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.watch_stream import Bookmark, WatchEvent
+
+log = logging.getLogger("reconciler")
+
+EARLY_ENDS: Final = 3
+"""So many early ends in a row are no accident, such as the restart of a proxy."""
+
+
+class EventHandlers(Struct, frozen=True, kw_only=True):
+    """Callbacks: for a complete list of names, for each event, and for a cluster or a kind that does not answer."""
+
+    listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
+    event: Callable[[str, WatchEvent], None]
+    trouble: Callable[[str, MemberClusterError], None]
+    as_of: Callable[[str, GVK, str], None] = lambda cluster, gvk, version: None
+    """Called with the version of each list."""
+    unlisted: Callable[[str, GVK], None] = lambda cluster, gvk: None
+    """Told of a kind that cannot be listed in a cluster that answers."""
+    asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
+    """Told before a list is asked for."""
+    ended_early: Callable[[str], None] = lambda cluster: None
+    """Told of each watch that ended before its time, or failed."""
+
+
+class Watches:
+    """Running watches by (cluster, kind)."""
+
+    def __init__(
+        self, listeners: EventHandlers, clock: Clock, jitter: Callable[[], float] = random.random, namespace: str = ""
+    ) -> None:
+        """Nothing is watched before `keep`. `namespace`: empty: all of them."""
+        self._listeners = listeners
+        self._namespace = namespace
+        self._clock = clock
+        self._jitter = jitter
+        self._tasks: dict[str, dict[GVK, asyncio.Task[None]]] = {}
+        self._members: dict[str, MemberCluster] = {}
+        self._restless: dict[str, set[GVK]] = {}
+        self._told = Transitions(log)
+
+    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
+        """Watch exactly these kinds of the cluster from now on; a cluster that is reached otherwise, anew."""
+        if self._members.get(member.name) is not member:
+            self.drop(member.name)
+            self._members[member.name] = member
+        tasks = self._tasks.setdefault(member.name, {})
+        for gvk in tasks.keys() - kinds:
+            tasks.pop(gvk).cancel()
+        for gvk in sorted(kinds):
+            task = tasks.get(gvk)
+            if task is None or task.done():
+                tasks[gvk] = start(self._follow(member, gvk, selector), f"watching {member.name} {gvk.kind}")
+
+    def drop(self, cluster: str) -> None:
+        """Stop watching a cluster."""
+        self._members.pop(cluster, None)
+        self._restless.pop(cluster, None)
+        for task in self._tasks.pop(cluster, {}).values():
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop every watch."""
+        tasks = list(chain.from_iterable(kept.values() for kept in self._tasks.values()))
+        self._tasks.clear()
+        await ended(tasks)
+
+    async def _follow(self, member: MemberCluster, gvk: GVK, selector: str) -> None:
+        early_ends = EarlyEnds(self._jitter)
+        while True:
+            try:
+                version = await self._listed(member, gvk, selector)
+                if version is None:
+                    await self._clock.sleep(early_ends.ended_early_s(has_failed=True))
+                    continue
+                await self._stream(member, gvk, selector, version, early_ends)
+            except ListExpired:
+                await self._ended_early(member.name, gvk, early_ends, early_ends.ended_early_s())
+            except MemberClusterError as error:
+                if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
+                    self._listeners.trouble(member.name, error)
+                pause_s = early_ends.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, early_ends, pause_s, error.message)
+            except Exception as error:
+                # The boundary of one watch: its new list shows missed changes.
+                text = "a watch failed by a fault of this program; it begins anew"
+                self._told.fault((member.name, gvk), error, text, **fault_fields(member.name, gvk.kind))
+                pause_s = early_ends.ended_early_s(has_failed=True)
+                await self._ended_early(member.name, gvk, early_ends, pause_s, INTERNAL_ERROR)
+
+    async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str | None:
+        """The version from which on to watch; None: the kind gives no answer, and the cluster does.
+
+        The list itself is not kept for as long as the watch lasts.
+        """
+        self._listeners.asked(member.name, gvk)
+        try:
+            listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
+        except Forbidden:
+            raise
+        except KindFault:
+            self._listeners.unlisted(member.name, gvk)
+            return None
+        self._listeners.as_of(member.name, gvk, listing.resource_version)
+        self._listeners.listed(member.name, gvk, listing.objects)
+        return listing.resource_version
+
+    async def _stream(
+        self, member: MemberCluster, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds
+    ) -> None:
+        """Watch from a version on, again and again. Return when a list has to show missed changes."""
+        while True:
+            begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
+            stream = member.watch(gvk, namespace=self._namespace, label_selector=selector, resource_version=version)
+            async with aclosing(stream) as events:
+                async for found in events:
+                    has_spoken = True
+                    self._lived(member.name, gvk, early_ends, begun_s)
+                    if isinstance(found, Bookmark):
+                        version = found.resource_version
+                        continue
+                    has_told = True
+                    version = found.object.resource_version
+                    self._listeners.event(member.name, found)
+            if not self._lived(member.name, gvk, early_ends, begun_s):
+                pause_s = early_ends.ended_early_s(has_told=has_told)
+                await self._ended_early(member.name, gvk, early_ends, pause_s)
+            elif not has_spoken:
+                # An API server speaks at least once before it ends a watch: what came between may have been lost.
+                return
+
+    def _lived(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
+        """Return whether the stream lived long enough for a watch."""
+        if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
+            return False
+        early_ends.lived()
+        restless = self._restless.get(cluster, set())
+        restless.discard(gvk)
+        if not restless:
+            self._told.leave(cluster, "watches last again", event="WatchesLast", cluster=cluster)
+        return True
+
+    async def _ended_early(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
+        self._listeners.ended_early(cluster)
+        if early_ends.is_restless:
+            self._restless.setdefault(cluster, set()).add(gvk)
+            self._told.enter(cluster, "restless", logging.WARNING,
+                             "watches end as soon as they begin, or fail; they are opened ever more rarely, and what "
+                             "changes in the cluster is seen later", event="WatchesEndEarly", cluster=cluster,
+                             obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip
+        if pause_s:
+            await self._clock.sleep(pause_s)
+
+
+class EarlyEnds:
+    """The early ends in a row of one watch. `jitter` spreads the watches of a cluster that ended together.
+
+    A watch that lived until its time was up goes on at once, so that nothing is seen later than it need be. One that
+    ends early, expires or fails each time is asked for ever more rarely. Source: design#promise-6.
+    """
+
+    def __init__(self, jitter: Callable[[], float]) -> None:
+        """Nothing has ended yet."""
+        self._jitter = jitter
+        self._ends = 0
+
+    @property
+    def is_restless(self) -> bool:
+        """Return whether the watch keeps ending early."""
+        return self._ends >= EARLY_ENDS
+
+    def lived(self) -> None:
+        """Reset: the stream lived long enough."""
+        self._ends = 0
+
+    def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
+        """Return the seconds until the next try. The first end costs nothing, unless it was a failure.
+
+        `has_told`: it had changes before it ended, so that longer pauses would cost freshness.
+        """
+        self._ends = min(self._ends + 1, EARLY_ENDS) if has_told else self._ends + 1
+        if self._ends == 1 and not has_failed:
+            return 0.0
+        return timing.WATCH_BACK_OFF.pause_s(1 if has_told else self._ends - (not has_failed), self._jitter)

@@ -1,1 +1,0 @@
-"""The imperative shell: gather, act, the control loop, wiring."""

@@ -1,1 +1,0 @@
-"""Several processes for one fleet: one leads and acts, the others stand by. Knows nothing of rounds."""

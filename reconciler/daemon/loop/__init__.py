@@ -1,1 +1,0 @@
-"""The control loop: the times of planning, and its scope."""

@@ -1,1 +1,0 @@
-"""Reading the clusters for a round."""

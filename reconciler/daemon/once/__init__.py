@@ -1,1 +1,0 @@
-"""One-time work of commands: read and plan, schedule, observe, apply, rebuild a lost journal."""

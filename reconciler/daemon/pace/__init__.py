@@ -1,1 +1,0 @@
-"""Memory between rounds: pending writes, synced versions, retries, write conflicts."""

@@ -1,1 +1,0 @@
-"""Events of rounds: person, change, time and reason, each once."""

@@ -1,1 +1,0 @@
-"""The process: signals, readiness, health, and the units around the loop."""

@@ -1,1 +1,0 @@
-"""Reports of a running service: phase, problems, logs."""

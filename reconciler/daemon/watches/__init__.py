@@ -1,1 +1,0 @@
-"""Observations between rounds: watches, opened again when they end, or periodic lists."""

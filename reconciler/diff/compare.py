@@ -1,0 +1,385 @@
+"""One manifest against one live object: the change that makes them equal, or why there is none.
+
+Source: design#three-way-diff; design#foreign-objects; design#autoscaled-replicas; design#jobs; design#drift;
+design#replacement.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.binding import Reason
+from reconciler.api.clusters import Absent, Live, LiveObject, Present
+from reconciler.api.fleet import IgnoreRule
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Manifest
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.diff.applied_fields import Bodies
+from reconciler.diff.canonical import sendable
+from reconciler.diff.foreign import is_used_as_it_is, namespace_remark, problem_about, refusal, second_holder
+from reconciler.diff.immutable import why_not_replaced
+from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.ownership import (
+    ObjectOwner,
+    Ownership,
+    Yielded,
+    adopted,
+    field_manager,
+    holds_field,
+    holds_hashes,
+    is_marked_encrypted,
+    managers_of_fleet,
+    missing_marks,
+    ownership_for,
+    ownership_of,
+    replicas_path,
+    shared_list,
+    steady_path,
+    strip_marks,
+    with_entries_of_others,
+    with_live_replicas,
+    yielded,
+)
+from reconciler.scheduler import KindSchemas, Schedule
+
+_TAKEN_BACK = Reason(rule="released", text="it was released from here, and is taken back")
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    """The result. `in_sync`: the live object is ours and equals the manifest. At most one of `change`, `problem`.
+
+    `remark`: a warning about an object of ours that blocks no write.
+    """
+
+    change: Change | None = None
+    problem: Problem | None = None
+    remark: Problem | None = None
+    in_sync: bool = False
+    live: LiveObject | None = None
+
+    @property
+    def shows_no_difference(self) -> bool:
+        """Return whether no difference is known, also if only the API server can confirm that."""
+        change = self.change
+        is_doubt = change is not None and (change.action, change.engine) == (Action.UPDATE, Engine.SERVER_SIDE)
+        return self.in_sync or (is_doubt and change is not None and not (change.fields or change.removed_paths))
+
+
+def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[str, ...]:
+    """The field paths of `spec.ignore` that concern the object. Source: design#ignored-fields."""
+    return tuple(
+        path
+        for rule in rules
+        if rule.kind in ("", identity.kind)
+        and rule.group in (None, identity.group)
+        and rule.namespace in ("", identity.namespace)
+        and rule.name in ("", identity.name)
+        for path in rule.paths
+    )
+
+
+def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
+    """The cause of a change as a whole: the one that an author would look for first."""
+    causes = {field.cause for field in fields}
+    for cause in (
+        Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP,
+    ):  # fmt: skip
+        if cause in causes:
+            return cause
+    return Cause.DECLARED
+
+
+def _with_secrecy(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Change:
+    """Return the change, marked and redacted for the journal if values of it are encrypted in the store.
+
+    Formerly encrypted values are still in the cluster, and in the differences.
+    """
+    leaves = manifest.leaves
+    if leaves and change.manifest is not None:
+        kept = bodies.recorded(change.declared or change.manifest, leaves)
+        return replace(change, is_sealed=True, declared=kept)
+    if manifest.identity[:2] == ("", "Secret"):
+        return change
+    was_sealed = row is not None and holds_hashes(row.recorded)
+    is_marked = change.before is not None and is_marked_encrypted(change.before)
+    return replace(change, is_sealed=True) if was_sealed or is_marked else change
+
+
+class Comparer:
+    """Compares manifests with the objects of clusters, by one decision and the snapshot that it was made of."""
+
+    __slots__ = ("_are_shared", "_bodies", "_manager", "_settings", "decision", "schemas", "snapshot")
+
+    def __init__(self, decision: Schedule, snapshot: FleetSnapshot, *, are_shared: bool = False) -> None:
+        """`are_shared`: members hold the same live object where they got the same; they stand for real ones."""
+        self.decision = decision
+        self.snapshot = snapshot
+        self.schemas = KindSchemas(decision, snapshot.schemas)
+        self._settings = snapshot.fleet.settings
+        self._manager = field_manager(self._settings.name)
+        self._are_shared = are_shared
+        self._bodies: tuple[Identity, Bodies] | None = None
+
+    def compare(self, manifest: Manifest, live: Live, ownership: Ownership | None = None) -> Comparison:
+        """Return the change that makes `live` equal `manifest`. `ownership`: of the object, when it is known already.
+
+        Where the schema of the kind is unknown, engine T does not vouch for removals inside lists.
+        """
+        row, bodies = self.snapshot.journal.row(manifest.cluster, manifest.identity), self._bodies_of(manifest)
+        if isinstance(live, Present):
+            compared = self._present(manifest, live.object, row, bodies, ownership)
+        elif isinstance(live, Absent):
+            compared = self._absent(manifest, row, bodies)
+        else:
+            why = f"cannot be read: {live.why}" if live.why else None
+            compared = Comparison(problem=problem_about(manifest, "object-not-read", why) if why else None)
+        if compared.change is None:
+            return compared
+        return replace(compared, change=_with_secrecy(compared.change, manifest, row, bodies))
+
+    def altered(self, change: Change, answer: LiveObject) -> tuple[FieldChange, ...]:
+        """Return the fields of a write that are not as they were sent: `before` is there, `after` was asked for.
+
+        `answer`: the object as it was acknowledged; it is the first to tell of an admission webhook or policy, of a
+        schema without the field, and of a default that counts more than what was said. Additions and other spellings
+        of a value are as wanted. Of a kind without a schema a dry run tells later. Source: design#altered-writes.
+        """
+        schema = self.schemas.of(change.gvk)
+        if change.manifest is None or schema is None:
+            return ()
+        # An API server adds tolerations to every Pod, and a registry its pull secret to every account.
+        body = with_entries_of_others(change.identity, change.manifest, answer.body, change.manifest, self._manager)
+        found = difference_from(
+            desired_of(body),
+            answer.body,
+            manager=self._manager,
+            # Sent a moment ago: fields that only the answer has are defaults, or others' own.
+            previous=body,
+            schema=schema,
+            ignored=ignored_paths(change.identity, self._settings.ignore),
+        )
+        return tuple([field for field in found.fields if field.after is not MISSING])
+
+    def _bodies_of(self, manifest: Manifest) -> Bodies:
+        """Return the bodies of the template; clusters are compared one after the other, and share them."""
+        if self._bodies is None or self._bodies[0] != manifest.identity:
+            schema, key = self.schemas.of(manifest.gvk), self.snapshot.journal.record_key
+            self._bodies = manifest.identity, Bodies(schema, key, are_shared=self._are_shared)
+        return self._bodies[1]
+
+    def _present(
+        self,
+        manifest: Manifest,
+        live: LiveObject,
+        row: AppliedRow | None,
+        bodies: Bodies,
+        ownership: Ownership | None,
+    ) -> Comparison:
+        if ownership is None:
+            ownership = ownership_of(live, self._settings.name, self._settings.previous_names)
+        if ownership.standing is not ObjectOwner.OURS:
+            ownership = ownership_for(manifest.body, ownership)
+            released = self.snapshot.journal.released.get(manifest.cluster, {}).get(manifest.identity, "")
+            if self._is_returning(live, row, ownership, released):
+                return self._adoption(manifest, live, bodies, _TAKEN_BACK)
+            return self._foreign(manifest, live, row, ownership, bodies)
+        # A finished Job or Pod is history: it is only touched when its template changes.
+        is_finished = row is not None and row.finished and live.uid == row.uid
+        if is_finished and row is not None and self._is_as_recorded(manifest, row, bodies):
+            ours = Comparison(in_sync=True, live=live)
+        else:
+            ours = self._ours(manifest, live, row, bodies)
+        remark = second_holder(manifest, live)
+        return replace(ours, remark=remark) if remark is not None else ours
+
+    def _absent(self, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
+        if row is not None and row.finished and self._is_as_recorded(manifest, row, bodies):
+            return Comparison(in_sync=True)
+        # What was applied and is gone was deleted by somebody else.
+        cause = Cause.DECLARED if row is None else Cause.DRIFT
+        wanted = bodies.wanted(manifest.body, manifest.leaves)
+        return Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
+
+    def _ours(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies) -> Comparison:
+        predecessors = self._predecessors(live)
+        if predecessors:
+            # After a rename the fields of the old name become ours first; else what leaves the store would stay.
+            live = replace(live, body=adopted(live.body, self._manager, predecessors))
+        sent = self._sent(manifest, live, row)
+        wanted = bodies.wanted(sent.body, manifest.leaves)
+        difference = self._difference(manifest, wanted, live, row, bodies, sent.paths)
+        if not difference.fields and not difference.removed_paths:
+            # What stands for a real object holds nothing that nobody wrote, so that there is nothing to be unsure of.
+            if difference.unsure is None or bodies.are_shared:
+                return Comparison(in_sync=True, live=live)
+            doubtful = self._change(manifest, Action.UPDATE, Cause.DECLARED, body=wanted.body, live=live)
+            return Comparison(change=replace(doubtful, predecessors=predecessors, engine=Engine.SERVER_SIDE), live=live)
+        if difference.replace:
+            return Comparison(change=self._replacement(manifest, live, difference), live=live)
+        cause = overall_cause(difference.fields)
+        held = None
+        if cause is Cause.DRIFT and not self._settings.self_heal:
+            held = "drift is left as it is (spec.drift.selfHeal: false)"
+        change = self._change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, held=held)
+        return Comparison(
+            change=replace(
+                change,
+                fields=difference.fields,
+                removed_paths=difference.removed_paths,
+                in_the_way=difference.in_the_way,
+                predecessors=predecessors,
+                engine=Engine.SERVER_SIDE if difference.unsure else Engine.THREE_WAY,
+            ),
+            live=live,
+        )
+
+    def _sent(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None) -> Yielded:
+        """Return the body to send, and its fields that are left to others."""
+        body = manifest.body
+        if shared_list(manifest.identity):
+            declared = row.recorded if row is not None else None
+            body = with_entries_of_others(manifest.identity, body, live.body, declared, self._manager)
+        if not manifest.replicas_yielded:
+            return Yielded(body, ())
+        return yielded(body, live.body, self._replicas_path(manifest), self._manager)
+
+    def _replicas_path(self, manifest: Manifest) -> tuple[str, ...]:
+        return replicas_path(manifest.identity, self.snapshot.interpreters)
+
+    def _predecessors(self, live: LiveObject) -> tuple[str, ...]:
+        """Return the managers of earlier names of the fleet that still hold fields of the object."""
+        names = self._settings.previous_names
+        managers = managers_of_fleet(self._settings.name, names)[1:] if names else ()
+        return tuple([manager for manager in managers if holds_field(live, (manager,))])
+
+    def _is_as_recorded(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
+        """Return whether the manifest equals the last applied one, also if an earlier version sent other fields.
+
+        Else a Job that ran to its end would run again because this version sends other labels.
+        """
+        if row.manifest_digest == manifest.digest:
+            return True
+        if row.recorded is None:
+            return False
+        wanted = bodies.wanted(manifest.body, manifest.leaves).recorded
+        return strip_marks(wanted) == self._as_sent_now(strip_marks(row.recorded), manifest)
+
+    def _as_sent_now(self, recorded: JsonObject, manifest: Manifest) -> JsonObject:
+        """Return a sent body without fields that are not sent any more: those that clusters write themselves."""
+        return self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(recorded)
+
+    def _foreign(
+        self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, ownership: Ownership, bodies: Bodies
+    ) -> Comparison:
+        if is_used_as_it_is(manifest):
+            return Comparison(problem=namespace_remark(manifest, live), live=live)
+        policy = self.decision.policies.get(manifest.identity)
+        problem = refusal(manifest, ownership, policy, self._lost_marks(live, row))
+        if problem is not None:
+            return Comparison(problem=problem, live=live)
+        return self._adoption(manifest, live, bodies)
+
+    def _is_returning(self, live: LiveObject, row: AppliedRow | None, ownership: Ownership, released_uid: str) -> bool:
+        """Return whether it is the very object that was released, and nobody else owns it now.
+
+        One that was ours again since, and lost its marks, was released by a person.
+        """
+        is_it = bool(released_uid) and live.uid == released_uid and ownership.standing is ObjectOwner.NOBODYS
+        return is_it and not dig(live.body, "metadata", "ownerReferences") and not self._lost_marks(live, row)
+
+    def _adoption(
+        self, manifest: Manifest, live: LiveObject, bodies: Bodies, reason: Reason | None = None
+    ) -> Comparison:
+        # What adoption makes ours and the store does not want goes with the first apply: it is shown beforehand.
+        taken = replace(live, body=adopted(live.body, self._manager))
+        sent = self._sent(manifest, taken, None)
+        wanted = bodies.wanted(sent.body, manifest.leaves)
+        difference = self._difference(manifest, wanted, taken, None, bodies, sent.paths)
+        change = self._change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
+        return Comparison(
+            change=replace(change, fields=difference.fields, removed_paths=difference.removed_paths, reason=reason),
+            live=live,
+        )
+
+    def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
+        """Return the marks that somebody took off an object of ours; nothing when it never was ours.
+
+        It was when the journal recorded this very object, or when it has one of the marks and a field of ours still.
+        """
+        name, names = self._settings.name, self._settings.previous_names
+        missing = missing_marks(live, name, names)
+        if row is not None and row.uid == live.uid:
+            return missing
+        is_marked = len(missing) == 1 and holds_field(live, managers_of_fleet(name, names))
+        return missing if is_marked else ()
+
+    def _replacement(self, manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
+        assert difference.replace is not None, "a replacement has its reason"
+        held = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
+        body = with_live_replicas(manifest, live.body, self._replicas_path(manifest))
+        change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live, held=held)
+        return replace(change, fields=difference.fields, steady_path=())
+
+    def _difference(
+        self,
+        manifest: Manifest,
+        wanted: Desired,
+        live: LiveObject,
+        row: AppliedRow | None,
+        bodies: Bodies,
+        left: tuple[str, ...],
+    ) -> Difference:
+        """Return what differs; where members share their objects, it is found once. `left`: paths left to others."""
+        recorded = row.recorded if row is not None else None
+        if bodies.are_shared and (known := bodies.known_difference(wanted, live.body, recorded, left)) is not None:
+            return known
+        # Nearly always the last sent manifest equals the next one.
+        previous: JsonObject | None = wanted.recorded
+        if recorded != previous:
+            previous = recorded and sendable(self._as_sent_now(recorded, manifest), bodies.schema)
+        if previous is not None and shared_list(manifest.identity):
+            # What others added is no news: else what somebody took away would look newly declared.
+            previous = with_entries_of_others(manifest.identity, previous, live.body, previous, self._manager)
+        ignore = self._settings.ignore
+        found = difference_from(
+            wanted,
+            live.body,
+            manager=self._manager,
+            previous=previous,
+            schema=bodies.schema,
+            ignored=(*left, *ignored_paths(manifest.identity, ignore)) if left or ignore else (),
+        )
+        if bodies.are_shared:
+            bodies.keep_difference(wanted, live.body, recorded, left, found)
+        return found
+
+    def _change(
+        self,
+        manifest: Manifest,
+        action: Action,
+        cause: Cause,
+        *,
+        body: JsonObject,
+        live: LiveObject | None = None,
+        held: str | None = None,
+    ) -> Change:
+        return Change(
+            action=action,
+            cluster=manifest.cluster,
+            gvk=manifest.gvk,
+            identity=manifest.identity,
+            cause=cause,
+            source=manifest.source,
+            held=held,
+            manifest=body,
+            declared=None if body is manifest.body or not shared_list(manifest.identity) else manifest.body,
+            before=live.body if live else None,
+            manifest_digest=manifest.digest,
+            uid=live.uid if live else "",
+            resource_version=live.resource_version if live else "",
+            steady_path=steady_path(body, live.body, self._replicas_path(manifest)) if live else (),
+        )

@@ -1,0 +1,117 @@
+"""Obstacles of a template: objects that are not ours, and the problems about them.
+
+Source: design#foreign-objects.
+"""
+
+from __future__ import annotations
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.plan import Manifest
+from reconciler.api.policies import ConflictResolution, PropagationPolicy
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.tree import dig
+from reconciler.ownership import (
+    TAKE_OVER,
+    ObjectOwner,
+    Ownership,
+    conflict_resolution,
+    foreign_mark,
+    states,
+    strip_marks,
+)
+
+
+def problem_about(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
+    """A problem of the manifest in its cluster; the message begins with the object."""
+    return Problem(
+        source=manifest.source,
+        code=code,
+        message=f"{manifest.identity} {message}",
+        severity=severity,
+        cluster=manifest.cluster,
+    )
+
+
+def is_used_as_it_is(manifest: Manifest) -> bool:
+    """Return whether it is a Namespace that only follows its objects: it must exist, but need not be ours."""
+    return manifest.identity.kind == "Namespace" and not manifest.identity.group and manifest.policy is None
+
+
+def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
+    """Return the remark about a foreign Namespace that lacks labels of its template; None if it lacks none."""
+    lacking = _labels_lacking(manifest, live)
+    if not lacking:
+        return None
+    message = (
+        f"exists in the cluster and is not ours; it is used as it is, without what its template says of "
+        f"{', '.join(lacking)}; adopt it by a policy with conflictResolution: Overwrite if that matters"
+    )
+    return problem_about(manifest, "namespace-not-ours", message, Severity.HINT)
+
+
+def refusal(
+    manifest: Manifest, ownership: Ownership, policy: PropagationPolicy | None, lost: tuple[str, ...]
+) -> Problem | None:
+    """Return why an object that is not ours is left alone; None: it is to be adopted.
+
+    `lost`: our marks that somebody took off it.
+    """
+    if ownership.standing is not ObjectOwner.NOBODYS and _taken_over(manifest) != ownership.holder:
+        return problem_about(manifest, "object-of-another-tool", _held_by(manifest, ownership))
+    if conflict_resolution(manifest.body, policy) is not ConflictResolution.ABORT:
+        return None
+    if ownership.standing is ObjectOwner.NOBODYS and lost:
+        message = (
+            f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
+            "conflictResolution: Overwrite in its policy to adopt it"
+        )
+        return problem_about(manifest, "object-let-go", message, Severity.WARNING)
+    message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
+    return problem_about(manifest, "object-not-ours", message)
+
+
+def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
+    """Return the problem of an object of ours with the mark of another tool, too; None if there is none.
+
+    A mark in the template is no news, and an object that was taken over may keep its marks.
+    """
+    mark = foreign_mark(live.body)
+    if mark is None or states(manifest.body, mark) or _taken_over(manifest) == mark.tool:
+        return None
+    message = (
+        f"is ours and carries the mark of {mark.tool}, too ({mark}): both may write it, and {mark.tool} may delete it; "
+        f"have {mark.tool} let go of it, then take the mark off, or set the annotation {TAKE_OVER}: {mark.tool} on the "
+        "template"
+    )
+    return problem_about(manifest, "marked-by-another-tool", message, Severity.WARNING)
+
+
+def _held_by(manifest: Manifest, ownership: Ownership) -> str:
+    """That another tool, fleet or object holds it, how that is known, and the way out."""
+    mark = ownership.mark
+    if ownership.standing is ObjectOwner.OTHER_OBJECT:
+        known, way_out = ", which controls it", "have that object let go of it first"
+    else:
+        known, way_out = f" ({mark})" if mark is not None else "", "release it there first"
+    if mark is not None and states(manifest.body, mark):
+        way_out += f", take {mark} out of the template, too"
+    return (
+        f"exists and belongs to {ownership.holder}{known}; {way_out}, or set the annotation "
+        f"{TAKE_OVER}: {ownership.holder} on the template together with conflictResolution: Overwrite"
+    )
+
+
+def _taken_over(manifest: Manifest) -> str:
+    """Return the tool whose object the template may take over; empty if none."""
+    return str(dig(manifest.body, "metadata", "annotations", TAKE_OVER) or "")
+
+
+def _labels_lacking(manifest: Manifest, live: LiveObject) -> list[str]:
+    """The labels and annotations of a template that an object which is used as it is does not have, sorted."""
+    wanted = strip_marks(manifest.body)
+    return sorted(
+        key
+        for field in ("labels", "annotations")
+        for key, value in (dig(wanted, "metadata", field) or {}).items()
+        if dig(live.body, "metadata", field, key) != value
+    )

@@ -1,0 +1,350 @@
+"""Three-way difference of one object: desired, live, and owned fields.
+
+Ownership, from managedFields and from the previous desired state, is the merge base; values come from the live object.
+Fields that we never mentioned are ignored, so that server defaults and other managers cause no difference.
+
+Source: design#three-way-diff; design#never-mentioned; design#removed-fields; server-side apply's pruning rules as
+measured on a kube-apiserver 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.plan import MISSING, Cause, FieldChange, FieldOwner
+from reconciler.api.refs import GVK
+from reconciler.api.tree import Json, JsonObject
+from reconciler.diff.canonical import equal
+from reconciler.diff.immutable import immutable_change
+from reconciler.diff.substitutes import Substitutes, substitutes
+from reconciler.diff.trees import declared, displaced
+from reconciler.diff.walk import Owned, Walk, indexed, key_names
+from reconciler.documents import FREE, Schema, SchemaNode, object_meta
+from reconciler.ownership import (
+    OWNER_ANNOTATION,
+    FieldPath,
+    Keyed,
+    Member,
+    child_of,
+    entries_of,
+    is_applied_by,
+    matches,
+    owners_of,
+    owns,
+    parse_path,
+    path_text,
+    subtree,
+    union,
+    value_at,
+)
+
+OWNER_PATH: Final = ("metadata", "annotations", OWNER_ANNOTATION)
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """The changes of an apply, sorted by path.
+
+    `removed_paths`: fields that were ours, are not desired any more, and are now held by an Update of another manager
+    (or by nobody), entries that replaced ours, and fields that desired ones exclude: server-side apply alone would
+    leave them. Take them over (`adoption.takeover_operations`) before the apply. `in_the_way`: entries that may have
+    replaced ours; they go if the API server refuses ours beside them. `unsure`: the reason why engine S has to decide;
+    `replace`: the immutable field that changes.
+    """
+
+    fields: tuple[FieldChange, ...] = ()
+    removed_paths: tuple[str, ...] = ()
+    in_the_way: tuple[FieldChange, ...] = ()
+    unsure: str | None = None
+    replace: str | None = None
+
+
+NO_DIFFERENCE: Final = Difference()
+
+
+class Desired(NamedTuple):
+    """The desired state of an object, in the forms that a comparison needs; all clusters with one body share it.
+
+    `body`: to be sent (`canonical.sendable`). `recorded`: the same in the form that the journal keeps. `fields` and
+    `metadata`: the declarable part of the body.
+    """
+
+    body: JsonObject
+    recorded: JsonObject
+    fields: JsonObject
+    metadata: JsonObject
+
+
+def desired_of(body: JsonObject, recorded: JsonObject | None = None) -> Desired:
+    """A body that would be sent, ready to be compared; without `recorded` the journal keeps it as it is."""
+    fields = declared(body)
+    metadata = fields.pop("metadata")
+    return Desired(body, body if recorded is None else recorded, fields, metadata)
+
+
+def difference_from(
+    wanted: Desired,
+    live: JsonObject,
+    *,
+    manager: str,
+    previous: JsonObject | None = None,
+    schema: Schema | None,
+    ignored: tuple[str, ...] = (),
+) -> Difference:
+    """Return the changes in `live` of a forced apply of the desired state as `manager`.
+
+    `wanted` is prepared for all clusters with an equal body. `previous` is the desired state of the last apply; it
+    distinguishes drift from a new declaration and remembers fields whose ownership moved away; for Secrets it has
+    hashes, as `wanted.recorded` has. `ignored` are field paths left to others (ignore rules, autoscalers). A field that
+    another manager owns as well and that left the desired state is handed over: no change, and our ownership stays
+    until our next apply; it does no harm meanwhile, and a round with nothing to do writes nothing.
+    """
+    node = schema.root if schema is not None else FREE
+    ours: list[Owned] = []
+    held: list[Owned] = []
+    for entry in entries_of(live):
+        (ours if is_applied_by(entry, manager) else held).append(entry["fieldsV1"])
+    owned = ours[0] if len(ours) == 1 else union(ours)
+    # Hashes do not cover the defaults inside atomic values, and kinds with hashes have none.
+    walk = Walk(live=live, previous=previous, schema=schema, others=tuple(held))
+    found = live.get("metadata")
+    fields = dict(owned)
+    fields.pop("f:metadata", None)
+    fields.pop("f:status", None)
+    walk.objects(wanted.fields, live, fields, node, ())
+    if isinstance(found, (dict, Mapping)):
+        # Metadata is the API server's own type whatever the kind is.
+        walk.keeps_empty = False
+        walk.objects(wanted.metadata, found, owned.get("f:metadata", {}), object_meta(), ((), "metadata"))
+    lost: tuple[FieldPath, ...] = ()
+    if previous is not None and previous is not wanted.recorded:
+        lost = _lost(previous, wanted.recorded, live, owned, manager, node)
+    others = substitutes(walk.shared, live, manager) if walk.shared else Substitutes()
+    if not walk.changed and not walk.removed and not lost and not others.certain:
+        return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
+    return _assembled(_DiffInputs(wanted, live, manager, previous, schema), walk, lost, others, ignored)
+
+
+class _DiffInputs(Struct, frozen=True):
+    """The inputs of one comparison, for naming causes."""
+
+    wanted: Desired
+    live: JsonObject
+    manager: str
+    previous: JsonObject | None
+    schema: Schema | None
+
+    @property
+    def keeps_empty(self) -> bool:
+        return self.schema is None or self.schema.keeps_empty
+
+    def cause_of(self, path: FieldPath) -> Cause:
+        return cause_of(path, self.previous, self.wanted.recorded)
+
+    def rivals(self, changed: Iterable[tuple[FieldPath, Json, Json]]) -> Mapping[FieldPath, FieldPath]:
+        """Return fields that must go, with the changed path that displaces each: only one of the two may exist."""
+        # The table is that of Kubernetes' own kinds.
+        if self.schema is None or self.schema.keeps_empty:
+            return {}
+        return displaced(self.wanted.fields, self.live, self.schema.root, (path for path, _, _ in changed))
+
+    def is_declared_by_others(self, path: FieldPath) -> bool:
+        """Return whether another manager holds something at or below the path by Apply: its declared will, to keep."""
+        others = (entry for entry in entries_of(self.live) if not is_applied_by(entry, self.manager))
+        return any(e.get("operation") == "Apply" and subtree(e["fieldsV1"], path) is not None for e in others)
+
+
+def _assembled(
+    found: _DiffInputs, walk: Walk, lost: tuple[FieldPath, ...], others: Substitutes, left: tuple[str, ...]
+) -> Difference:
+    patterns = tuple(pattern for pattern in map(parse_path, left) if pattern is not None)
+
+    def is_left(path: FieldPath) -> bool:
+        return any(matches(pattern, path) for pattern in patterns)
+
+    changed = [(path, before, after) for path, before, after in walk.changed if not is_left(path)]
+    removed = {path: before for path, before, _ in walk.removed if not is_left(path)}
+    taken = [path for path in lost if not is_left(path)]
+    displacing = {path: because for path, because in found.rivals(changed).items()
+                  if path not in removed and path not in taken and not is_left(path)}  # fmt: skip
+    rivals = {path: because for path, because in displacing.items() if not found.is_declared_by_others(path)}
+    replaced = [path for path in others.certain if not is_left(path)]
+    possible = [path for path in others.possible if not is_left(path)]
+    pairs = [
+        *((path, _changed(found, path, before, after)) for path, before, after in changed),
+        *((path, _removed(found, path, before)) for path, before in removed.items()),
+        *((path, _removed(found, path, value_at(found.live, path))) for path in taken),
+        *((path, _removed(found, path, value_at(found.live, path), found.cause_of(rivals[path]))) for path in rivals),
+        *((path, _removed(found, path, value_at(found.live, path), Cause.DRIFT)) for path in replaced),
+    ]
+    if not pairs:
+        return NO_DIFFERENCE
+    pairs.sort(key=lambda pair: pair[1].path)
+    body = found.wanted.body
+    gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
+    replace = immutable_change(gvk.group_kind, pairs, found.live)
+    reasons = (
+        _doubt(walk, found.schema),
+        _stale(found),
+        f"{replace} cannot be changed in place" if replace else None,
+        f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
+        _contested(displacing.keys() - rivals.keys()),
+        _ruled(found, [path for path, _ in pairs]),
+        f"{min(map(path_text, possible))} may stand in the place of an entry of ours" if possible else None,
+    )
+    return Difference(
+        fields=tuple(change for _, change in pairs),
+        removed_paths=tuple(sorted(map(path_text, (*taken, *rivals, *replaced)))),
+        in_the_way=tuple(_removed(found, path, value_at(found.live, path), Cause.DRIFT) for path in possible),
+        unsure=next((reason for reason in reasons if reason), None),
+        replace=replace,
+    )
+
+
+def _doubt(walk: Walk, schema: Schema | None) -> str | None:
+    if schema is None:
+        return "the schema of this kind is not known"
+    return walk.doubts[0] if walk.doubts else None
+
+
+def _contested(paths: Collection[FieldPath]) -> str | None:
+    return f"{min(map(path_text, paths))} stands in the way, and another tool declares it" if paths else None
+
+
+def _ruled(found: _DiffInputs, changed: Iterable[FieldPath]) -> str | None:
+    """A rule of the kind judges the new value of a changed field by the old one: it may not let it change."""
+    for path in changed:
+        node: SchemaNode | None = found.schema.root if found.schema is not None else None
+        for depth, step in enumerate(path):
+            if node is not None and node.has_transition_rule:
+                return f"a rule of the kind judges changes of {path_text(path[:depth]) or 'the object'}"
+            node = None if node is None else node.child(step) if isinstance(step, str) else node.item
+        if node is not None and node.has_transition_rule:
+            return f"a rule of the kind judges changes of {path_text(path)}"
+    return None
+
+
+def _stale(found: _DiffInputs) -> str | None:
+    """Our fields were recorded in another version of the kind, whose paths may differ."""
+    wanted = found.wanted.body.get("apiVersion")
+    for entry in entries_of(found.live):
+        if is_applied_by(entry, found.manager) and entry.get("apiVersion") != wanted:
+            return f"our fields were recorded as {entry.get('apiVersion')}"
+    return None
+
+
+def _changed(found: _DiffInputs, path: FieldPath, before: Json, after: Json) -> FieldChange:
+    owner = holder_of(found.live, found.manager, path) if before is not MISSING else None
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=after,
+        cause=found.cause_of(path),
+        owner=owner,
+    )
+
+
+def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
+    """Return the cause of a difference in our field: drift if its desired value is unchanged, else declared.
+
+    Without the previous desired state that is unknown, and the difference counts as declared.
+    """
+    if path == OWNER_PATH:
+        return Cause.OWNERSHIP
+    was = value_at(previous, path)
+    return Cause.DECLARED if was is MISSING or was != value_at(recorded, path) else Cause.DRIFT
+
+
+def _removed(found: _DiffInputs, path: FieldPath, before: Json, cause: Cause = Cause.REMOVED) -> FieldChange:
+    return FieldChange(
+        path=path_text(path),
+        before=before,
+        after=MISSING,
+        cause=Cause.OWNERSHIP if path == OWNER_PATH else cause,
+        owner=holder_of(found.live, found.manager, path),
+    )
+
+
+def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
+    """Return the other manager that wrote at or below the path last; None if nobody else did."""
+    for owner in owners_of(live, path):
+        if owner.manager != manager:
+            return owner
+    return None
+
+
+def _lost(
+    previous: JsonObject, recorded: JsonObject, live: JsonObject, owned: Owned, manager: str, node: SchemaNode
+) -> tuple[FieldPath, ...]:
+    """Return places that we sent last time, no longer want, and that an Update of another manager took from us.
+
+    A field that another manager holds by Apply is its declared will, and is left. One without an owner (its ownership
+    record was cleared) is ours while it still has the value that we sent; a default looks different.
+    """
+    if previous == recorded:
+        return ()
+    trees = [
+        (entry["fieldsV1"], entry.get("operation") == "Apply")
+        for entry in entries_of(live)
+        if not is_applied_by(entry, manager)
+    ]
+    lost = []
+    for path, was in _vanished(declared(previous), declared(recorded), node, ()):
+        now = value_at(live, path)
+        if now is MISSING or subtree(owned, path) is not None:
+            continue
+        holders = [applied for tree, applied in trees if subtree(tree, path) is not None]
+        is_unheld_and_same = not holders and equal(was, now, FREE, keeps_empty=True)
+        if is_unheld_and_same or (holders and not any(holders)):
+            lost.append(path)
+    return tuple(path for path in lost if not _falls_with_item(path, recorded, owned, trees))
+
+
+def _falls_with_item(path: FieldPath, wanted: JsonObject, owned: Owned, trees: list[tuple[Owned, bool]]) -> bool:
+    """Return whether an undesired item around the path is ours alone, so that it goes as a whole with the path."""
+    for end in range(len(path) - 1, 0, -1):
+        around = path[:end]
+        is_our_item = isinstance(around[-1], (Keyed, Member)) and owns(owned, around)
+        is_unwanted = value_at(wanted, around) is MISSING
+        if is_our_item and is_unwanted and not any(owns(tree, around) for tree, _ in trees):
+            return True
+    return False
+
+
+def _vanished(was: Json, now: Json, node: SchemaNode, path: FieldPath) -> Iterator[tuple[FieldPath, Json]]:
+    """Leaves of `was` that are not in `now`, by path; atomic values are leaves."""
+    is_leaf = _is_leaf(was, node) or (isinstance(now, list) and _is_leaf(now, node))
+    if now is MISSING and (not isinstance(was, (dict, list)) or not was or is_leaf):
+        if was is not None:
+            yield path, was
+        return
+    if isinstance(was, dict) and not node.is_atomic:
+        for name, value in was.items():
+            below = child_of(now, name) if now is not MISSING else MISSING
+            yield from _vanished(value, below, node.child(name) or FREE, (*path, name))
+    elif isinstance(was, list) and not is_leaf:
+        for value in was:
+            step = _item_step(value, node)
+            if step is not None:
+                below = child_of(now, step) if now is not MISSING else MISSING
+                if below is MISSING and isinstance(step, Keyed):
+                    yield (*path, step), value
+                yield from _vanished(value, below, node.item or FREE, (*path, step))
+
+
+def _is_leaf(value: Json, node: SchemaNode) -> bool:
+    """Return whether a value is compared as a whole; so is a map list with ambiguous keys."""
+    if node.is_atomic:
+        return True
+    if not isinstance(value, list) or node.is_set:
+        return False
+    return not node.keys or indexed(value, *key_names(node)) is None
+
+
+def _item_step(value: Json, node: SchemaNode) -> Keyed | Member | None:
+    if node.is_set:
+        return Member(value) if not isinstance(value, (dict, list)) else None
+    assert isinstance(value, dict), "a list whose items have no keys is a leaf"
+    return Keyed(tuple([(name, value.get(name, default)) for name, default in zip(*key_names(node), strict=True)]))

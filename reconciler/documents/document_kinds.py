@@ -1,0 +1,186 @@
+"""Kinds of documents: their dialect, their scope, and the namespaces that are never distributed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from reconciler.api.policies import Flavor
+from reconciler.api.refs import GVK, Identity
+from reconciler.documents.field_reader import Fields
+from reconciler.regex import regex
+
+FLAVORS: Mapping[str, Flavor] = {
+    "policy.one.alibabacloud.com/v1alpha1": Flavor.ACK,
+    "one.alibabacloud.com/v1alpha1": Flavor.ACK_LEGACY,
+    "policy.karmada.io/v1alpha1": Flavor.KARMADA,
+}
+"""The API versions of policies."""
+
+PROPAGATION_KINDS = frozenset({"PropagationPolicy", "ClusterPropagationPolicy"})
+OVERRIDE_KINDS = frozenset({"OverridePolicy", "ClusterOverridePolicy"})
+POLICY_GROUPS = frozenset(api_version.partition("/")[0] for api_version in FLAVORS)
+
+_NO_CONTROL_PLANE = "it configures Karmada's own control plane, which a fleet store does not have"
+_REFUSED: Mapping[tuple[str, str], str] = {
+    ("policy.karmada.io", "FederatedResourceQuota"): "put a ResourceQuota and a policy for it into the store instead",
+    ("policy.karmada.io", "ClusterTaintPolicy"): "write the taints into the Cluster documents of the store instead",
+    ("remedy.karmada.io", "Remedy"): _NO_CONTROL_PLANE,
+    ("work.karmada.io", "Work"): "it is what Karmada computes; write the resource and a policy instead",
+    ("work.karmada.io", "ResourceBinding"): "it is what Karmada computes; write the resource and a policy instead",
+    (
+        "work.karmada.io",
+        "ClusterResourceBinding",
+    ): "it is what Karmada computes; write the resource and a policy instead",
+    ("apps.karmada.io", "WorkloadRebalancer"): "placements are computed afresh when observations change",
+    (
+        "autoscaling.karmada.io",
+        "FederatedHPA",
+    ): "put a HorizontalPodAutoscaler and a policy for it into the store instead",
+    ("autoscaling.karmada.io", "CronFederatedHPA"): "commit the change of spec.replicas instead",
+    ("networking.karmada.io", "MultiClusterService"): "it needs Karmada's control plane in the members",
+    ("networking.karmada.io", "MultiClusterIngress"): "it needs Karmada's control plane in the members",
+    (
+        "config.karmada.io",
+        "ResourceInterpreterCustomization",
+    ): "kinds are known to the reconciler by its own interpreters",
+    ("config.karmada.io", "ResourceInterpreterWebhookConfiguration"): "no webhook takes part in a plan",
+    ("search.karmada.io", "ResourceRegistry"): _NO_CONTROL_PLANE,
+}
+
+
+def is_policy(api_version: str, kind: str) -> bool:
+    """Return whether a document is one of the four policy kinds, in any version of the three groups."""
+    return api_version.partition("/")[0] in POLICY_GROUPS and kind in PROPAGATION_KINDS | OVERRIDE_KINDS
+
+
+def refused_kind(api_version: str, kind: str) -> str:
+    """Return why a store may not have a kind of Karmada's control API, with the remedy; empty for every other kind."""
+    return _REFUSED.get((api_version.rpartition("/")[0], kind), "")
+
+
+_NAMESPACED: Final[Mapping[str, str]] = {
+    "": (
+        "Binding ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate "
+        "ReplicationController ResourceQuota Secret Service ServiceAccount"
+    ),
+    "apps": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
+    "authorization.k8s.io": "LocalSubjectAccessReview",
+    "autoscaling": "HorizontalPodAutoscaler",
+    "batch": "CronJob Job",
+    "certificates.k8s.io": "PodCertificateRequest",
+    "coordination.k8s.io": "Lease LeaseCandidate",
+    "discovery.k8s.io": "EndpointSlice",
+    "events.k8s.io": "Event",
+    "networking.k8s.io": "Ingress NetworkPolicy",
+    "policy": "Eviction PodDisruptionBudget",
+    "rbac.authorization.k8s.io": "Role RoleBinding",
+    "resource.k8s.io": "ResourceClaim ResourceClaimTemplate",
+    "scheduling.k8s.io": "PodGroup Workload",
+    "storage.k8s.io": "CSIStorageCapacity",
+}
+
+_CLUSTER_SCOPED: Final[Mapping[str, str]] = {
+    "": "ComponentStatus Namespace Node PersistentVolume",
+    "admissionregistration.k8s.io": (
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration "
+        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"
+    ),
+    "apiextensions.k8s.io": "CustomResourceDefinition",
+    "apiregistration.k8s.io": "APIService",
+    "authentication.k8s.io": "SelfSubjectReview TokenReview",
+    "authorization.k8s.io": "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
+    "certificates.k8s.io": "CertificateSigningRequest ClusterTrustBundle",
+    "flowcontrol.apiserver.k8s.io": "FlowSchema PriorityLevelConfiguration",
+    "internal.apiserver.k8s.io": "StorageVersion",
+    "networking.k8s.io": "IPAddress IngressClass ServiceCIDR",
+    "node.k8s.io": "RuntimeClass",
+    "rbac.authorization.k8s.io": "ClusterRole ClusterRoleBinding",
+    "resource.k8s.io": "DeviceClass DeviceTaintRule ResourcePoolStatusRequest ResourceSlice",
+    "scheduling.k8s.io": "PriorityClass",
+    "storage.k8s.io": "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass",
+    "storagemigration.k8s.io": "StorageVersionMigration",
+}
+
+BUILT_IN: Final[Mapping[tuple[str, str], bool]] = {
+    (group, kind): namespaced
+    for namespaced, groups in ((True, _NAMESPACED), (False, _CLUSTER_SCOPED))
+    for group, kinds in groups.items()
+    for kind in kinds.split()
+}
+"""(group, kind) of every built-in kind, with whether it is namespaced."""
+
+
+def is_namespaced(group: str, kind: str) -> bool | None:
+    """Return whether a built-in kind is namespaced; None for every other kind.
+
+    >>> is_namespaced("apps", "Deployment"), is_namespaced("", "Node"), is_namespaced("example.com", "Node")
+    (True, False, None)
+    """
+    return BUILT_IN.get((group, kind))
+
+
+def guessed_plural(kind: str) -> str:
+    """Return the plural of a kind as paths and roles name it.
+
+    Source: apimachinery, meta.UnsafeGuessKindToResource, which is right for every built-in kind (a test compares it
+    with an API server).
+
+    >>> guessed_plural("NetworkPolicy"), guessed_plural("StorageClass"), guessed_plural("Endpoints")
+    ('networkpolicies', 'storageclasses', 'endpoints')
+    """
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+OWN_API_VERSION: Final = "fleet.reconciler/v1alpha1"
+
+
+def check_own_api_version(document: Fields) -> None:
+    """Report an API version that is not the one of our kinds."""
+    api_version = document.text("apiVersion")
+    if api_version and api_version != OWN_API_VERSION:
+        message = f"{api_version} is not known; write {OWN_API_VERSION}"
+        document.report.error("api-version-unknown", message, "apiVersion")
+
+
+def refuse_namespace(metadata: Fields, kind: str) -> None:
+    """Report a namespace of an object that has none. `kind`: its name in a sentence."""
+    if metadata.has("namespace"):
+        message = f"{kind} has no namespace; take it out"
+        metadata.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))
+
+
+_SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)
+
+CONTROL_GROUPS = frozenset({"policy.karmada.io", "cluster.karmada.io", "work.karmada.io"})
+"""Karmada's own control API: its objects are never distributed."""
+
+
+# Thousands of templates live in a namespace.
+@lru_cache(maxsize=4096)
+def is_system_namespace(namespace: str) -> bool:
+    """Return whether nothing is distributed into a namespace.
+
+    Source: "PropagationPolicy and OverridePolicy" (any namespace other than the system reserved ones); Karmada:
+    `kube-*` and its own namespaces; `fleet-system` has our own marks in members.
+
+    >>> is_system_namespace("kube-system"), is_system_namespace("kubernetes"), is_system_namespace("default")
+    (True, False, False)
+    """
+    return _SYSTEM.fullmatch(namespace) is not None
+
+
+def is_never_distributed(gvk: GVK, identity: Identity) -> bool:
+    """Return whether no policy may claim it: it is in or is a system namespace, or belongs to the control API."""
+    if gvk.group in CONTROL_GROUPS:
+        return True
+    if identity.namespace:
+        return is_system_namespace(identity.namespace)
+    return identity.group == "" and identity.kind == "Namespace" and is_system_namespace(identity.name)

@@ -1,0 +1,274 @@
+"""A typed reader of document fields: a table lists the allowed fields, and each misfit becomes a problem.
+
+A `Shape` lists the fields of one mapping. Reading a mapping through `Fields` reports unknown fields, wrong types,
+unknown values, refused fields and fields without effect once, for every field, whether or not the parser asks for it.
+Source: design#strict-fields; design#refused-fields; design#all-faults.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, UnionType
+from typing import NamedTuple
+
+from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.tree import Json, JsonObject, Step
+from reconciler.documents.field_tables import Field, FieldType, Shape, walk
+
+_NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+_INT32_MAX = 2**31 - 1
+_INTEGERS = (FieldType.INTEGER, FieldType.INTEGER_OR_TEXT)
+_PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
+    FieldType.TEXT: str,
+    FieldType.FLAG: bool,
+    FieldType.INTEGER: int,
+    FieldType.INTEGER_OR_TEXT: int | str,
+    FieldType.OBJECT: Mapping,
+    FieldType.TEXT_OR_OBJECT: str | Mapping,
+    FieldType.ANY: object,
+}
+
+
+class Report:
+    """Collects the problems of one document while it is read. `root` is the document's shape, for suggestions."""
+
+    __slots__ = ("document", "problems", "root")
+
+    def __init__(self, document: Document, root: Shape) -> None:
+        self.document = document
+        self.root = root
+        self.problems: list[Problem] = []
+
+    def error(self, code: str, message: str, *steps: Step) -> None:
+        """Add an error at a field."""
+        self.problems.append(self.document.problem(code, message, *steps))
+
+    def warning(self, code: str, message: str, *steps: Step, severity: Severity = Severity.WARNING) -> None:
+        """Add a warning, or with `severity` a hint, at a field."""
+        self.problems.append(self.document.problem(code, message, *steps, severity=severity))
+
+    @property
+    def has_errors(self) -> bool:
+        """Return whether the document must not be used."""
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
+
+    def sorted(self) -> tuple[Problem, ...]:
+        """Every problem in the order of the file, each once."""
+        return tuple(sorted(set(self.problems)))
+
+
+class _ReadField(NamedTuple):
+    key: str
+    value: Json
+
+
+class Fields:
+    """One mapping of a document through its shape. Getters take canonical names and return only well-typed values."""
+
+    __slots__ = ("_found", "_mentioned", "report", "shape", "steps")
+
+    def __init__(self, report: Report, shape: Shape, body: JsonObject, steps: tuple[Step, ...] = ()) -> None:
+        self.report = report
+        self.shape = shape
+        self.steps = steps
+        self._found: dict[str, _ReadField] = {}
+        self._mentioned: set[str] = set()
+        for key, value in body.items():
+            field = shape.by_spelling.get(key)
+            if field is None:
+                report.error("unknown-field", _unknown(report.root, shape, key), *steps, key)
+            elif value is None and field.type is not FieldType.ANY:
+                continue  # null in a manifest is an absent field, as for kubectl
+            elif field.name in self._mentioned:
+                spelled = ", ".join((field.name, *field.spellings))
+                report.error("field-given-twice", f"these are one field: {spelled}; keep one of them", *steps, key)
+            else:
+                self._mentioned.add(field.name)
+                if _fits(report, field, value, (*steps, key)):
+                    self._found[field.name] = _ReadField(key, value)
+        for field in shape.fields:
+            if field.required and field.name not in self._mentioned:
+                report.error("field-required", f"{field.name} is missing: {field.meaning}", *steps)
+
+    def _get(self, name: str, *types: FieldType) -> Json:
+        field = self.shape.by_spelling[name]
+        assert field.name == name and field.type in types, f"{name} is no {types} of this shape"
+        found = self._found.get(name)
+        return None if found is None else found.value
+
+    def has(self, name: str) -> bool:
+        """Return whether the field is there, not null and well-typed."""
+        return name in self._found
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether a field is absent, null or empty; one of a wrong type is not empty."""
+        return name not in self._mentioned or (name in self._found and not self._found[name].value)
+
+    def path(self, name: str, *rest: Step) -> tuple[Step, ...]:
+        """Steps to a field (or below it) under the spelling that the document uses."""
+        found = self._found.get(name)
+        return (*self.steps, found.key if found else name, *rest)
+
+    def source(self, name: str = "") -> Source:
+        """Return the place of the mapping, or of one of its fields."""
+        return self.report.document.at(*(self.path(name) if name else self.steps))
+
+    def text(self, name: str, default: str = "") -> str:
+        """A string; the canonical spelling when the field is an enumeration."""
+        value = self._get(name, FieldType.TEXT)
+        if value is None:
+            return default
+        return self.shape.by_spelling[name].values.get(value) or str(value)
+
+    def flag(self, name: str) -> bool | None:
+        """A boolean, None when it is not given."""
+        value = self._get(name, FieldType.FLAG)
+        return value if isinstance(value, bool) else None
+
+    def integer(self, name: str) -> int | None:
+        """An integer that fits 32 bits, None when it is not given."""
+        value = self._get(name, FieldType.INTEGER)
+        return value if isinstance(value, int) else None
+
+    def integer_or_text(self, name: str) -> str:
+        """An integer as its digits or a string as it is, empty when it is not given."""
+        value = self._get(name, FieldType.INTEGER_OR_TEXT)
+        return "" if value is None else str(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings, empty when it is not given."""
+        return tuple(self._get(name, FieldType.TEXTS) or ())
+
+    def text_map(self, name: str) -> Mapping[str, str]:
+        """A mapping of strings to strings, empty when it is not given."""
+        return self._get(name, FieldType.MAP) or _NO_TEXTS
+
+    def any(self, name: str) -> Json:
+        """Return the value, of any type; `has` tells null from absent."""
+        return self._get(name, FieldType.ANY)
+
+    def text_of_either(self, name: str) -> str | None:
+        """The string of a field that is a string or an object, None when it is neither given nor a string."""
+        value = self._get(name, FieldType.TEXT_OR_OBJECT)
+        return value if isinstance(value, str) else None
+
+    def child(self, name: str) -> Fields | None:
+        """The mapping below a field, None when it is not given (or a string, where that is allowed)."""
+        value = self._get(name, FieldType.OBJECT, FieldType.TEXT_OR_OBJECT)
+        if not isinstance(value, Mapping):
+            return None
+        return Fields(self.report, self._below(name), value, self.path(name))
+
+    def children(self, name: str) -> Iterator[Fields]:
+        """The mappings of a list; an item of another type is reported and left out."""
+        below = self._below(name)
+        for index, item in enumerate(self._get(name, FieldType.OBJECTS) or ()):
+            if isinstance(item, Mapping):
+                yield Fields(self.report, below, item, self.path(name, index))
+            else:
+                self.report.error("wrong-type", f"must be an object, is {_type_of(item)}", *self.path(name, index))
+
+    def _below(self, name: str) -> Shape:
+        below = self.shape.by_spelling[name].shape
+        assert below is not None, f"{name} has no shape"
+        return below
+
+
+def document_fields(document: Document, root: Shape) -> Fields:
+    """The top of a document, with a fresh report."""
+    return Fields(Report(document, root), root, document.body)
+
+
+def _fits(report: Report, field: Field, value: Json, steps: tuple[Step, ...]) -> bool:
+    if field.refused:
+        report.error("field-refused", f"{field.name} is not supported: {field.refused}", *steps)
+        return False
+    misfit = _misfit(field.type, value)
+    if misfit:
+        article = "an" if field.type[0] in "aio" else "a"
+        report.error("wrong-type", f"must be {article} {field.type}, {misfit}", *steps)
+        return False
+    if field.no_effect:
+        report.warning(
+            "field-without-effect", f"{field.name} has no effect: {field.no_effect}", *steps, severity=field.severity
+        )
+    if isinstance(value, int) and field.type in _INTEGERS and abs(value) > _INT32_MAX:
+        report.error("number-out-of-range", f"{value} does not fit 32 bits", *steps)
+        return False
+    return not isinstance(value, str) or _known_value(report, field, value, steps)
+
+
+def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ...]) -> bool:
+    if value in field.refused_values:
+        report.error("value-refused", f"{field.name} {value} is not supported: {field.refused_values[value]}", *steps)
+        return False
+    if value in field.inert_values:
+        report.warning(
+            "value-without-effect", f"{field.name} {value} has no effect: {field.inert_values[value]}", *steps
+        )
+    if field.values and value not in field.values:
+        allowed = ", ".join(dict.fromkeys(field.values.values()))
+        message = f"{value!r} is not known; {field.name} is one of: {allowed}"
+        report.error("unknown-value", f"{message}. {field.note}" if field.note else message, *steps)
+        return False
+    return True
+
+
+def _misfit(expected: FieldType, value: Json) -> str:
+    """Return the fault of a value's type, empty if it fits."""
+    if expected in (FieldType.TEXTS, FieldType.OBJECTS):
+        return _misfit_of_list(expected, value)
+    if expected is FieldType.MAP:
+        return _misfit_of_map(value)
+    if isinstance(value, bool):
+        fits = expected in (FieldType.FLAG, FieldType.ANY)
+    else:
+        fits = isinstance(value, _PYTHON_TYPES[expected])
+    return "" if fits else f"is {_type_of(value)}{_quote_tip(expected, value)}"
+
+
+def _misfit_of_list(expected: FieldType, value: Json) -> str:
+    if isinstance(value, str) and value.lstrip().startswith("-"):
+        return "is a string: a list item needs a space after its dash"
+    if not isinstance(value, list | tuple):
+        return f"is {_type_of(value)}"
+    if expected is FieldType.OBJECTS:
+        return ""
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            return f"item {index} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}"
+    return ""
+
+
+def _misfit_of_map(value: Json) -> str:
+    if not isinstance(value, Mapping):
+        return f"is {_type_of(value)}"
+    for key, item in value.items():
+        if not isinstance(item, str):
+            return f"{key} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}"
+    return ""
+
+
+def _quote_tip(expected: FieldType, value: Json) -> str:
+    return "; put it in quotes" if expected is FieldType.TEXT and isinstance(value, bool | int | float) else ""
+
+
+def _type_of(value: Json) -> str:
+    if value is None:
+        return "null"
+    for kind, name in ((bool, "a boolean"), (str, "a string"), (int | float, "a number"), (Mapping, "an object")):
+        if isinstance(value, kind):
+            return name
+    return "a list"
+
+
+def _unknown(root: Shape, here: Shape, key: str) -> str:
+    """Return the message about a field that is not in the shape: a close spelling, or the place where it belongs."""
+    close = difflib.get_close_matches(key, here.by_spelling, n=1, cutoff=0.7)
+    if close:
+        return f"unknown field {key}; did you mean {close[0]}?"
+    places = sorted(path for path, field in walk(root) if key in (field.name, *field.spellings))
+    if places:
+        return f"unknown field {key} here; it belongs at {places[0]}: check the indentation"
+    return f"unknown field {key}; known here: {', '.join(sorted(field.name for field in here.fields))}"

@@ -1,0 +1,213 @@
+"""Violations of a kind's schema: fields that do not exist and values of a wrong type.
+
+Source: server-side apply ("field not declared in schema"; values of the types of the OpenAPI document), as `kubectl
+--validate=strict` reports as well. Null stands for an absent field everywhere. Missing and out-of-range values are left
+to the API server.
+
+Built-in kinds as msgspec types: a body is then checked in two microseconds, seven times sooner.
+
+Only yes or no; `schema_check` names the misfits.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from reconciler.api.policies import OverrideOperator, PatchOperation
+from reconciler.api.refs import GVK
+from reconciler.api.tree import Json, JsonObject
+from reconciler.api.tree import Step as PathStep
+from reconciler.documents.json_patch import pointer_tokens
+from reconciler.documents.names import type_name
+from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema
+from reconciler.prepared import prepared
+
+NOT_JUDGED: Final = frozenset({"status"})
+"""Fields at the top that are never sent."""
+
+
+class SchemaFault(NamedTuple):
+    """The place of a misfit, as steps, with a problem code and a message."""
+
+    steps: tuple[PathStep, ...]
+    code: str
+    message: str
+
+
+def body_faults(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
+    """Everything in an object that its schema does not allow, in the order of the body; values are not repeated."""
+    if all(_fits_field(root, name, value) for name, value in body.items()):
+        return []  # Nearly every object.
+    return [
+        fault
+        for name, value in body.items()
+        if name not in NOT_JUDGED
+        for fault in _field_faults(root, name, value, ())
+    ]
+
+
+def may_not_fit(root: SchemaNode, operation: PatchOperation) -> bool:
+    """Return whether a patch operation could make an object violate its schema."""
+    if operation.operator is OverrideOperator.REMOVE:
+        return False
+    node = root
+    for token in pointer_tokens(operation.path) or ():
+        if node.shape in (NodeForm.ANY, NodeForm.SCALAR):
+            return node.shape is NodeForm.SCALAR
+        below = node.item if node.shape is NodeForm.LIST else node.child(token)
+        if below is None:
+            return True
+        node = below
+    return not _fits(node, operation.value)
+
+
+def _fits_field(root: SchemaNode, name: str, value: Json) -> bool:
+    node = root.child(name)
+    return name in NOT_JUDGED or (node is not None and _fits(node, value))
+
+
+def _fits(node: SchemaNode, value: Json) -> bool:
+    """Return whether a value fits, without its path: this runs on everything in a store."""
+    if value.__class__ in node.accepts or value is None or node.shape is NodeForm.ANY:
+        return True
+    if isinstance(value, dict):
+        if node.shape is not NodeForm.OBJECT:
+            return False
+        fields, item = node.fields, node.item
+        for name, below in value.items():
+            child = fields.get(name, item)
+            if child is None or not (below.__class__ in child.accepts or _fits(child, below)):
+                return False
+        return True
+    if isinstance(value, list):
+        item = node.item
+        if node.shape is not NodeForm.LIST or item is None:
+            return False
+        return all(below.__class__ in item.accepts or _fits(item, below) for below in value)
+    if isinstance(value, Mapping):
+        return _fits(node, dict(value))
+    return isinstance(value, float) and int in node.accepts and value.is_integer()
+
+
+def _faults(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
+    if _fits(node, value):
+        return
+    if isinstance(value, Mapping) and node.shape is NodeForm.OBJECT:
+        for name, below in value.items():
+            yield from _field_faults(node, name, below, steps)
+    elif isinstance(value, list) and node.shape is NodeForm.LIST and node.item is not None:
+        for index, below in enumerate(value):
+            yield from _faults(node.item, below, (*steps, index))
+    else:
+        yield SchemaFault(steps, "wrong-type", _wrong_type(node, value))
+
+
+def _field_faults(node: SchemaNode, name: str, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
+    child = node.child(name)
+    if child is None:
+        yield SchemaFault((*steps, name), "unknown-field", _unknown(node, name))
+    else:
+        yield from _faults(child, value, (*steps, name))
+
+
+def _wrong_type(node: SchemaNode, value: Json) -> str:
+    wanted = _wanted(node)
+    is_text = str in node.accepts and int not in node.accepts
+    tip = "; quote it" if is_text and isinstance(value, bool | int | float) else ""
+    if isinstance(value, str) and str not in node.accepts and node.shape is NodeForm.SCALAR:
+        tip = "; take the quotes away"
+    return f"{type_name(value)} where {wanted} is needed{tip}"
+
+
+def _wanted(node: SchemaNode) -> str:
+    if node.shape is not NodeForm.SCALAR:
+        return {NodeForm.OBJECT: "a mapping", NodeForm.LIST: "a list"}.get(node.shape, "a value")
+    if node.accepts == {bool}:
+        return "a boolean"
+    if node.accepts == {int}:
+        return "an integer"
+    if node.accepts == {int, float}:
+        return "a number"
+    return "a string" if int not in node.accepts else "a string or a number"
+
+
+def _unknown(node: SchemaNode, name: str) -> str:
+    by_lower = {field.lower(): field for field in node.fields}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    if close:
+        return f"unknown field {name}; did you mean {by_lower[close[0]]}?"
+    return f"unknown field {name}; there is none of that name here: check the spelling and the indentation"
+
+
+_SCALARS: Final[dict[frozenset[type], Any]] = {
+    frozenset({str}): str,
+    frozenset({int}): int,
+    frozenset({int, float}): float,
+    frozenset({bool}): bool,
+}
+
+
+class _Recursive(Exception):
+    """A definition contains itself."""
+
+
+def surely_fits(gvk: GVK, body: JsonObject) -> bool:
+    """Return whether all fields and types of a body are in the bundled schema of its kind; False also without one."""
+    wanted = _type_of(gvk)
+    if wanted is None:
+        return False
+    try:
+        msgspec.convert(body, wanted)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+@cache
+def _type_of(gvk: GVK) -> Any:
+    """The type of a kind; None where there is no schema, or one that contains itself (a CustomResourceDefinition)."""
+    schema = builtin_schema(gvk)
+    if schema is None:
+        return None
+    fields = {name: node for name, node in schema.root.fields.items() if name not in NOT_JUDGED}
+    try:
+        typed = {name: _typed(node, ()) for name, node in fields.items()}
+    except _Recursive:
+        return None
+    return _struct({**typed, **dict.fromkeys(NOT_JUDGED, Any)})
+
+
+_known: dict[int, Any] = {}
+"""Types of definitions by the id of their fields, which the bundled table keeps for good."""
+
+
+def _typed(node: SchemaNode, above: tuple[int, ...]) -> Any:
+    """Return the type of a value: null means absent everywhere."""
+    if node.shape is NodeForm.ANY:
+        return Any
+    if node.shape is NodeForm.SCALAR:
+        return _SCALARS.get(node.accepts, str | int | float) | None
+    if node.shape is NodeForm.LIST:
+        assert node.item is not None, "a list of the bundled table has items"
+        return list[_typed(node.item, above)] | None  # type: ignore[misc]  # A type that is made while running.
+    if not node.fields:
+        assert node.item is not None, "a map of the bundled table has values"
+        return dict[str, _typed(node.item, above)] | None  # type: ignore[misc]  # Likewise.
+    key = id(node.fields)
+    if key in above:
+        raise _Recursive
+    if key not in _known:
+        _known[key] = _struct({name: _typed(child, (*above, key)) for name, child in node.fields.items()}) | None
+    return _known[key]
+
+
+def _struct(fields: dict[str, Any]) -> Any:
+    # Names of fields need not be names in Python.
+    names = {f"f{number}": name for number, name in enumerate(fields)}
+    typed = [(python, fields[name], None) for python, name in names.items()]
+    return prepared(msgspec.defstruct("Body", typed, rename=names, forbid_unknown_fields=True, eq=False, gc=False))

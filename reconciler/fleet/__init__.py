@@ -1,0 +1,60 @@
+"""A snapshot of the store to a fleet: documents, settings, clusters, last good content."""
+
+from reconciler.fleet.assemble import assemble
+from reconciler.fleet.cluster_documents import CLUSTER_APIS
+from reconciler.fleet.documents import KINDS, ParsedFile
+from reconciler.fleet.encrypted import withheld_blob, without_secrets
+from reconciler.fleet.fleet_tables import AssemblyTables
+from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
+from reconciler.fleet.inventory_sync import (
+    DocumentEdit,
+    EditKind,
+    InventoryEdits,
+    InventoryRefused,
+    commit_message,
+    followed,
+    synced,
+)
+from reconciler.fleet.last_good import (
+    LAST_GOOD,
+    Earlier,
+    emptied,
+    says,
+    says_nothing,
+    with_last_good,
+    without_later_twins,
+)
+from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
+from reconciler.fleet.settings import why_nameless
+
+__all__ = [
+    "CLUSTER_APIS",
+    "DEFAULT_PROPERTIES",
+    "KINDS",
+    "LAST_GOOD",
+    "AssemblyTables",
+    "DocumentEdit",
+    "Earlier",
+    "EditKind",
+    "InventoryEdits",
+    "InventoryOrigin",
+    "InventoryRefused",
+    "ParsedAsRead",
+    "ParsedFile",
+    "assemble",
+    "commit_message",
+    "emptied",
+    "followed",
+    "is_store_file",
+    "memo_key",
+    "parse",
+    "parse_file",
+    "says",
+    "says_nothing",
+    "synced",
+    "why_nameless",
+    "with_last_good",
+    "withheld_blob",
+    "without_later_twins",
+    "without_secrets",
+]

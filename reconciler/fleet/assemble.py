@@ -1,0 +1,283 @@
+"""All files of the store together: scopes, duplicates, one Fleet document, a canonical order.
+
+Source: design#duplicate-identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from operator import attrgetter
+from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.content import Content
+from reconciler.api.fleet import Fleet, FleetSettings, FrozenReach, Template
+from reconciler.api.policies import OverridePolicy, PropagationPolicy
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import Identity
+from reconciler.api.rollouts import Rollout
+from reconciler.api.tree import dig, with_value
+from reconciler.documents import is_namespaced
+from reconciler.fleet.documents import ParsedFile, inputs_of, unique_renders, without_inputs
+from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
+from reconciler.hydration import is_input
+from reconciler.templates import DEFAULT_NAMESPACE
+
+_Value = TypeVar("_Value")
+_Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
+_Named = TypeVar("_Named", Cluster, Rollout)
+
+
+class _Collected(Struct):
+    """The content of all files, in the order of their paths."""
+
+    templates: list[Template] = field(default_factory=list)
+    propagation: list[PropagationPolicy] = field(default_factory=list)
+    overrides: list[OverridePolicy] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
+    settings: list[FleetSettings] = field(default_factory=list)
+    rollouts: list[Rollout] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    frozen: list[FrozenReach] = field(default_factory=list)
+    skipped: list[Source] = field(default_factory=list)
+
+
+def assemble(
+    revision: str, files: Iterable[ParsedFile], problems: Iterable[Problem] = (), tables: AssemblyTables | None = None
+) -> Fleet:
+    """Return the fleet of all files. `problems` are those of the snapshot.
+
+    An identity in two documents is an error that names both, and both are frozen. Nothing depends on the order of the
+    files. `is_complete` is False when anything is frozen: an unreadable file, or a problem of one file or of two
+    together. With the `tables` of an earlier call, unchanged files are not processed again; the fleet is the same.
+    """
+    found, remarks = list(files), tuple(problems)
+    fleet = tables.update(revision, found, remarks) if tables is not None else None
+    if fleet is not None:
+        return fleet
+    found.sort(key=attrgetter("path"))
+    inputs = inputs_of(found)
+    charts = _charts(found, inputs)
+    fleet = _assemble(revision, _collect(found, remarks, charts, inputs), found)
+    if tables is not None:
+        tables.keep(found, remarks, fleet, has_charts=bool(charts), inputs=inputs)
+    return fleet
+
+
+def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> Fleet:
+    custom_kinds = _custom_kinds(collected.templates)
+    templates = _unique_templates(_with_scopes(collected, custom_kinds), collected)
+    propagation = _unique_policies(collected.propagation, collected)
+    overrides = _unique_policies(collected.overrides, collected)
+    clusters = _unique_clusters(collected)
+    settings = _one_settings(collected)
+    rollouts = _unique_rollouts(collected)
+    renders = unique_renders(files, collected.problems, collected.frozen)
+    _hint_skipped(collected)
+    return Fleet(
+        revision=revision,
+        settings=settings,
+        clusters=clusters,
+        templates=templates,
+        propagation=propagation,
+        overrides=overrides,
+        rollouts=rollouts,
+        custom_kinds=custom_kinds,
+        renders=renders,
+        locks={lock.path: lock for file in files for lock in file.locks},
+        problems=tuple(sorted(set(collected.problems))),
+        frozen=tuple(sorted(collected.frozen, key=_reach_order)),
+        is_complete=not collected.frozen,
+    )
+
+
+def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
+    """Folders of Helm charts that no render reads."""
+    charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
+    found = (path.rpartition("/") for path in charts)
+    return [folder for folder, _, _ in found]
+
+
+def _collect(
+    files: list[ParsedFile], problems: tuple[Problem, ...], charts: list[str], inputs: frozenset[str]
+) -> _Collected:
+    collected = _Collected(problems=list(problems))
+    files = without_inputs(files, inputs, collected.problems, collected.frozen)
+    if charts:
+        collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
+        files = [file for file in files if not _is_of_chart(file, charts)]
+    parts = (
+        "templates",
+        "propagation",
+        "overrides",
+        "clusters",
+        "settings",
+        "rollouts",
+        "problems",
+        "frozen",
+        "skipped",
+    )
+    for name in parts:
+        # Nearly all files have nothing but templates: this way there is no step for each of them.
+        getattr(collected, name).extend(chain.from_iterable(map(attrgetter(name), files)))
+    return collected
+
+
+def _is_of_chart(file: ParsedFile, charts: list[str]) -> bool:
+    """Return whether it is a Helm template: under `templates` of a chart, or under a chart and full of `{{`."""
+    for chart in charts:
+        below = f"{chart}/" if chart else ""
+        if file.path.startswith(f"{below}templates/") or (file.has_template_syntax and file.path.startswith(below)):
+            return True
+    return False
+
+
+def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
+    """Kinds whose definition is in the store, with whether they are namespaced."""
+    kinds: dict[tuple[str, str], bool] = {}
+    for template in templates:
+        if template.gvk.kind != "CustomResourceDefinition" or template.gvk.group != "apiextensions.k8s.io":
+            continue
+        group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
+        scope = dig(template.body, "spec", "scope")
+        if isinstance(group, str) and isinstance(kind, str) and scope in ("Namespaced", "Cluster"):
+            kinds[group, kind] = scope == "Namespaced"
+    return dict(sorted(kinds.items()))
+
+
+def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], bool]) -> list[Template]:
+    """The templates with the namespaces that the definitions of their kinds ask for."""
+    if not custom_kinds:
+        return collected.templates
+    settled = []
+    for template in collected.templates:
+        group_kind = template.gvk.group_kind
+        namespaced = custom_kinds.get(group_kind) if is_namespaced(*group_kind) is None else None
+        if namespaced and not template.identity.namespace:
+            settled.append(_in_default_namespace(template))
+        elif namespaced is False and template.identity.namespace:
+            message = "this kind is cluster-scoped by its definition in the store; take metadata.namespace out"
+            collected.problems.append(
+                Problem(
+                    source=template.source, path="metadata.namespace", code="namespace-on-cluster-kind", message=message
+                )
+            )
+            bare = template.identity._replace(namespace="")
+            collected.frozen.append(
+                FrozenReach(source=template.source, identities=frozenset({template.identity, bare}))
+            )
+        else:
+            settled.append(template)
+    return settled
+
+
+def _in_default_namespace(template: Template) -> Template:
+    body = with_value(template.body, ("metadata", "namespace"), DEFAULT_NAMESPACE)
+    identity = template.identity._replace(namespace=DEFAULT_NAMESPACE)
+    return replace(template, body=Content(tree=body), identity=identity)
+
+
+def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
+    """Return templates by identity in its order, without duplicates."""
+    ordered = sorted(templates, key=attrgetter("identity"))
+    unique = {template.identity: template for template in ordered}
+    if len(unique) < len(ordered):
+        twins: dict[Identity, list[Template]] = {}
+        for template in ordered:
+            twins.setdefault(template.identity, []).append(template)
+        for identity, found in twins.items():
+            if len(found) > 1:
+                del unique[identity]
+                sources = sorted(template.source for template in found)
+                _report_duplicates(str(identity), sources, collected)
+                collected.frozen.extend(
+                    FrozenReach(source=source, identities=frozenset({identity})) for source in sources
+                )
+    return unique
+
+
+def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
+    """Return policies by name, without duplicates."""
+    kept = []
+    for found in _grouped(policies, lambda policy: policy.ref):
+        if len(found) == 1:
+            kept.append(found[0])
+            continue
+        _report_duplicates(str(found[0].ref), sorted(policy.source for policy in found), collected)
+        collected.frozen.extend(_policy_reach(policy) for policy in found)
+    return tuple(kept)
+
+
+def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> list[list[_Value]]:
+    groups: dict[tuple[str, ...], list[_Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return [groups[name] for name in sorted(groups)]
+
+
+def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:
+    if policy.selectors or isinstance(policy, PropagationPolicy):
+        return FrozenReach(source=policy.source, selectors=policy.selectors, policy=policy.ref)
+    if policy.is_cluster_scoped:
+        return FrozenReach(source=policy.source, everything=True, policy=policy.ref)
+    return FrozenReach(source=policy.source, namespace=policy.ref.namespace, policy=policy.ref)
+
+
+def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
+    """Return clusters by name. Two documents for one name freeze everything, as the right one is unknown."""
+    named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
+    return {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
+
+
+def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:
+    """Rollouts by name. Two documents of one name leave every revision where it is, so everything is frozen."""
+    named = _grouped(collected.rollouts, lambda rollout: (rollout.name,))
+    return tuple(_without_twins(named, "the Rollout", collected))
+
+
+def _without_twins(named: list[list[_Named]], what: str, collected: _Collected) -> Iterator[_Named]:
+    """Yield those with a unique name; a name in several documents is ambiguous, and freezes all."""
+    for twins in named:
+        if len(twins) == 1:
+            yield twins[0]
+            continue
+        sources = sorted(twin.source for twin in twins)
+        _report_duplicates(f"{what} {twins[0].name}", sources, collected)
+        collected.frozen.append(FrozenReach(source=sources[0], everything=True))
+
+
+def _one_settings(collected: _Collected) -> FleetSettings:
+    """Return the settings of the one document of kind Fleet; the defaults without one, or with several."""
+    if len(collected.settings) == 1:
+        return collected.settings[0]
+    if collected.settings:
+        sources = sorted(settings.source for settings in collected.settings)
+        _report_duplicates("the document of kind Fleet", sources, collected)
+        collected.frozen.append(FrozenReach(source=sources[0], everything=True))
+    return FleetSettings()
+
+
+def _report_duplicates(subject: str, sources: list[Source], collected: _Collected) -> None:
+    for index, source in enumerate(sources):
+        others = ", ".join(str(other) for position, other in enumerate(sources) if position != index)
+        message = f"{subject} is also in {others}; keep one of them"
+        collected.problems.append(Problem(source=source, code="duplicate-identity", message=message))
+
+
+def _hint_skipped(collected: _Collected) -> None:
+    """Say once how much was passed over, with the first of them."""
+    if not collected.skipped:
+        return
+    first = min(collected.skipped)
+    number = len(collected.skipped)
+    what = f"{number} documents were" if number > 1 else "1 document was"
+    message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
+    collected.problems.append(Problem(source=first, code="documents-skipped", message=message, severity=Severity.HINT))
+
+
+def _reach_order(reach: FrozenReach) -> tuple[Source, tuple[Identity, ...]]:
+    return (reach.source, tuple(sorted(reach.identities)))

@@ -1,0 +1,245 @@
+"""`Cluster`, `ManagedCluster` and `ClusterProfile`: the members of a fleet. Credentials never live in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Cluster, Taint
+from reconciler.api.problem import Document, Problem, Severity
+from reconciler.documents import (
+    DEFAULT_NAMESPACE,
+    Field,
+    Fields,
+    FieldType,
+    document_fields,
+    document_shape,
+    exactly,
+    is_dns_label,
+    is_label_key,
+    is_label_value,
+    read_name,
+    refuse_namespace,
+    shape,
+)
+
+ALIAS_ANNOTATION = "fleet.reconciler/alias"
+"""A name for people, shown as CLUSTER_ALIAS."""
+CONTEXT_ANNOTATION = "fleet.reconciler/context"
+"""The kubeconfig context that reaches the cluster, when it does not have the cluster's name."""
+
+MANAGER_LABEL: Final = "x-k8s.io/cluster-manager"
+"""Of a ClusterProfile: the name of the cluster manager that published it."""
+REGION_LABEL: Final = "topology.kubernetes.io/region"
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+
+CLUSTER_APIS: Final[Mapping[str, str]] = {
+    "cluster.karmada.io/v1alpha1": "Cluster",
+    "cluster.open-cluster-management.io/v1": "ManagedCluster",
+    "multicluster.x-k8s.io/v1alpha1": "ClusterProfile",
+    "multicluster.x-k8s.io/v1alpha2": "ClusterProfile",
+}
+"""API version to the kind that declares a member there."""
+
+_BY_KUBECONFIG = "how a member is reached is said by the kubeconfig alone"
+_EFFECTS_OF_MANAGED = {"NoSelect": "NoExecute", "NoSelectIfNew": "NoSchedule", "PreferNoSelect": "PreferNoSchedule"}
+
+
+def _inert(name: str, why: str) -> Field:
+    return Field(name, FieldType.ANY, "Part of the upstream kind.", no_effect=why, severity=Severity.HINT)
+
+
+_TAINT_KEY = Field("key", FieldType.TEXT, "The taint key.", required=True)
+_TAINT_VALUE = Field("value", FieldType.TEXT, "The taint value.")
+_TAINT_TIME = _inert("timeAdded", "a taint counts from the commit that brings it")
+
+
+def _taints_field(*effects: str) -> Field:
+    effect = Field("effect", FieldType.TEXT, "What the taint does.", required=True, values=exactly(*effects))
+    return Field(
+        "taints",
+        FieldType.OBJECTS,
+        "Taints: what does not tolerate them is not placed here.",
+        shape=shape(_TAINT_KEY, _TAINT_VALUE, _TAINT_TIME, effect),
+    )
+
+
+CLUSTER_SHAPE = document_shape(
+    Field(
+        "spec",
+        FieldType.OBJECT,
+        "What is known of the member.",
+        shape=shape(
+            Field("provider", FieldType.TEXT, "The cloud provider."),
+            Field("region", FieldType.TEXT, "The region."),
+            Field("zone", FieldType.TEXT, "The older form of zones."),
+            Field("zones", FieldType.TEXTS, "The zones."),
+            _taints_field("NoSchedule", "PreferNoSchedule", "NoExecute"),
+            _inert("id", "a member is recognised by the uid of its kube-system namespace"),
+            Field(
+                "syncMode",
+                FieldType.TEXT,
+                "Who applies there: Push, the service of the fleet; Pull, `run --cluster` of its own.",
+                values=exactly("Push", "Pull"),
+                default="Push",
+            ),
+            _inert("apiEndpoint", _BY_KUBECONFIG),
+            _inert("secretRef", _BY_KUBECONFIG),
+            _inert("impersonatorSecretRef", _BY_KUBECONFIG),
+            _inert("insecureSkipTLSVerification", _BY_KUBECONFIG),
+            _inert("proxyURL", _BY_KUBECONFIG),
+            _inert("proxyHeader", _BY_KUBECONFIG),
+            _inert("resourceModels", "free capacity is computed from the nodes themselves"),
+        ),
+    )
+)
+
+MANAGED_CLUSTER_SHAPE = document_shape(
+    Field(
+        "spec",
+        FieldType.OBJECT,
+        "What is known of the member.",
+        shape=shape(
+            _taints_field(*_EFFECTS_OF_MANAGED),
+            _inert("hubAcceptsClient", "every member with a document and a kubeconfig takes part"),
+            _inert("leaseDurationSeconds", "members do not report to a hub"),
+            _inert("managedClusterClientConfigs", _BY_KUBECONFIG),
+        ),
+    )
+)
+
+CLUSTER_PROFILE_SHAPE = document_shape(
+    Field(
+        "spec",
+        FieldType.OBJECT,
+        "What is known of the member.",
+        shape=shape(
+            Field("displayName", FieldType.TEXT, "A name for people, shown as CLUSTER_ALIAS."),
+            Field(
+                "clusterManager",
+                FieldType.OBJECT,
+                "Who published the profile.",
+                shape=shape(
+                    Field(
+                        "name",
+                        FieldType.TEXT,
+                        f"The cluster manager: the label {MANAGER_LABEL}, where metadata.labels has none.",
+                        required=True,
+                    )
+                ),
+            ),
+        ),
+    )
+)
+
+_SHAPES: Final = {
+    "Cluster": CLUSTER_SHAPE,
+    "ManagedCluster": MANAGED_CLUSTER_SHAPE,
+    "ClusterProfile": CLUSTER_PROFILE_SHAPE,
+}
+
+
+def is_cluster(api_version: str, kind: str) -> bool:
+    """Return whether a document declares a member cluster."""
+    return CLUSTER_APIS.get(api_version) == kind
+
+
+def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ...]]:
+    """The member that a document declares and every problem of it; None when one is an error.
+
+    Source: design#members; design#credentials; Karmada: `cluster.karmada.io/v1alpha1`; Open Cluster Management:
+    `ManagedCluster`; KEP-4322: `ClusterProfile`.
+    """
+    written = document.body.get("kind")
+    fields = document_fields(document, _SHAPES.get(written if isinstance(written, str) else "", CLUSTER_SHAPE))
+    api_version, kind = fields.text("apiVersion"), fields.text("kind")
+    if api_version and not is_cluster(api_version, kind):
+        known = ", ".join(version for version, of in CLUSTER_APIS.items() if of == kind) or ", ".join(CLUSTER_APIS)
+        fields.report.error("api-version-unknown", f"{api_version} is not known; write one of: {known}", "apiVersion")
+    metadata, spec = fields.child("metadata"), fields.child("spec")
+    cluster = _cluster(fields, metadata, spec, kind) if metadata else None
+    return (None if fields.report.has_errors else cluster), fields.report.sorted()
+
+
+def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str) -> Cluster:
+    for key, value in metadata.text_map("labels").items():
+        if not is_label_key(key) or not is_label_value(value):
+            message = f"{key}: {value} cannot be a label"
+            document.report.error("label-illegal", message, *metadata.path("labels", key))
+    annotations = metadata.text_map("annotations")
+    read = Cluster(
+        name=read_name(metadata),
+        alias=annotations.get(ALIAS_ANNOTATION, ""),
+        labels=dict(sorted(metadata.text_map("labels").items())),
+        context=annotations.get(CONTEXT_ANNOTATION, ""),
+        source=document.source(),
+    )
+    if kind == "ClusterProfile":
+        return _of_profile(read, metadata, spec)
+    refuse_namespace(metadata, "a cluster")
+    if spec is None:
+        return read
+    read = replace(read, taints=_taints(spec))
+    return read if kind == "ManagedCluster" else _with_place(read, spec)
+
+
+def _with_place(read: Cluster, spec: Fields) -> Cluster:
+    """Return the cluster with the place of Karmada's `Cluster`."""
+    zones = {zone for zone in (*spec.texts("zones"), spec.text("zone")) if zone}
+    return replace(
+        read,
+        provider=spec.text("provider"),
+        region=spec.text("region"),
+        zones=tuple(sorted(zones)),
+        pulls=spec.text("syncMode") == "Pull",
+    )
+
+
+def _of_profile(read: Cluster, metadata: Fields, spec: Fields | None) -> Cluster:
+    """Return the cluster with the fields of a ClusterProfile. Its region and zone are labels, its status is not read.
+
+    Source: KEP-4322: `displayName` is for people, `x-k8s.io/cluster-manager` has the value of `clusterManager.name`;
+    KEP-2149 and "Well-Known Labels" name region and zone.
+    """
+    labels = dict(read.labels)
+    manager = spec.child("clusterManager") if spec else None
+    name = manager.text("name") if manager else ""
+    if manager and name and not is_label_value(name):
+        message = f"{name!r} cannot name a cluster manager: it must be the value of a label"
+        manager.report.error("label-illegal", message, *manager.path("name"))
+    if name:
+        labels.setdefault(MANAGER_LABEL, name)
+    zone = labels.get(ZONE_LABEL, "")
+    return replace(
+        read,
+        namespace=_namespace(metadata),
+        alias=read.alias or (spec.text("displayName") if spec else ""),
+        labels=dict(sorted(labels.items())),
+        region=labels.get(REGION_LABEL, ""),
+        zones=(zone,) if zone else (),
+    )
+
+
+def _namespace(metadata: Fields) -> str:
+    namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
+    if not is_dns_label(namespace):
+        message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
+        metadata.report.error("name-illegal", message, *metadata.path("namespace"))
+    return namespace
+
+
+def _taints(spec: Fields) -> tuple[Taint, ...]:
+    """Taints; those of a ManagedCluster are translated: NoSelect takes away, NoSelectIfNew only keeps new away."""
+    taints: list[Taint] = []
+    for fields in spec.children("taints"):
+        key, value, effect = fields.text("key"), fields.text("value"), fields.text("effect")
+        if fields.has("key") and not is_label_key(key):
+            fields.report.error("label-key-illegal", f"{key!r} cannot be the key of a taint", *fields.path("key"))
+        taint = Taint(key=key, value=value, effect=_EFFECTS_OF_MANAGED.get(effect, effect))
+        if any(other.key == taint.key and other.effect == taint.effect for other in taints):
+            message = f"there is already a taint {key} with effect {effect}; keep one"
+            fields.report.error("taint-repeated", message, *fields.steps)
+        taints.append(taint)
+    return tuple(taints)

@@ -1,0 +1,227 @@
+"""The content of one file of the store: a pure function of its path and data.
+
+Inputs of a Render are no documents of the store: only the rendering command reads them.
+
+The kind of a document of the store: by its type, not its place.
+
+Every field of every kind that configures distribution, with its support. Documentation is generated from this.
+
+Source: design#policy-groups; design#spellings.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
+from reconciler.api.policies import OverridePolicy, PropagationPolicy
+from reconciler.api.problem import Document, Problem, Source
+from reconciler.api.rollouts import Rollout
+from reconciler.documents import OVERRIDE_KINDS, OWN_API_VERSION, FieldSupport, Shape, is_policy, type_fault, walk
+from reconciler.fleet.cluster_documents import (
+    CLUSTER_APIS,
+    CLUSTER_PROFILE_SHAPE,
+    CLUSTER_SHAPE,
+    MANAGED_CLUSTER_SHAPE,
+    is_cluster,
+)
+from reconciler.fleet.settings import FLEET_SHAPE
+from reconciler.hydration import RENDER_SHAPE, input_folders, is_below, is_input, is_lock
+from reconciler.policy import OVERRIDE_SHAPE, PROPAGATION_SHAPE
+from reconciler.rollouts import ROLLOUT_SHAPE
+from reconciler.secrets import BLOCK
+
+
+class ParsedFile(Struct, frozen=True, kw_only=True):
+    """The documents of a file by kind, its problems, and the reach of its broken ones.
+
+    `skipped`: places of documents without apiVersion and kind. `has_template_syntax`: it is no YAML and holds `{{`,
+    which under a Helm chart is no error. `builds_on`: the references of a kustomization.
+    """
+
+    path: str
+    blob: str
+    templates: tuple[Template, ...] = ()
+    propagation: tuple[PropagationPolicy, ...] = ()
+    overrides: tuple[OverridePolicy, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+    settings: tuple[FleetSettings, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    renders: tuple[Render, ...] = ()
+    locks: tuple[RenderLock, ...] = ()
+    builds_on: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    frozen: tuple[FrozenReach, ...] = ()
+    skipped: tuple[Source, ...] = ()
+    has_template_syntax: bool = False
+
+
+def inputs_of(files: list[ParsedFile]) -> frozenset[str]:
+    """Return folders and files that renders read, as far as documents show: their content is no document."""
+    renders = [render for file in files for render in file.renders]
+    if not renders:
+        return frozenset()
+    return input_folders(renders, {file.path.rpartition("/")[0]: file.builds_on for file in files if file.builds_on})
+
+
+def without_inputs(
+    files: list[ParsedFile], inputs: frozenset[str], problems: list[Problem], frozen: list[FrozenReach]
+) -> list[ParsedFile]:
+    """The files that are documents. A Render among the inputs of another is an error, and then nothing is left out."""
+    if not inputs:
+        return files
+    inside = [file for file in files if file.renders and is_input(file.path, inputs)]
+    for file in inside:
+        message = "another Render, or this one, reads the folder in which it stands; keep what is rendered apart"
+        problems.append(Problem(source=Source(file.path), code="render-inputs", message=message))
+        frozen.append(FrozenReach(source=Source(file.path), everything=True))
+    return files if inside else [file for file in files if not is_input(file.path, inputs)]
+
+
+def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: list[FrozenReach]) -> tuple[Render, ...]:
+    """Return the renders by name, without duplicates and shared outputs."""
+    found = sorted((render for file in files for render in file.renders), key=attrgetter("name", "source"))
+    bad: set[Source] = set()
+    for one, other, code, message in _clashes(found):
+        bad |= {one.source, other.source}
+        for render, against in ((one, other), (other, one)):
+            problems.append(
+                Problem(source=render.source, code=code, message=message.format(render.name, against.source))
+            )
+    # Rendered files are committed, independently of their Render document: nothing else is frozen.
+    frozen.extend(FrozenReach(source=source) for source in sorted(bad))
+    return tuple(render for render in found if render.source not in bad)
+
+
+def _clashes(renders: list[Render]) -> Iterator[tuple[Render, Render, str, str]]:
+    for before, after in itertools.pairwise(renders):
+        if before.name == after.name:
+            yield before, after, "duplicate-identity", "Render {0} is also in {1}; keep one of them"
+    ordered = sorted(renders, key=lambda render: f"{render.output}/")
+    for before, after in itertools.pairwise(ordered):
+        if is_below(after.output, before.output) and before.name != after.name:
+            yield before, after, "render-output", "the output of Render {0} is in that of {1}, or around it"
+
+
+WITHHELD: Final = "fleet.reconciler/withheld"
+"""The field that marks a document of a copy of the store whose values were left out."""
+_KUSTOMIZE_GROUP: Final = "kustomize.config.k8s.io"
+_CLUSTER_KINDS: Final = frozenset((api_version.partition("/")[0], kind) for api_version, kind in CLUSTER_APIS.items())
+
+
+class DocumentKind(Enum):
+    """The treatment of a document."""
+
+    TEMPLATE = auto()
+    PROPAGATION_POLICY = auto()
+    OVERRIDE_POLICY = auto()
+    CLUSTER = auto()
+    FLEET_SETTINGS = auto()
+    ROLLOUT = auto()
+    RENDER = auto()
+    RENDER_LOCK = auto()
+    SKIPPED = auto()
+    """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
+    MISTYPED = auto()
+    """Of a type that cannot be meant: a kind or an API version which its group, known completely, does not have."""
+    ENCRYPTED = auto()
+    """A template whose values sops encrypted, or a file that it encrypted as a whole."""
+    WITHHELD = auto()
+    """Its values were left out of the copy that a restart reads."""
+
+
+def classify(document: Document) -> DocumentKind:
+    """Return the kind of a document, by its apiVersion and kind; its parser checks the content.
+
+    Source: design#store-layout.
+    """
+    body = document.body
+    if WITHHELD in body:
+        return DocumentKind.WITHHELD
+    if isinstance(body.get(BLOCK), dict) and ("kind" in body or body.keys() == {"data", BLOCK}):
+        return DocumentKind.ENCRYPTED
+    if is_lock(document.path):
+        return DocumentKind.RENDER_LOCK
+    if "apiVersion" not in body and "kind" not in body:
+        return DocumentKind.SKIPPED
+    api_version, kind = body.get("apiVersion"), body.get("kind")
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        is_chart = document.path.rpartition("/")[2] in ("Chart.yaml", "Chart.yml") and "kind" not in body
+        return DocumentKind.SKIPPED if is_chart else DocumentKind.TEMPLATE
+    return kind_of(api_version, kind)
+
+
+# Thousands of documents are of the same few types.
+@lru_cache(maxsize=1024)
+def kind_of(api_version: str, kind: str) -> DocumentKind:
+    """Return the kind of documents of a type. A wrong version of our own kinds is reported by their parsers."""
+    group = api_version.rpartition("/")[0]
+    if type_fault(api_version, kind) is not None:
+        return DocumentKind.MISTYPED
+    if is_policy(api_version, kind):
+        return DocumentKind.OVERRIDE_POLICY if kind in OVERRIDE_KINDS else DocumentKind.PROPAGATION_POLICY
+    if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
+        return DocumentKind.CLUSTER
+    if group == OWN_API_VERSION.partition("/")[0]:
+        own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER}
+        return own.get(kind, DocumentKind.FLEET_SETTINGS)
+    return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE
+
+
+KINDS: Mapping[str, Shape] = {
+    "PropagationPolicy": PROPAGATION_SHAPE,
+    "ClusterPropagationPolicy": PROPAGATION_SHAPE,
+    "OverridePolicy": OVERRIDE_SHAPE,
+    "ClusterOverridePolicy": OVERRIDE_SHAPE,
+    "Cluster": CLUSTER_SHAPE,
+    "ManagedCluster": MANAGED_CLUSTER_SHAPE,
+    "ClusterProfile": CLUSTER_PROFILE_SHAPE,
+    "Fleet": FLEET_SHAPE,
+    "Rollout": ROLLOUT_SHAPE,
+    "Render": RENDER_SHAPE,
+}
+"""The shape of each kind."""
+
+
+class FieldRow(NamedTuple):
+    """One row of the reference. `value_notes` are values that are refused or have no effect, with the reason."""
+
+    kind: str
+    path: str
+    spellings: tuple[str, ...]
+    type: str
+    required: bool
+    default: str
+    values: tuple[str, ...]
+    status: FieldSupport
+    why: str
+    meaning: str
+    value_notes: tuple[tuple[str, FieldSupport, str], ...]
+
+
+def field_rows(kind: str) -> Iterator[FieldRow]:
+    """Every field of a kind, parents before children, in the order of the tables."""
+    for path, field in walk(KINDS[kind]):
+        refused = tuple((value, FieldSupport.REFUSED, why) for value, why in sorted(field.refused_values.items()))
+        inert = tuple((value, FieldSupport.NO_EFFECT, why) for value, why in sorted(field.inert_values.items()))
+        yield FieldRow(
+            kind=kind,
+            path=path,
+            spellings=field.spellings,
+            type=field.type.value,
+            required=field.required,
+            default=field.default,
+            values=tuple(dict.fromkeys(value for value in field.values.values() if value)),
+            status=field.status,
+            why=field.refused or field.no_effect,
+            meaning=field.meaning,
+            value_notes=refused + inert,
+        )

@@ -1,0 +1,165 @@
+"""The last fleet and its files, so that a commit of a few files does not assemble all of them again.
+
+Only files of ordinary content are patched into the last fleet: templates and policies, each with an identity of its
+own, and their problems. Everything else is assembled from all files, and so is a change that freezes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.policies import OverridePolicy, PropagationPolicy
+from reconciler.api.problem import Problem, with_problems, without_problems
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.fleet.documents import ParsedFile
+from reconciler.hydration import is_input
+from reconciler.incremental import Table
+
+_Key = TypeVar("_Key", Identity, PolicyRef)
+_Value = TypeVar("_Value")
+_CHART_FILES: Final = ("Chart.yaml", "Chart.yml")
+_Pair = tuple[ParsedFile | None, ParsedFile | None]
+
+
+class AssemblyTables:
+    """The files of the last assembly, and its result."""
+
+    __slots__ = ("_files", "_fleet", "_inputs", "_overrides", "_problems", "_propagation", "_templates")
+
+    def __init__(self) -> None:
+        """Start with nothing assembled."""
+        self._files: Sequence[ParsedFile] = ()
+        self._problems: tuple[Problem, ...] = ()
+        self._inputs: frozenset[str] = frozenset()
+        self._fleet: Fleet | None = None
+        self._templates = Table[Identity, Template]()
+        self._propagation = Table[PolicyRef, PropagationPolicy]()
+        self._overrides = Table[PolicyRef, OverridePolicy]()
+
+    def keep(
+        self,
+        files: Sequence[ParsedFile],
+        problems: tuple[Problem, ...],
+        fleet: Fleet,
+        *,
+        has_charts: bool,
+        inputs: frozenset[str],
+    ) -> None:
+        """Keep an assembly.
+
+        One with charts, whose files are left out, is not patched, nor one in which files that are valid by themselves
+        freeze something: another edit may mend it. `inputs`: files that renders read; they are left out too.
+        """
+        self._files, self._problems, self._inputs = files, problems, inputs
+        of_files = (len(file.frozen) for file in files if file.frozen and not is_input(file.path, inputs))
+        self._fleet = fleet if len(fleet.frozen) == sum(of_files) and not has_charts else None
+        self._templates.replace(fleet.templates)
+        self._propagation.replace({policy.ref: policy for policy in fleet.propagation})
+        self._overrides.replace({policy.ref: policy for policy in fleet.overrides})
+
+    def update(self, revision: str, files: Sequence[ParsedFile], problems: tuple[Problem, ...]) -> Fleet | None:
+        """The last fleet with the files that differ, in any order; None when all of them must be assembled."""
+        fleet = self._fleet
+        if fleet is None or problems != self._problems:
+            return None
+        pairs = _differing(self._files, files)
+        changed = [file for pair in pairs for file in pair if file is not None]
+        if not all(_is_ordinary(file, fleet.custom_kinds) for file in changed):
+            return None
+        if self._inputs and any(is_input(file.path, self._inputs) for file in changed):
+            return None
+        templates = _changes(self._templates, pairs, attrgetter("templates"), attrgetter("identity"))
+        propagation = _changes(self._propagation, pairs, attrgetter("propagation"), attrgetter("ref"))
+        overrides = _changes(self._overrides, pairs, attrgetter("overrides"), attrgetter("ref"))
+        if templates is None or propagation is None or overrides is None:
+            return None
+        said = _remarks(fleet.problems, pairs, problems)
+        self._files = files
+        self._templates.put(templates)
+        self._propagation.put(propagation)
+        self._overrides.put(overrides)
+        self._fleet = replace(
+            fleet,
+            revision=revision,
+            templates=self._templates.rows,
+            propagation=_values(self._propagation, fleet.propagation),
+            overrides=_values(self._overrides, fleet.overrides),
+            problems=said,
+        )
+        return self._fleet
+
+
+def _remarks(
+    before: tuple[Problem, ...], pairs: Iterable[_Pair], of_snapshot: Iterable[Problem]
+) -> tuple[Problem, ...]:
+    """Return the problems of the store, with those of changed files replaced."""
+    old = {problem for file, _ in pairs for problem in (file.problems if file else ())}
+    new = {problem for _, file in pairs for problem in (file.problems if file else ())}
+    return with_problems(without_problems(before, old - new - set(of_snapshot)), new)
+
+
+def _changes(
+    table: Table[_Key, _Value],
+    pairs: Iterable[_Pair],
+    said: Callable[[ParsedFile], tuple[_Value, ...]],
+    key_of: Callable[[_Value], _Key],
+) -> dict[_Key, _Value | None] | None:
+    """Return the changed rows of the table; None if two documents have one key."""
+    changes: dict[_Key, _Value | None] = {
+        key_of(value): None for old, _ in pairs for value in (said(old) if old else ())
+    }
+    for _, new in pairs:
+        for value in said(new) if new else ():
+            key = key_of(value)
+            if (changes[key] if key in changes else table.rows.get(key)) is not None:
+                return None
+            changes[key] = value
+    return changes
+
+
+def _values(table: Table[_Key, _Value], before: tuple[_Value, ...]) -> tuple[_Value, ...]:
+    """The values of a table in the order of their keys; the tuple of before as long as nothing changed."""
+    return tuple(table.rows.values()) if table.changed else before
+
+
+def _differing(before: Sequence[ParsedFile], after: Sequence[ParsedFile]) -> list[_Pair]:
+    """Files that came, went or changed: the version before and the one after."""
+    if len(before) == len(after):
+        pairs = list(compress(zip(before, after, strict=True), map(is_not, before, after)))
+        if all(old.path == new.path for old, new in pairs):
+            return [(old, new) for old, new in pairs]
+    old_files, new_files = {file.path: file for file in before}, {file.path: file for file in after}
+    paths = [path for path in old_files | new_files if old_files.get(path) is not new_files.get(path)]
+    return [(old_files.get(path), new_files.get(path)) for path in paths]
+
+
+def is_chart_file(path: str) -> bool:
+    """Return whether it makes its folder a Helm chart."""
+    return path.endswith(_CHART_FILES) and path.rpartition("/")[2] in _CHART_FILES
+
+
+def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) -> bool:
+    """Return whether nothing in the file concerns another one."""
+    if is_chart_file(file.path):
+        return False
+    if (
+        file.clusters
+        or file.settings
+        or file.frozen
+        or file.skipped
+        or file.has_template_syntax
+        or file.rollouts
+        or file.renders
+        or file.locks
+    ):
+        return False
+    return not any(
+        template.gvk.kind == "CustomResourceDefinition" or template.gvk.group_kind in custom_kinds
+        for template in file.templates
+    )

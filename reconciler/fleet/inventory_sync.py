@@ -1,0 +1,347 @@
+"""Comments of a rewritten file: each stays at its line, if that line stays.
+
+This needs a file in our own layout, comments aside. Of any other the comments above the document stay.
+
+The edits that make the documents of a store equal to an inventory. Documents of others are never touched.
+
+A document follows an inventory by its annotation; every other one is a person's. When a profile is gone, its document
+is removed, which is an edit that people review: nothing in a cluster is deleted by it.
+
+Source: design#members; docs/concepts/deletion.md.
+
+The message of a sync's commit: added, changed and retired clusters, and the meaning of retiring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from enum import StrEnum
+from hashlib import sha1
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.api.fleet import Fleet, StoreFile
+from reconciler.api.problem import Severity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.errors import ConfigurationError
+from reconciler.fleet.cluster_documents import CLUSTER_APIS
+from reconciler.fleet.inventory_profile import (
+    LABELS_ANNOTATION,
+    ORIGIN_ANNOTATION,
+    InventoryOrigin,
+    Profile,
+    read_profile,
+)
+from reconciler.fleet.parse import parse_file
+from reconciler.yaml import read_yaml
+
+
+class _CommentedLine(NamedTuple):
+    """A line of the document, the lines of comments above it, and the comment behind it."""
+
+    text: str
+    above: tuple[str, ...] = ()
+    behind: str = ""
+
+
+def with_comments(written: str, before: str, after: str) -> str:
+    """Return the text `after` with the comments of `written`. `before`: the values of `written` in our layout.
+
+    Only comments are taken over, so that the values stay the same.
+    """
+    lines, rest = _lines(written, before.splitlines())
+    if lines is None:
+        head = [line for line in _until_document(written.splitlines()) if line.startswith("#")]
+        return "".join(f"{line}\n" for line in head) + after
+    old, new = before.splitlines(), after.splitlines()
+    made: list[str] = []
+    for kind, start, end, to, until in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            for line in lines[start:end]:
+                made += [*line.above, line.text + line.behind]
+        else:
+            # A comment behind a removed line is about that line; those above may be about the next one.
+            made += [comment for line in lines[start:end] for comment in line.above]
+            made += new[to:until]
+    return "".join(f"{line}\n" for line in (*made, *rest))
+
+
+def _until_document(lines: Sequence[str]) -> list[str]:
+    for number, line in enumerate(lines):
+        if line.strip() and not line.startswith(("#", "---")):
+            return list(lines[:number])
+    return []
+
+
+def _lines(written: str, expected: Sequence[str]) -> tuple[list[_CommentedLine] | None, list[str]]:
+    """Each expected line with its comments, and the comments at the end; None where the layout is another one."""
+    found: list[_CommentedLine] = []
+    above: list[str] = []
+    for line in written.splitlines():
+        if not line.strip() or line.lstrip().startswith("#") or (line == "---" and not found):
+            above.append(line)
+            continue
+        if len(found) == len(expected):
+            return None, []
+        text = expected[len(found)]
+        behind = line[len(text) :]
+        if not line.startswith(text) or (behind and not behind.lstrip(" ").startswith("#")) or behind.startswith("#"):
+            return None, []
+        found.append(_CommentedLine(text, tuple(above), behind))
+        above = []
+    return (found, above) if len(found) == len(expected) else (None, [])
+
+
+PROFILES_MAX: Final = 20_000
+DOCUMENT_MAX_BYTES: Final = 64 * 1024
+_API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+_KIND: Final = "ClusterProfile"
+
+Text = Callable[[JsonObject], str]
+"""A tree as the text of a document."""
+
+
+class InventoryRefused(ConfigurationError):
+    """The list is refused, since it may be incomplete. The message has the reason."""
+
+
+class EditKind(StrEnum):
+    """The change of a document."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    RETIRED = "retired"
+
+
+class DocumentEdit(Struct, frozen=True, kw_only=True):
+    """One file. `data` None: delete it. `before` None: create it."""
+
+    kind: EditKind
+    cluster: str
+    path: str
+    data: bytes | None
+    before: bytes | None
+
+
+class InventoryEdits(Struct, frozen=True, kw_only=True):
+    """The edits, in the order of clusters. `left_out`: cluster to why its profile changes nothing."""
+
+    edits: tuple[DocumentEdit, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """Parts that were left out of accepted profiles."""
+
+
+class _Owned(Struct, frozen=True):
+    """A document that follows the inventory, and its file."""
+
+    body: JsonObject
+    file: StoreFile
+    is_alone: bool
+
+
+def synced(
+    origin: InventoryOrigin,
+    bodies: Iterable[JsonObject],
+    fleet: Fleet,
+    files: Iterable[StoreFile],
+    properties: Mapping[str, str],
+    text: Text,
+) -> InventoryEdits:
+    """Return the edits that make the documents of a store that follow `origin` equal to the profiles of a whole list.
+
+    `fleet` is parsed from the `files`. `properties`: properties of a profile to the labels that they become.
+
+    Raises:
+        InventoryRefused: the store is not read as a whole, the list is too long, or it is empty though documents
+            follow it.
+    """
+    _refuse_unread(fleet)
+    files = list(files)
+    owned = _owned(origin, files)
+    profiles, left_out = _read(list(bodies), properties)
+    if owned and not profiles and not left_out:
+        raise InventoryRefused(
+            f"{origin}: it has no ClusterProfile, and {len(owned)} documents follow it; nothing is retired because of "
+            "an empty list. If that is meant, take the documents out by hand"
+        )
+    paths = {file.path for file in files}
+    edits: list[DocumentEdit] = []
+    notes: list[str] = []
+    for name, profile in profiles.items():
+        found = _edit(profile, origin, owned.get(name), fleet, paths, text)
+        if isinstance(found, str):
+            left_out[name] = found
+            continue
+        notes += [f"{name}: {why}" for why in profile.dropped]
+        edits += [found] if found is not None else []
+    for name in sorted(owned.keys() - profiles.keys() - left_out.keys()):
+        one = owned[name]
+        if one.is_alone:
+            edits.append(
+                DocumentEdit(kind=EditKind.RETIRED, cluster=name, path=one.file.path, data=None, before=one.file.data)
+            )
+        else:
+            left_out[name] = f"its profile is gone, and {_shares(one)}"
+    return InventoryEdits(
+        edits=tuple(sorted(edits, key=lambda edit: edit.cluster)),
+        left_out=dict(sorted(left_out.items())),
+        notes=tuple(notes),
+    )
+
+
+def followed(origin: InventoryOrigin, files: Iterable[StoreFile]) -> frozenset[tuple[str, str]]:
+    """(namespace, name) of the profiles that documents of these files follow."""
+    annotations = {
+        name: str(dig(one.body, "metadata", "annotations", ORIGIN_ANNOTATION))
+        for name, one in _owned(origin, files).items()
+    }
+    return frozenset((annotation.rpartition("/")[2], name) for name, annotation in annotations.items())
+
+
+def _refuse_unread(fleet: Fleet) -> None:
+    """Refuse unreadable files: one might be a cluster's document, to be written a second time, or taken for gone."""
+    if any(reach.everything for reach in fleet.frozen):
+        told = [f"{one.source}: {one.message}" for one in fleet.problems if one.severity is Severity.ERROR]
+        raise InventoryRefused("\n".join(["the store cannot be read as a whole; mend it first", *told[:5]]))
+
+
+def _read(bodies: list[JsonObject], properties: Mapping[str, str]) -> tuple[dict[str, Profile], dict[str, str]]:
+    """Profiles by name, and why the others are left out, by name."""
+    if len(bodies) > PROFILES_MAX:
+        raise InventoryRefused(f"the list has {len(bodies):,} profiles; at most {PROFILES_MAX:,} are taken")
+    found: dict[str, list[Profile]] = {}
+    left_out: dict[str, str] = {}
+    for body in bodies:
+        read = read_profile(body, properties)
+        if isinstance(read, str):
+            left_out[str(dig(body, "metadata", "name"))[:80]] = read
+        else:
+            found.setdefault(read.name, []).append(read)
+    for name, twins in found.items():
+        if len(twins) > 1:
+            places = ", ".join(sorted(twin.namespace for twin in twins))
+            left_out[name] = f"several namespaces have a profile of this name ({places}); sync one namespace"
+    return {name: found[name][0] for name in sorted(found.keys() - left_out.keys())}, left_out
+
+
+def _owned(origin: InventoryOrigin, files: Iterable[StoreFile]) -> dict[str, _Owned]:
+    owned: dict[str, _Owned] = {}
+    for file in files:
+        if ORIGIN_ANNOTATION.encode() not in file.data:
+            continue
+        documents = read_yaml(file.path, file.data).documents
+        for document in documents:
+            body = document.body
+            is_cluster = CLUSTER_APIS.get(str(body.get("apiVersion"))) == body.get("kind")
+            name, annotation = dig(body, "metadata", "name"), dig(body, "metadata", "annotations", ORIGIN_ANNOTATION)
+            if is_cluster and isinstance(name, str) and isinstance(annotation, str) and origin.covers(annotation):
+                owned[name] = _Owned(body, file, len(documents) == 1)
+    return owned
+
+
+def _edit(
+    profile: Profile, origin: InventoryOrigin, owned: _Owned | None, fleet: Fleet, paths: set[str], text: Text
+) -> DocumentEdit | str | None:
+    """Return the edit for a profile; None: the document is equal already; a text: the reason of a refusal."""
+    path = f"clusters/{profile.name}.yaml"
+    if owned is None:
+        known = fleet.clusters.get(profile.name)
+        if known is not None:
+            return f"{known.source} is the document of this cluster and does not follow {origin}; it stays as it is"
+        if path in paths:
+            return f"{path} is there and is not of {origin}; it stays as it is"
+        body = _document(profile, origin, {})
+        return _checked(
+            DocumentEdit(kind=EditKind.ADDED, cluster=profile.name, path=path, data=_bytes(text(body)), before=None)
+        )
+    if owned.body.get("kind") != _KIND:
+        return f"{owned.file.path} is no {_KIND}; take the annotation {ORIGIN_ANNOTATION} out to keep it as yours"
+    body = _document(profile, origin, owned.body)
+    if body == owned.body:
+        return None
+    if not owned.is_alone:
+        return _shares(owned)
+    written = owned.file.data.decode(errors="replace")
+    data = _bytes(with_comments(written, text(owned.body), text(body)))
+    edit = DocumentEdit(
+        kind=EditKind.CHANGED, cluster=profile.name, path=owned.file.path, data=data, before=owned.file.data
+    )
+    if [found.body for found in read_yaml(edit.path, data).documents] != [body]:
+        edit = DocumentEdit(
+            kind=edit.kind, cluster=edit.cluster, path=edit.path, data=_bytes(text(body)), before=edit.before
+        )
+    return _checked(edit)
+
+
+def _shares(owned: _Owned) -> str:
+    return f"{owned.file.path} has other documents beside this one; give it a file of its own"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
+
+
+def _document(profile: Profile, origin: InventoryOrigin, before: JsonObject) -> JsonObject:
+    """Return the document, with people's additions to the earlier one: labels, annotations and other fields."""
+    metadata: Mapping[str, Any] = dig(before, "metadata") or {}
+    annotations = dict(metadata.get("annotations") or {})
+    theirs = set(str(annotations.get(LABELS_ANNOTATION, "")).split(" "))
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in theirs}
+    annotations[ORIGIN_ANNOTATION] = f"{origin.name}/{profile.namespace}"
+    annotations.pop(LABELS_ANNOTATION, None)
+    if profile.labels:
+        annotations[LABELS_ANNOTATION] = " ".join(profile.labels)
+    labels |= profile.labels
+    made = {**metadata, "name": profile.name, "namespace": profile.namespace, "annotations": annotations}
+    made.pop("labels", None)
+    if labels:
+        made["labels"] = labels
+    spec: dict[str, Any] = {"displayName": profile.display_name} if profile.display_name else {}
+    if profile.manager:
+        spec["clusterManager"] = {"name": profile.manager}
+    document: dict[str, Any] = {**before, "apiVersion": before.get("apiVersion", _API_VERSION), "kind": _KIND}
+    document["metadata"] = made
+    document.pop("spec", None)
+    if spec:
+        document["spec"] = spec
+    return document
+
+
+def _checked(edit: DocumentEdit) -> DocumentEdit | str:
+    """Return the edit, if its document parses as this one cluster and nothing else; else the reason."""
+    assert edit.data is not None, "a file is written"
+    if len(edit.data) > DOCUMENT_MAX_BYTES:
+        return f"its document would have {len(edit.data):,} bytes; at most {DOCUMENT_MAX_BYTES:,} are written"
+    blob = sha1(edit.data, usedforsecurity=False).hexdigest()
+    parsed = parse_file(StoreFile(path=edit.path, blob=blob, data=edit.data))
+    if [cluster.name for cluster in parsed.clusters] == [edit.cluster] and not parsed.frozen:
+        return edit
+    told = "; ".join(one.message for one in parsed.problems if one.severity is Severity.ERROR)
+    return f"{edit.path} would not be read as a cluster: {told or 'files of this name are for something else'}"
+
+
+_NAMES_MAX: Final = 200
+_RETIRING: Final = """\
+A cluster without a document is no member any more. Nothing is deleted there: what runs there stays as it is, and nobody
+manages it. What policies place by replicas or by selection goes to the clusters that are left. To keep a cluster,
+restore its document and take the annotation fleet.reconciler/inventory out of it.
+"""
+
+
+def commit_message(origin: InventoryOrigin, made: InventoryEdits) -> str:
+    """The message, subject first."""
+    named = {kind: [edit.cluster for edit in made.edits if edit.kind is kind] for kind in EditKind}
+    counts = ", ".join(f"{len(names)} {kind}" for kind, names in named.items() if names)
+    parts = [f"Sync clusters with {origin}: {counts or 'nothing to change'}\n"]
+    told = [f"{kind.capitalize()}: {_listed(names)}\n" for kind, names in named.items() if names]
+    parts += ["".join(told)] if told else []
+    parts += [_RETIRING] if named[EditKind.RETIRED] else []
+    return "\n".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMES_MAX
+    return ", ".join(names[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,286 @@
+"""The reach of a broken document: the objects it may concern, as far as recognisable.
+
+Source: design#broken-input; design#reach.
+
+Unreadable files do not count: the last good content of their path stays active.
+
+A path that is broken or unreadable, or blocked by something else, keeps its last good content. A new one had no
+content, and that stays active: it holds back only unplaced objects. While there is such a one, no other document counts
+as deleted, since it may be there now. Source: design#broken-input; design#absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.fleet import FrozenReach
+from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.refs import GVK, PolicyRef
+from reconciler.api.tree import JsonObject, dig
+from reconciler.documents import TypeFault, type_fault
+from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify, kind_of
+from reconciler.policy import readable_selectors
+from reconciler.templates import DEFAULT_NAMESPACE, told_identities
+from reconciler.yaml import BrokenDocument
+
+
+def reach_of_document(document: Document) -> FrozenReach:
+    """The reach of a document that is YAML and that its parser refused."""
+    kind = classify(document)
+    if kind is DocumentKind.WITHHELD:
+        rest = {field: value for field, value in document.body.items() if field != WITHHELD}
+        return reach_of_document(replace(document, body=rest))
+    if kind is DocumentKind.MISTYPED:
+        return _reach_of_mistyped(document)
+    if kind in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
+        reach = _reach_of_policy(document.body, document.source)
+        selectors = readable_selectors(document)
+        if not selectors:
+            return reach
+        return FrozenReach(source=document.source, selectors=selectors, policy=reach.policy)
+    return _reach_of_object(document.body, document.source, kind)
+
+
+def reach_of_text(broken: BrokenDocument) -> FrozenReach:
+    """Return the reach of a document that is no YAML, from its recognisable lines."""
+    source = Source(broken.path, broken.line)
+    if broken.body is None:
+        return FrozenReach(source=source, everything=True)
+    api_version, kind_name = broken.body.get("apiVersion"), broken.body.get("kind")
+    assert isinstance(api_version, str) and isinstance(kind_name, str), "a sketch has both"
+    kind = kind_of(api_version, kind_name)
+    if kind is DocumentKind.MISTYPED:
+        fault = type_fault(api_version, kind_name)
+        assert fault is not None, "a document is mistyped because of it"
+        return _reach_of_meant(broken.body, source, fault)
+    if kind in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
+        return _reach_of_policy(broken.body, source)
+    return _reach_of_object(broken.body, source, kind)
+
+
+def _reach_of_mistyped(document: Document) -> FrozenReach:
+    """The reach of the document that was probably meant."""
+    body = document.body
+    fault = type_fault(body["apiVersion"], body["kind"])
+    assert fault is not None, "a document is mistyped because of it"
+    if fault.is_ours and fault.meant is not None:
+        return reach_of_document(replace(document, body=_as_meant(body, fault.meant)))
+    selectors = readable_selectors(replace(document, body=_as_policy(body))) if fault.is_ours else None
+    if selectors:
+        return FrozenReach(source=document.source, selectors=selectors)
+    return _reach_of_meant(body, document.source, fault)
+
+
+def _reach_of_meant(body: JsonObject, source: Source, fault: TypeFault) -> FrozenReach:
+    """Return the namespace of an unknown policy kind, if it names one; of a resource the written and probable one."""
+    meant = fault.meant
+    if not fault.is_ours:
+        written = told_identities(body)
+        identities = written | told_identities(_as_meant(body, meant)) if meant else written
+        return FrozenReach(source=source, identities=identities, everything=not identities)
+    if meant is not None:
+        body = _as_meant(body, meant)
+        if kind_of(meant.api_version, meant.kind) in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
+            return _reach_of_policy(body, source)
+        return FrozenReach(source=source, everything=True)
+    namespace = dig(body, "metadata", "namespace")
+    if isinstance(namespace, str) and namespace:
+        return FrozenReach(source=source, namespace=namespace)
+    return FrozenReach(source=source, everything=True)
+
+
+def _as_policy(body: JsonObject) -> JsonObject:
+    """A document of no known kind as the policy that it may be: of its namespace, if it names one."""
+    is_of_namespace = isinstance(dig(body, "metadata", "namespace"), str)
+    return {**body, "kind": "PropagationPolicy" if is_of_namespace else "ClusterPropagationPolicy"}
+
+
+def _as_meant(body: JsonObject, meant: GVK) -> JsonObject:
+    return {**body, "apiVersion": meant.api_version, "kind": meant.kind}
+
+
+def _reach_of_policy(body: JsonObject, source: Source) -> FrozenReach:
+    """Return a namespace, or everything: the policy's selectors are unknown."""
+    kind, name, namespace = body.get("kind"), dig(body, "metadata", "name"), dig(body, "metadata", "namespace")
+    assert isinstance(kind, str), "what is no string is no policy"
+    if kind.startswith("Cluster"):
+        place = ""
+    elif isinstance(body.get("metadata"), dict) and (namespace is None or isinstance(namespace, str)):
+        place = namespace or DEFAULT_NAMESPACE
+    else:
+        return FrozenReach(source=source, everything=True)
+    policy = PolicyRef(kind, place, name) if isinstance(name, str) else None
+    return FrozenReach(source=source, everything=not place, namespace=place, policy=policy)
+
+
+def _reach_of_object(body: JsonObject, source: Source, kind: DocumentKind) -> FrozenReach:
+    """Return a template's own identity; clusters, settings and nameless documents could concern everything."""
+    identities = told_identities(body) if kind in (DocumentKind.TEMPLATE, DocumentKind.ENCRYPTED) else frozenset()
+    if identities:
+        return FrozenReach(source=source, identities=identities)
+    return FrozenReach(source=source, everything=True)
+
+
+LAST_GOOD: Final = "last-good-in-force"
+"""The code of the note on a file with its last good content."""
+_KEYS: Final = {
+    "templates": "identity",
+    "propagation": "ref",
+    "overrides": "ref",
+    "clusters": "name",
+    "rollouts": "name",
+    "renders": "name",
+    "locks": "path",
+}
+"""The key of a document of each kind; of a Fleet document there is one."""
+
+
+class Earlier(Struct, frozen=True, kw_only=True):
+    """The earlier active content of the paths that matter.
+
+    `good`: the last good content of paths that are broken, or gone and not taken for deleted. `new`: broken paths that
+    had no earlier content. `in_the_way`: for paths that are gone, their obstacles.
+    """
+
+    good: Mapping[str, ParsedFile] = field(default_factory=dict)
+    new: frozenset[str] = frozenset()
+    in_the_way: Mapping[str, str] = field(default_factory=dict)
+
+
+def with_last_good(
+    files: Iterable[ParsedFile], earlier: Earlier, known: MutableMapping[str, ParsedFile] | None = None
+) -> Iterator[ParsedFile]:
+    """Yield the files, with the last good content of broken ones, and of missing ones that may exist.
+
+    The problems of broken ones are kept. Documents that are now in a good file are left out of older content, since
+    they moved. `known`: earlier results, so that equal ones are the same object.
+    """
+    known = {} if known is None else known
+    found = list(files)
+    gone = earlier.good.keys() - {file.path for file in found}
+    said = frozenset(key for file in found if not file.frozen for key in _keys(file)) if earlier.good else frozenset()
+    for file in found:
+        if file.frozen and file.path in earlier.good:
+            yield _as_before(known, _in_force(earlier.good[file.path], file.problems, said))
+        elif file.path in earlier.new:
+            yield _as_before(known, replace(file, frozen=tuple(replace(reach, is_new=True) for reach in file.frozen)))
+        else:
+            yield file
+    unread = min(earlier.new, default="")
+    for path in sorted(gone):
+        yield _as_before(known, _in_force(earlier.good[path], (_gone(path, earlier, unread),), said))
+
+
+def _as_before(known: MutableMapping[str, ParsedFile], made: ParsedFile) -> ParsedFile:
+    same = known.get(made.path)
+    if same == made:
+        return same
+    known[made.path] = made
+    return made
+
+
+def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozenset[Hashable]) -> ParsedFile:
+    source = Source(earlier.path)
+    note = Problem(
+        source=source,
+        code=LAST_GOOD,
+        message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
+        severity=Severity.WARNING,
+    )
+    # An empty reach freezes nothing, and still marks the store as incompletely read.
+    nothing = FrozenReach(source=source)
+    kept = replace(earlier, problems=(*problems, note), frozen=(*earlier.frozen, nothing))
+    return kept if said.isdisjoint(_keys(kept)) else _without(kept, said)
+
+
+def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
+    taken = earlier.in_the_way.get(path)
+    if taken is not None:
+        message = f"it had documents, and {taken}; put the file back, or take out what stands in its place"
+        return Problem(source=Source(path), code="file-displaced", message=message)
+    message = f"it is gone, and its documents may be in {unread} now, which cannot be read"
+    return Problem(source=Source(path), code="file-gone-unproven", message=message, severity=Severity.WARNING)
+
+
+def without_later_twins(
+    files: Iterable[ParsedFile], said_before: Callable[[ParsedFile, Hashable], bool]
+) -> dict[str, ParsedFile]:
+    """Return files with documents that another file had before they did, by path, without those documents.
+
+    `said_before`: whether a file had one before. A document that none of them had before, or several did, stays in all
+    of them: it is ambiguous.
+    """
+    places: dict[Hashable, list[ParsedFile]] = {}
+    for file in files:
+        for key in _keys(file):
+            places.setdefault(key, []).append(file)
+    later: dict[str, tuple[ParsedFile, dict[Hashable, ParsedFile]]] = {}
+    for key, twins in places.items():
+        owners = [file for file in twins if said_before(file, key)] if len(twins) > 1 else []
+        for file in twins if len(owners) == 1 else ():
+            if file is not owners[0]:
+                later.setdefault(file.path, (file, {}))[1][key] = owners[0]
+    return {path: _without_twins(file, owners) for path, (file, owners) in later.items()}
+
+
+def _without_twins(file: ParsedFile, owners: Mapping[Hashable, ParsedFile]) -> ParsedFile:
+    source = Source(file.path)
+    problems = [
+        Problem(
+            source=source,
+            code="duplicate-identity",
+            message=f"{_shown(key)} is also in {owner.path}, which said so before and counts; keep one of them",
+        )
+        for key, owner in owners.items()
+    ]
+    kept = _without(file, frozenset(owners))
+    return replace(kept, problems=(*file.problems, *problems), frozen=(*file.frozen, FrozenReach(source=source)))
+
+
+def _shown(key: Hashable) -> str:
+    kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
+    return f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
+
+
+def says(file: ParsedFile, key: Hashable) -> bool:
+    """Return whether one of its documents has this key, as `without_later_twins` asks."""
+    return key in _keys(file)
+
+
+def _keys(file: ParsedFile) -> Iterator[Hashable]:
+    for kind, name in _KEYS.items():
+        for value in getattr(file, kind):
+            yield kind, getattr(value, name)
+    if file.settings:
+        yield "settings"
+
+
+def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
+    """The file without documents that others have."""
+    left: dict[str, Any] = {
+        kind: tuple(value for value in getattr(file, kind) if (kind, getattr(value, name)) not in said)
+        for kind, name in _KEYS.items()
+    }
+    return replace(file, settings=() if "settings" in said else file.settings, **left)
+
+
+def says_nothing(file: ParsedFile) -> bool:
+    """Return whether a file has no typed document: no bytes, blanks, comments, lines without apiVersion and kind."""
+    policies, own = file.propagation or file.overrides, file.rollouts or file.renders
+    return not (file.templates or policies or own or file.clusters or file.settings or file.frozen)
+
+
+def emptied(file: ParsedFile) -> ParsedFile:
+    """Return a directory's file that lost all its documents as a broken one: it may be half written."""
+    source = Source(file.path)
+    problem = Problem(
+        source=source,
+        code="file-emptied",
+        message="the file had documents and has none now, as one that is being written; remove it if they are to go",
+        severity=Severity.ERROR,
+    )
+    return replace(file, problems=(*file.problems, problem), frozen=(FrozenReach(source=source, everything=True),))

@@ -1,0 +1,292 @@
+"""The one `Fleet` document: settings of the fleet, reviewed with it.
+
+The reason why a store names no fleet: then nobody may write for it. Source: design#fleet-document.
+"""
+
+from __future__ import annotations
+
+from reconciler.api.fleet import DriftMode, Fleet, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
+from reconciler.api.problem import Document, Problem, Severity
+from reconciler.documents import (
+    Field,
+    Fields,
+    FieldType,
+    check_own_api_version,
+    document_fields,
+    document_shape,
+    exactly,
+    is_label_value,
+    read_moment,
+    read_seconds,
+    refuse_namespace,
+    shape,
+)
+from reconciler.policy import FLEET_WINDOW_SHAPE, read_fleet_windows
+
+_DEFAULTS = FleetSettings()
+LEASE_DURATION_S = 15
+LEASE_DURATION_S_MIN = 5
+"""A shorter one would be lost by one slow answer."""
+
+SPEC_SHAPE = shape(
+    Field("previousNames", FieldType.TEXTS, "Names that this fleet had; without them a rename is refused."),
+    Field(
+        "mode",
+        FieldType.TEXT,
+        "apply, or observe: plan and report only.",
+        values=exactly("apply", "observe"),
+        default="apply",
+    ),
+    Field(
+        "descheduling",
+        FieldType.OBJECT,
+        "Moving replicas that cannot be scheduled.",
+        shape=shape(
+            Field("interval", FieldType.TEXT, "How often to look.", default="2m"),
+            Field(
+                "unschedulableThreshold", FieldType.TEXT, "How long a pod must have been unschedulable.", default="30s"
+            ),
+        ),
+    ),
+    Field(
+        "failover",
+        FieldType.OBJECT,
+        "Failover of unhealthy applications.",
+        shape=shape(
+            Field(
+                "mode", FieldType.TEXT, "act, or advise: report only.", values=exactly("act", "advise"), default="act"
+            )
+        ),
+    ),
+    Field(
+        "drift",
+        FieldType.OBJECT,
+        "Changes that others make to our fields.",
+        shape=shape(
+            Field("selfHeal", FieldType.FLAG, "Whether they are put back.", default="true"),
+            Field(
+                "mode",
+                FieldType.TEXT,
+                "watch: they are seen at once, by streams. poll: within one resync, by lists; for very many clusters.",
+                values=exactly(*DriftMode),
+                default="watch",
+            ),
+            Field(
+                "resync",
+                FieldType.TEXT,
+                "How often everything is looked at, whatever has been reported. In poll mode each cluster has a time "
+                "of its own within it.",
+                default="10m",
+            ),
+        ),
+    ),
+    Field(
+        "guards",
+        FieldType.OBJECT,
+        "How much an edit of the store may delete or release at once.",
+        shape=shape(
+            Field("maxDeletes", FieldType.INTEGER, "At most so many.", default="10"),
+            Field("maxDeletePercent", FieldType.INTEGER, "At most this share, but always up to 3.", default="10"),
+            Field("window", FieldType.TEXT, "What went within this time counts with what is due.", default="10m"),
+            Field(
+                "confirm", FieldType.TEXT, "The digest of the held changes that are let through, as `diff` prints it."
+            ),
+            Field("confirmUntil", FieldType.TEXT, "When the confirmation ends (RFC 3339)."),
+        ),
+    ),
+    Field(
+        "ha",
+        FieldType.OBJECT,
+        "Several processes for one fleet: the one that holds a Lease acts, the others stand by.",
+        shape=shape(
+            Field("cluster", FieldType.TEXT, "The cluster of the store that has the Lease.", required=True),
+            Field(
+                "leaseDuration",
+                FieldType.TEXT,
+                "How long nobody else acts after the last renewal; at least 5s.",
+                default="15s",
+            ),
+            Field(
+                "shards",
+                FieldType.TEXTS,
+                "Names of shards, in an earlier version.",
+                refused="shards were taken out; one process applies to all clusters while others with the same spec.ha "
+                "stand by, and 'run --cluster NAME' applies to named clusters alone",
+            ),
+        ),
+    ),
+    Field(
+        "placement",
+        FieldType.OBJECT,
+        "Placement of replicas.",
+        shape=shape(
+            Field("partial", FieldType.FLAG, "Whether to place what fits when not everything does.", default="false")
+        ),
+    ),
+    Field(
+        "windows",
+        FieldType.OBJECTS,
+        "When changes may be made, with and without a Rollout.",
+        shape=FLEET_WINDOW_SHAPE,
+    ),
+    Field(
+        "secrets",
+        FieldType.OBJECT,
+        "Secrets in the store.",
+        shape=shape(
+            Field(
+                "plain",
+                FieldType.TEXT,
+                "What `validate` says of Secrets that nothing encrypts: nothing, a warning, or an error.",
+                values=exactly(*PlainSecrets),
+                default="warn",
+            )
+        ),
+    ),
+    Field(
+        "ignore",
+        FieldType.OBJECTS,
+        "Fields that are left to others.",
+        shape=shape(
+            Field("paths", FieldType.TEXTS, "Field paths as diffs print them.", required=True),
+            Field("group", FieldType.TEXT, "The API group of the objects; empty text: the core group.", default="any"),
+            Field("kind", FieldType.TEXT, "Their kind.", default="any"),
+            Field("namespace", FieldType.TEXT, "Their namespace.", default="any"),
+            Field("name", FieldType.TEXT, "Their name.", default="any"),
+            Field("reason", FieldType.TEXT, "Why, for the reader of a diff."),
+        ),
+    ),
+)
+
+FLEET_SHAPE = document_shape(Field("spec", FieldType.OBJECT, "The settings.", shape=SPEC_SHAPE))
+
+
+def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tuple[Problem, ...]]:
+    """The settings of a `Fleet` document and every problem of it; None when one is an error.
+
+    Source: design#fleet-document; design#fleet-name. Durations are as Kubernetes writes them (`2m`, `1h30m`) and become
+    whole seconds.
+    """
+    fields = document_fields(document, FLEET_SHAPE)
+    check_own_api_version(fields)
+    name, spec = _name(fields), fields.child("spec")
+    settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
+    return (None if fields.report.has_errors else settings), fields.report.sorted()
+
+
+def _name(document: Fields) -> str:
+    metadata = document.child("metadata")
+    if metadata is None:
+        return ""
+    refuse_namespace(metadata, "a Fleet")
+    name = metadata.text("name")
+    if metadata.has("name") and not (name and is_label_value(name)):
+        message = (
+            f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
+        )
+        document.report.error("name-illegal", message, *metadata.path("name"))
+    return name
+
+
+def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
+    descheduling, failover = spec.child("descheduling"), spec.child("failover")
+    drift, placement = spec.child("drift"), spec.child("placement")
+    self_heal = drift.flag("selfHeal") if drift else None
+    return FleetSettings(
+        name=name,
+        previous_names=_previous_names(spec),
+        observe_only=spec.text("mode") == "observe",
+        descheduling_interval_s=read_seconds(descheduling, "interval", _DEFAULTS.descheduling_interval_s, least=1),
+        unschedulable_threshold_s=read_seconds(
+            descheduling, "unschedulableThreshold", _DEFAULTS.unschedulable_threshold_s, least=0
+        ),
+        failover_act=failover is None or failover.text("mode", "act") == "act",
+        self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
+        drift_mode=_drift_mode(drift),
+        resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
+        guards=_guards(spec.child("guards")),
+        ha=_ha(spec.child("ha")),
+        partial=bool(placement and placement.flag("partial")),
+        windows=read_fleet_windows(spec),
+        plain_secrets=_plain_secrets(spec),
+        ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
+        source=document.source(),
+    )
+
+
+def _drift_mode(drift: Fields | None) -> DriftMode:
+    told = drift.text("mode", _DEFAULTS.drift_mode) if drift else _DEFAULTS.drift_mode
+    return DriftMode(told) if told in set(DriftMode) else _DEFAULTS.drift_mode
+
+
+def _plain_secrets(spec: Fields) -> PlainSecrets:
+    secrets = spec.child("secrets")
+    told = secrets.text("plain", _DEFAULTS.plain_secrets) if secrets else _DEFAULTS.plain_secrets
+    return PlainSecrets(told) if told in set(PlainSecrets) else _DEFAULTS.plain_secrets
+
+
+def _previous_names(spec: Fields) -> tuple[str, ...]:
+    names = spec.texts("previousNames")
+    for index, name in enumerate(names):
+        if not (name and is_label_value(name)):
+            spec.report.error("name-illegal", f"{name!r} cannot name a fleet", *spec.path("previousNames", index))
+    return names
+
+
+def _guards(fields: Fields | None) -> Guards:
+    if fields is None:
+        return Guards()
+    deletes, percent = fields.integer("maxDeletes"), fields.integer("maxDeletePercent")
+    if deletes is not None and deletes < 0:
+        fields.report.error("guard-out-of-range", f"maxDeletes is 0 or more, not {deletes}", *fields.path("maxDeletes"))
+    if percent is not None and not 0 <= percent <= 100:
+        message = f"maxDeletePercent is from 0 to 100, not {percent}"
+        fields.report.error("guard-out-of-range", message, *fields.path("maxDeletePercent"))
+    return Guards(
+        max_deletes=Guards().max_deletes if deletes is None else deletes,
+        max_delete_percent=Guards().max_delete_percent if percent is None else percent,
+        window_s=read_seconds(fields, "window", Guards().window_s, least=0),
+        confirm=fields.text("confirm"),
+        confirm_until=read_moment(fields, "confirmUntil"),
+    )
+
+
+def _ha(fields: Fields | None) -> HighAvailability | None:
+    if fields is None:
+        return None
+    return HighAvailability(
+        cluster=fields.text("cluster"),
+        lease_duration_s=read_seconds(fields, "leaseDuration", LEASE_DURATION_S, least=LEASE_DURATION_S_MIN),
+        source=fields.source(),
+    )
+
+
+def _ignore_rule(fields: Fields) -> IgnoreRule:
+    paths = fields.texts("paths")
+    if fields.has("paths") and not all(paths):
+        fields.report.error("ignore-paths-empty", "a path is a field such as spec.replicas", *fields.path("paths"))
+    if fields.has("paths") and not paths:
+        fields.report.error(
+            "ignore-paths-empty", "paths is empty; list fields such as spec.replicas", *fields.path("paths")
+        )
+    return IgnoreRule(
+        paths=paths,
+        kind=fields.text("kind"),
+        group=fields.text("group") if fields.has("group") else None,
+        namespace=fields.text("namespace"),
+        name=fields.text("name"),
+        reason=fields.text("reason"),
+        source=fields.source(),
+    )
+
+
+def why_nameless(fleet: Fleet) -> str:
+    """Return why a fleet has no name, with the remedy: the first error of its document, else that it has none.
+
+    A reach of everything is that of the Fleet document, or of a file with unknown content.
+    """
+    broken = {reach.source.path for reach in fleet.frozen if reach.everything}
+    for problem in fleet.problems:
+        if problem.severity is Severity.ERROR and problem.source.path in broken:
+            return f"the store names no fleet, since its document cannot be read: {problem}"
+    return "the store has no document of kind Fleet with a name; 'reconciler init' writes one"

@@ -1,0 +1,217 @@
+"""Files that renders read and wrote, by the ids that Git has for them: of a commit for free, else by reading.
+
+Checkouts of other repositories, and documents of other tools, as files: links are never followed, all is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from reconciler.api.fleet import LOCK_NAME, Fleet, Render, RenderLock
+from reconciler.api.problem import Problem
+from reconciler.errors import StoreError
+from reconciler.hydration import StorePathKind, blob_id, input_paths, overlaps, staleness
+from reconciler.store.directory import DirectoryTree
+from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable
+from reconciler.store.location import StoreKind, StoreLocation
+
+MAX_FILE_BYTES: Final = 64 * 2**20
+MAX_BYTES: Final = 256 * 2**20
+MAX_FILES: Final = 20_000
+_SHA1_LENGTH: Final = 40
+_LEFT_OUT: Final = ("~", ".swp", ".swo", ".bak", ".DS_Store")
+"""Ends of names that editors and file managers leave behind; no commit is meant to have them."""
+
+
+class InputRefused(StoreError):
+    """An input of a render is refused; the message is for people."""
+
+
+class RenderFiles:
+    """Files of one reading of a store, below folders that renders name. Links are never followed."""
+
+    def __init__(self, tree: StoreTree) -> None:
+        self._tree = tree
+
+    def standing(self, path: str) -> StorePathKind:
+        """Return the kind of entry at a path; a link is nothing."""
+        kind = self._kind(path)
+        found = {EntryKind.FILE: StorePathKind.FILE, EntryKind.FOLDER: StorePathKind.FOLDER}
+        return found.get(kind, StorePathKind.NOTHING) if kind is not None else StorePathKind.NOTHING
+
+    def _kind(self, path: str) -> EntryKind | None:
+        entry = self._entry(path)
+        return entry.kind if entry is not None else None
+
+    def _entry(self, path: str) -> FolderEntry | None:
+        # Each folder on the way is looked at: a link among them leads elsewhere.
+        parts = path.split("/")
+        for length in range(1, len(parts)):
+            above = self._tree.entry("/".join(parts[:length]))
+            if above is None or above.kind is not EntryKind.FOLDER:
+                return None
+        return self._tree.entry(path)
+
+    def listed(self, paths: Iterable[str]) -> dict[str, FolderEntry]:
+        """Every file at and below the paths, in the order of their names.
+
+        Raises:
+            InputRefused: a link, a device or a repository is among them, or there are too many.
+            StoreError: the store cannot be read.
+        """
+        found: dict[str, FolderEntry] = {}
+        pending = list(paths)
+        while pending:
+            path = pending.pop()
+            try:
+                entry = self._entry(path)
+                if entry is None or path in found:
+                    continue
+                if entry.kind is EntryKind.FOLDER:
+                    below = self._tree.children(path)
+                    pending += [f"{path}/{each.name}" for each in below if not each.name.endswith(_LEFT_OUT)]
+                elif entry.kind is EntryKind.FILE:
+                    found[path] = entry
+                else:
+                    what = "a link" if entry.kind is EntryKind.LINK else "no ordinary file"
+                    raise InputRefused(f"{path} is {what}; what is rendered is made of ordinary files")
+            except Unreadable as error:
+                raise InputRefused(f"{path}: {error}") from error
+            if len(found) > MAX_FILES:
+                raise InputRefused(f"there are more than {MAX_FILES:,} files; render less at once")
+        return dict(sorted(found.items()))
+
+    def ids(self, paths: Iterable[str]) -> dict[str, str]:
+        """The blob ids of every file at and below the paths.
+
+        Raises:
+            InputRefused, StoreError: as of `listed` and `read`.
+        """
+        return {path: self._id(path, entry) for path, entry in self.listed(paths).items()}
+
+    def _id(self, path: str, entry: FolderEntry) -> str:
+        known = self._tree.blob(entry)
+        return known if known is not None and len(known) == _SHA1_LENGTH else blob_id(self.read(path, entry))
+
+    def read(self, path: str, entry: FolderEntry | None = None) -> bytes:
+        """The content of a file.
+
+        Raises:
+            InputRefused: there is none, or it is too large.
+        """
+        entry = entry or self._entry(path)
+        if entry is None or entry.kind is not EntryKind.FILE:
+            raise InputRefused(f"{path} is no file of the store")
+        try:
+            data = self._tree.read(path, entry, MAX_FILE_BYTES + 1)[1]
+        except Unreadable as error:
+            raise InputRefused(f"{path}: {error}") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise InputRefused(f"{path} is larger than {MAX_FILE_BYTES:,} bytes")
+        return data
+
+    def staleness(self, render: Render, lock: RenderLock | None) -> Iterator[Problem]:
+        """Yield the changes since an output was made. A refused input counts as changed."""
+        try:
+            inputs = self.ids(input_paths(render, lock))
+        except InputRefused as error:
+            inputs = {str(error): ""}
+        try:
+            outputs = self.ids([render.output])
+        except InputRefused as error:
+            outputs = {str(error): ""}
+        outputs.pop(f"{render.output}/{LOCK_NAME}", None)
+        yield from staleness(render, lock, inputs, outputs)
+
+
+@contextmanager
+def tree_of(location: StoreLocation, rev: str | None, *, as_files: bool) -> Iterator[StoreTree]:
+    """The tree of a store: its files as they lie, or a commit, by the rules of `open_store`.
+
+    Raises:
+        StoreError: it cannot be opened.
+    """
+    is_files = rev is None and as_files and location.kind is StoreKind.WORK_TREE
+    if location.repository is None or is_files:
+        with DirectoryTree(location.path) as tree:
+            yield tree
+        return
+    # Imported here: pygit2 costs 90 ms, which a plain directory need not pay.
+    from reconciler.store.git.snapshot import GitStore  # noqa: PLC0415
+
+    with GitStore(location.repository) as store:
+        yield store.tree(store.resolve("HEAD" if rev is None else rev), location.subdir)
+
+
+def lock_problems(fleet: Fleet, tree: StoreTree) -> tuple[Problem, ...]:
+    """Return the problems of all renders of a fleet: out of date, edited, two variants for a cluster.
+
+    Raises:
+        StoreError: an object of the store is missing or corrupt.
+    """
+    files = RenderFiles(tree)
+    found = list(overlaps(fleet.renders, fleet.clusters))
+    for render in fleet.renders:
+        found += files.staleness(render, fleet.locks.get(render.lock_path))
+    return tuple(found)
+
+
+def check_ordinary(location: StoreLocation) -> None:
+    """Nothing, unless the store is one whose files cannot be written.
+
+    Raises:
+        StoreError: it is a bare repository.
+    """
+    if location.kind is StoreKind.BARE_REPOSITORY:
+        raise StoreError(f"{location}: hydrate writes files, and a bare repository has none; name a work tree")
+
+
+class FolderCheckout:
+    """A folder with a checkout. Paths are from it, "" is the folder itself; `.git` and other hidden names are not seen.
+
+    Every method raises StoreError: it cannot be read, a link is among the files, or there is too much.
+    """
+
+    def __init__(self, tree: DirectoryTree) -> None:
+        self._tree, self._files = tree, RenderFiles(tree)
+
+    def standing(self, path: str) -> StorePathKind:
+        """Return the kind of entry at a path; a link is nothing."""
+        try:
+            return StorePathKind.FOLDER if not path else self._files.standing(path)
+        except Unreadable as error:
+            raise StoreError(f"{path}: {error}") from error
+
+    def read(self, path: str) -> bytes:
+        """A file, as far as one may be large."""
+        return self._files.read(path)
+
+    def listed(self, paths: Iterable[str]) -> list[str]:
+        """Every file at and below the paths, in the order of their names."""
+        found: list[str] = []
+        for path in paths:
+            found += self._top() if not path else [path]
+        return list(self._files.listed(sorted(set(found))))
+
+    def _top(self) -> Iterator[str]:
+        """Yield the entries of the folder; a link leads elsewhere and is ignored."""
+        try:
+            for entry in self._tree.children(""):
+                if not entry.name.startswith(".") and entry.kind in (EntryKind.FILE, EntryKind.FOLDER):
+                    yield entry.name
+        except Unreadable as error:
+            raise StoreError(str(error)) from error
+
+
+@contextmanager
+def checkout_of(folder: Path) -> Iterator[FolderCheckout]:
+    """A folder while it is read.
+
+    Raises:
+        StoreError: it is no directory that can be read.
+    """
+    with DirectoryTree(folder) as tree:
+        yield FolderCheckout(tree)

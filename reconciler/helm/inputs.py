@@ -1,0 +1,151 @@
+"""The inputs of a render, taken out of the store: checked before any tool sees them, and written without links."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from reconciler.api.fleet import HelmChart, Render
+from reconciler.api.problem import Problem
+from reconciler.helm.files import MAX_BYTES, InputRefused, RenderFiles
+from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, input_paths, read_kustomization, round_trip
+
+_MAX_UNPACKED_BYTES: Final = 64 * 2**20
+_GZIP: Final = 31
+"""zlib: a gzip header, the largest window."""
+
+
+class ToolInputs(NamedTuple):
+    """Blob ids of the files of a render, or why it is not rendered."""
+
+    ids: dict[str, str]
+    problems: tuple[Problem, ...]
+
+
+def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
+    """Return the files that a render reads; kustomizations are followed, and forbidden parts refused.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    try:
+        if render.helm is None:
+            folders, problems = _folders(render, files)
+        else:
+            folders, problems = set(input_paths(render)), _missing(render, files)
+        return ToolInputs({} if problems else files.ids(sorted(folders)), problems)
+    except InputRefused as error:
+        return ToolInputs({}, (problem(render, "render-refused", str(error)),))
+
+
+def problem(render: Render, code: str, message: str) -> Problem:
+    """A problem of a render as a whole."""
+    return Problem(source=render.source, code=code, message=f"Render {render.name}: {message}")
+
+
+def _missing(render: Render, files: RenderFiles) -> tuple[Problem, ...]:
+    assert render.helm is not None, "of helm"
+    found = []
+    for path in input_paths(render):
+        if files.standing(path) is not StorePathKind.NOTHING:
+            continue
+        advice = "put it there, as an ordinary file or folder"
+        if path == render.helm.path and render.helm.is_remote:
+            advice = "reconciler hydrate --update brings it into the store"
+        found.append(problem(render, "render-refused", f"{path} is not in the store; {advice}"))
+    return tuple(found)
+
+
+def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Problem, ...]]:
+    """The folders that kustomizations lead to."""
+    references: dict[str, tuple[str, ...]] = {}
+    found: list[Problem] = []
+    pending = [render.kustomize, *(variant.overlay for variant in render.variants)]
+    while pending:
+        folder = pending.pop()
+        if folder in references:
+            continue
+        references[folder] = ()
+        names = [name for name in KUSTOMIZATIONS if files.standing(f"{folder}/{name}") is StorePathKind.FILE]
+        if len(names) != 1:
+            found.append(problem(render, "render-refused", _count(folder, names)))
+            continue
+        path = f"{folder}/{names[0]}"
+        read = read_kustomization(path, files.read(path), files.standing, lambda wanted: _read(files, wanted))
+        found += read.problems
+        references[folder] = read.folders
+        pending += read.folders
+    circle = round_trip(references)
+    if circle:
+        found.append(problem(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
+    return set(references), tuple(sorted(set(found)))
+
+
+def _count(folder: str, names: list[str]) -> str:
+    if names:
+        return f"{folder} has {' and '.join(names)}; keep one of them"
+    return f"{folder} has no kustomization.yaml"
+
+
+def _read(files: RenderFiles, path: str) -> bytes | None:
+    try:
+        return files.read(path)
+    except InputRefused:
+        return None
+
+
+def export(render: Render, ids: dict[str, str], files: RenderFiles, folder: Path) -> None:
+    """Write the files of a render into an empty folder of our own, without links and executables.
+
+    Raises:
+        InputRefused: they are too large, or the archive of the chart is not what it should be.
+    """
+    total = 0
+    for path in ids:
+        data = files.read(path)
+        total += len(data)
+        if total > MAX_BYTES:
+            raise InputRefused(f"what is rendered is larger than {MAX_BYTES:,} bytes together")
+        if render.helm is not None and path == render.helm.path:
+            _check_archive(render.helm, data)
+        target = folder / path
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+def _check_archive(chart: HelmChart, data: bytes) -> None:
+    if chart.is_remote and digest_of_archive(data) != chart.digest:
+        raise InputRefused(
+            f"{chart.path} is not the archive that digest names: it has {digest_of_archive(data)}; "
+            "run reconciler hydrate --update, or correct the digest"
+        )
+    unpacked = _unpacked(chart.path, data)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
+            for member in archive:
+                parts = member.name.split("/")
+                if not (member.isfile() or member.isdir()) or member.name.startswith("/") or ".." in parts:
+                    raise InputRefused(f"{chart.path} holds {member.name!r}, which is a link or leads out of it")
+    except (tarfile.TarError, EOFError) as error:
+        raise InputRefused(f"{chart.path} is no archive of a chart: {error}") from error
+
+
+def _unpacked(path: str, data: bytes) -> bytes:
+    """Return the content of a gzip file, up to a limit."""
+    reader = zlib.decompressobj(wbits=_GZIP)
+    try:
+        found = reader.decompress(data, _MAX_UNPACKED_BYTES + 1)
+    except zlib.error as error:
+        raise InputRefused(f"{path} is no archive of a chart: {error}") from error
+    if len(found) > _MAX_UNPACKED_BYTES:
+        raise InputRefused(f"{path} holds more than {_MAX_UNPACKED_BYTES:,} bytes")
+    return found
+
+
+def digest_of_archive(data: bytes) -> str:
+    """As `spec.helm.digest` names an archive."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

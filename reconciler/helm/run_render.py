@@ -1,0 +1,209 @@
+"""One render: from its inputs to the files of its output, or why there are none. Writes nothing into a store.
+
+Bringing charts that others serve into the store: the one step with a network, and nothing is rendered by it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, Render, RenderLock
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.tree import JsonObject
+from reconciler.errors import StoreError
+from reconciler.helm.contained import RenderFailed, render_twice, run_once
+from reconciler.helm.files import InputRefused, RenderFiles
+from reconciler.helm.inputs import ToolInputs, digest_of_archive, export, inputs_of, problem
+from reconciler.helm.tools import Tool, Tools
+from reconciler.hydration import Bodies, blob_id, compile_variants, disproofs, lock_text, nondeterminism, read_rendered
+from reconciler.kinds.registry import Registry
+from reconciler.yaml import MAX_BYTES
+
+
+class Output(NamedTuple):
+    """The files of an output by path, lock and all; None: it is as it should be already, and nothing was run."""
+
+    files: Mapping[str, bytes] | None
+    problems: tuple[Problem, ...] = ()
+
+
+class ToolRenderer:
+    """Renders one after another. `write`: a document as text, the same for the same document."""
+
+    def __init__(
+        self,
+        files: RenderFiles,
+        tools: Tools,
+        interpreters: Registry,
+        write: Callable[[JsonObject], str],
+        *,
+        allow_network: bool = False,
+    ) -> None:
+        self._files, self._tools, self._interpreters, self._write = files, tools, interpreters, write
+        self._allow_network = allow_network
+
+    def output(self, render: Render, lock: RenderLock | None, *, always: bool = False) -> Output:
+        """The output of a render; `always`: also where the lock says that it is fresh.
+
+        Raises:
+            ConfigurationError: the tool is not there.
+            NotContained: it cannot be contained.
+            StoreError: the store cannot be read.
+        """
+        inputs = inputs_of(render, self._files)
+        if inputs.problems:
+            return Output({}, inputs.problems)
+        tool = self._tools.tool("helm" if render.helm is not None else "kubectl")
+        if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
+            return Output(None)
+        try:
+            written = self._run(render, inputs, tool)
+        except InputRefused as error:
+            return Output({}, (problem(render, "render-refused", str(error)),))
+        except RenderFailed as error:
+            return Output({}, (problem(render, "render-failed", str(error)),))
+        return self._compiled(render, inputs, tool, written)
+
+    def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
+        if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:
+            return False
+        outputs = self._files.ids([render.output])
+        outputs.pop(f"{render.output}/{LOCK_NAME}", None)
+        return outputs == lock.outputs
+
+    def _run(self, render: Render, inputs: ToolInputs, tool: Tool) -> list[tuple[bytes, bytes]]:
+        with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
+            folder = Path(made)
+            export(render, inputs.ids, self._files, folder / "store")
+            names = ["", *(variant.name for variant in render.variants)]
+            commands = [command(render, name, tool, folder / "store") for name in names]
+            return render_twice(commands, folder, allow_network=self._allow_network)
+
+    def _compiled(
+        self, render: Render, inputs: ToolInputs, tool: Tool, written: Sequence[tuple[bytes, bytes]]
+    ) -> Output:  # fmt: skip
+        found: dict[str, Bodies] = {}
+        problems: list[Problem] = []
+        for name, texts in zip(["", *(variant.name for variant in render.variants)], written, strict=True):
+            if len(texts[0]) > MAX_BYTES:
+                message = (
+                    f"{name or 'the base'} has {len(texts[0]):,} bytes, and a file of a store {MAX_BYTES:,} at most"
+                )
+                problems.append(problem(render, "render-too-large", message))
+                continue
+            one, other = (read_rendered(render, name, text, self._interpreters) for text in texts)
+            problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
+            found[name] = one.objects
+        if _has_errors(problems):
+            return Output({}, tuple(sorted(set(problems))))
+        base = found.pop("")
+        compiled = compile_variants(render, base, found)
+        problems += compiled.problems
+        if _has_errors(problems):
+            return Output({}, tuple(sorted(set(problems))))
+        texts_of = {
+            f"{render.output}/{name}": self._text(render, tool, bodies) for name, bodies in compiled.files.items()
+        }
+        wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
+        assert not wrong, f"what was compiled is not what was rendered: {wrong}"
+        ids = {path: blob_id(text) for path, text in texts_of.items()}
+        lock = lock_text(render, inputs.ids, tool.versions, ids)
+        return Output({**texts_of, render.lock_path: lock}, tuple(sorted(set(problems))))
+
+    def _text(self, render: Render, tool: Tool, bodies: Sequence[JsonObject]) -> bytes:
+        made_by = ", ".join(f"{name} {version}" for name, version in sorted(tool.versions.items()))
+        header = (
+            f"# Made by `reconciler hydrate` from {render.source.path} with {made_by}.\n"
+            "# Change what it is made from and run it again; an edit here would be lost.\n"
+        )
+        return (header + "".join(f"---\n{self._write(body)}" for body in bodies)).encode()
+
+
+def _has_errors(problems: Sequence[Problem]) -> bool:
+    return any(found.severity is Severity.ERROR for found in problems)
+
+
+def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
+    """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files."""
+    variant = next((found for found in render.variants if found.name == name), None)
+    if render.helm is None:
+        folder = render.kustomize if variant is None else variant.overlay
+        return [tool.path, "kustomize", str(store / folder)]
+    helm = render.helm
+    options = ["--namespace", helm.namespace, "--kube-version", helm.kube_version]
+    for path in (*helm.values, *(variant.values if variant is not None else ())):
+        options += ["--values", str(store / path)]
+    for served in helm.api_versions:
+        options += ["--api-versions", served]
+    if helm.include_crds:
+        options.append("--include-crds")
+    return [tool.path, "template", helm.release_name, str(store / helm.path), *options]
+
+
+_PASSED_ON: Final = (
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "HELM_REGISTRY_CONFIG",
+)  # fmt: skip
+"""Variables that the person's machine needs to reach a registry, and to sign in."""
+_LOCAL: Final = ("oci://127.0.0.1", "oci://localhost", "oci://[::1]")
+
+
+def is_there(chart: HelmChart, files: RenderFiles) -> bool:
+    """Return whether the store has the archive that the digest names."""
+    try:
+        return digest_of_archive(files.read(chart.path)) == chart.digest
+    except InputRefused:
+        return False
+
+
+def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[bytes, tuple[Problem, ...]]:
+    """The archive of a chart that others serve, when it is the one that the digest names; else why not."""
+    chart = render.helm
+    assert chart is not None and chart.is_remote, "a chart that others serve"
+    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
+        folder = Path(made)
+        into = folder / "chart"
+        into.mkdir(mode=0o700)
+        command = [tool.path, "pull", chart.chart, "--version", chart.version, "--destination", str(into)]
+        if chart.repository:
+            command += ["--repo", chart.repository]
+        elif chart.chart.startswith(_LOCAL):
+            command.append("--plain-http")  # As container tools do: a registry of this machine has no certificate.
+        passed = {name: environ[name] for name in _PASSED_ON if name in environ}
+        try:
+            run_once(command, folder, environ=passed, allow_network=True)
+        except RenderFailed as error:
+            return b"", (problem(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
+        found = sorted(into.iterdir())
+        if len(found) != 1:
+            return b"", (problem(render, "render-failed", f"{chart.chart}: helm brought {len(found)} files, not one"),)
+        data = found[0].read_bytes()
+    if digest_of_archive(data) != chart.digest:
+        message = f"{chart.chart} {chart.version} has {digest_of_archive(data)}; write it as spec.helm.digest"
+        if chart.digest != UNKNOWN_DIGEST:
+            message = (
+                f"{chart.chart} {chart.version} has {digest_of_archive(data)}, not the digest that the document names; "
+                "write it only if you know why it is another one"
+            )
+        return b"", (problem(render, "render-refused", message),)
+    return data, ()
+
+
+def write_file(root: Path, name: str, data: bytes) -> None:
+    """Put a file into a store at once, so that nobody reads half of it.
+
+    Raises:
+        StoreError: a link is on the way, so that it would be written elsewhere.
+    """
+    path = root / name
+    for folder in list(path.relative_to(root).parents)[:-1]:
+        if (root / folder).is_symlink():
+            raise StoreError(f"{folder} is a link, and nothing is written through one; use an ordinary folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}~")
+    part.write_bytes(data)
+    part.replace(path)

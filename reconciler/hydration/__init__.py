@@ -1,0 +1,62 @@
+"""Render documents, lock files and compiled variants of helm and kustomize output. Runs nothing."""
+
+from reconciler.hydration.difference import first_difference, is_same, operations
+from reconciler.hydration.hydration_codes import HYDRATION_CODES
+from reconciler.hydration.kustomization import (
+    Kustomization,
+    StorePathKind,
+    builds_on,
+    is_kustomization,
+    read_kustomization,
+    resolved,
+    round_trip,
+)
+from reconciler.hydration.lock import (
+    KUSTOMIZATIONS,
+    blob_id,
+    input_folders,
+    input_paths,
+    is_input,
+    is_lock,
+    lock_text,
+    parse_lock,
+    staleness,
+)
+from reconciler.hydration.objects import Bodies, ToolObjects, nondeterminism, read_rendered
+from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
+from reconciler.hydration.variants import Compiled, compile_variants, disproofs, overlaps
+
+__all__ = [
+    "HYDRATION_CODES",
+    "KUSTOMIZATIONS",
+    "RENDER_SHAPE",
+    "Bodies",
+    "Compiled",
+    "Kustomization",
+    "StorePathKind",
+    "ToolObjects",
+    "blob_id",
+    "builds_on",
+    "compile_variants",
+    "disproofs",
+    "first_difference",
+    "input_folders",
+    "input_paths",
+    "is_below",
+    "is_input",
+    "is_kustomization",
+    "is_lock",
+    "is_plain_path",
+    "is_same",
+    "lock_text",
+    "nondeterminism",
+    "operations",
+    "overlaps",
+    "parse_lock",
+    "parse_render",
+    "read_kustomization",
+    "read_rendered",
+    "resolved",
+    "round_trip",
+    "staleness",
+]

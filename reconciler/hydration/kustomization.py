@@ -1,0 +1,204 @@
+"""References of a kustomization, and parts of it that are refused before kustomize runs.
+
+Nothing is fetched and nothing is run: remote bases, charts, and plugins of any kind are refused by name. kustomize
+would refuse some of them itself; it is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.hydration.lock import KUSTOMIZATIONS
+from reconciler.yaml import read_yaml
+
+_FOLDERS: Final = ("resources", "components", "bases")
+_FILES: Final = ("crds", "configurations", "patchesStrategicMerge")
+_WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
+_GENERATORS: Final = ("configMapGenerator", "secretGenerator")
+_CHARTS: Final = ("helmCharts", "helmChartInflationGenerator", "helmGlobals")
+_PLUGINS: Final = ("generators", "transformers", "validators")
+_FUNCTIONS: Final = ("config.kubernetes.io/function", "config.k8s.io/function")
+
+
+class StorePathKind(Enum):
+    """The kind of entry at a path of the store."""
+
+    FILE = auto()
+    FOLDER = auto()
+    NOTHING = auto()
+
+
+class Kustomization(NamedTuple):
+    """Folders that a kustomization builds upon, and why it is not rendered."""
+
+    folders: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def is_kustomization(path: str) -> bool:
+    """Return whether a file makes its folder one of kustomize."""
+    return path.rpartition("/")[2] in KUSTOMIZATIONS
+
+
+def builds_on(document: Document) -> tuple[str, ...]:
+    """Paths of the store that a kustomization names as resources, components or bases, sorted."""
+    folder = document.path.rpartition("/")[0]
+    named = (path for key in _FOLDERS for path in _texts(document.body.get(key)))
+    return tuple(sorted({path for path in (resolved(folder, text) for text in named) if path}))
+
+
+def resolved(folder: str, text: str) -> str | None:
+    """The path of the store that a text means in a folder; None when it leads out of it, or is no path.
+
+    >>> resolved("apps/web", "../base"), resolved("web", "../../x"), resolved("a", "https://h/x")
+    ('apps/base', None, None)
+    """
+    if set(text) & set(":?\\") or text.startswith(("/", "~")) or not text.isprintable():
+        return None
+    parts = folder.split("/") if folder else []
+    for part in text.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
+
+
+def read_kustomization(
+    path: str, data: bytes, standing: Callable[[str], StorePathKind], read: Callable[[str], bytes | None]
+) -> Kustomization:
+    """Return the references and the problems of a kustomization. `standing` and `read` look up paths of the store."""
+    if path.endswith("Kustomization"):
+        message = "a file without suffix is not seen as a kustomization by the store; name it kustomization.yaml"
+        return Kustomization((), (_problem(Source(path), "", message),))
+    found = read_yaml(path, data)
+    errors = tuple(problem for problem in found.problems if problem.severity is Severity.ERROR)
+    if errors or len(found.documents) != 1:
+        problems = errors or (_problem(Source(path), "", "a kustomization is one document"),)
+        return Kustomization((), problems)
+    return _KustomizationReader(found.documents[0], standing, read).result()
+
+
+class _KustomizationReader:
+    """One kustomization while it is read."""
+
+    def __init__(
+        self, document: Document, standing: Callable[[str], StorePathKind], read: Callable[[str], bytes | None]
+    ) -> None:
+        self._document, self._standing, self._read = document, standing, read
+        self._folder = document.path.rpartition("/")[0]
+        self._problems: list[Problem] = []
+
+    def result(self) -> Kustomization:
+        body = self._document.body
+        for key in _CHARTS:
+            if key in body:
+                self._refuse("charts are rendered by a Render with helm, not by kustomize", key)
+        for key in _PLUGINS:
+            for index, entry in enumerate(_list(body.get(key))):
+                self._plugin(entry, key, index)
+        folders = [path for key in _FOLDERS for path in self._folders(key)]
+        for path, steps in _files(body):
+            self._inside(path, steps)
+        return Kustomization(tuple(sorted(set(folders))), tuple(sorted(set(self._problems))))
+
+    def _folders(self, key: str) -> Iterator[str]:
+        for index, text in enumerate(_list(self._document.body.get(key))):
+            path = resolved(self._folder, text) if isinstance(text, str) else None
+            standing = StorePathKind.NOTHING if path is None else self._standing(path)
+            if path is None or standing is StorePathKind.NOTHING:
+                message = "this is no file or folder of the store, and nothing is fetched; copy it into the store"
+                self._refuse(message, key, index)
+            elif standing is StorePathKind.FOLDER:
+                yield path
+
+    def _inside(self, text: str, steps: tuple[Step, ...]) -> None:
+        if resolved(self._folder, text) is None:
+            self._refuse("this leads out of the store, and nothing is fetched; copy it into the store", *steps)
+
+    def _plugin(self, entry: Json, key: str, index: int) -> None:
+        """A builtin transformer is configuration; anything else is a program."""
+        text = entry if isinstance(entry, str) else ""
+        data: bytes | None = text.encode()
+        if "\n" not in text:
+            path = resolved(self._folder, text)
+            data = self._read(path) if path else None
+        found = read_yaml("plugin.yaml", data or b"").documents
+        if not found or not all(_is_builtin(document.body) for document in found):
+            self._refuse("this would run a program; only files with builtin transformers are taken", key, index)
+
+    def _refuse(self, message: str, *steps: Step) -> None:
+        self._problems.append(self._document.problem("render-refused", message, *steps))
+
+
+def _is_builtin(body: JsonObject) -> bool:
+    annotations = dig(body, "metadata", "annotations") or {}
+    is_chart = str(body.get("kind", "")).startswith("HelmChart")
+    return body.get("apiVersion") == "builtin" and not is_chart and not any(key in annotations for key in _FUNCTIONS)
+
+
+def _files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    """Every path of a file that a kustomization names."""
+    for key in _FILES:
+        for index, text in enumerate(_list(body.get(key))):
+            if isinstance(text, str) and "\n" not in text:
+                yield text, (key, index)
+    for key in _WITH_PATH:
+        for index, entry in enumerate(_list(body.get(key))):
+            path = dig(entry, "path")
+            if isinstance(path, str):
+                yield path, (key, index, "path")
+    schema = dig(body, "openapi", "path")
+    if isinstance(schema, str):
+        yield schema, ("openapi", "path")
+    for key in _GENERATORS:
+        for index, entry in enumerate(_list(body.get(key))):
+            yield from _generated(entry, (key, index))
+
+
+def _generated(entry: Json, steps: tuple[Step, ...]) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    for name in ("files", "envs"):
+        for number, text in enumerate(_list(dig(entry, name))):
+            if isinstance(text, str):
+                yield text.rpartition("=")[2], (*steps, name, number)
+    env = dig(entry, "env")
+    if isinstance(env, str):
+        yield env, (*steps, "env")
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _texts(value: Json) -> Iterator[str]:
+    return (item for item in _list(value) if isinstance(item, str))
+
+
+def _problem(source: Source, path: str, message: str) -> Problem:
+    return Problem(source=source, path=path, code="render-refused", message=message)
+
+
+def round_trip(references: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return folders that lead to one another in a circle, in order; empty if none."""
+    done: set[str] = set()
+    for start in sorted(references):
+        path: list[str] = []
+        pending: list[tuple[str, bool]] = [(start, False)]
+        while pending:
+            folder, is_left = pending.pop()
+            if is_left:
+                path.pop()
+                done.add(folder)
+            elif folder in path:
+                return (*path[path.index(folder) :], folder)
+            elif folder not in done:
+                path.append(folder)
+                pending.append((folder, True))
+                pending.extend((below, False) for below in references.get(folder, ()))
+    return ()

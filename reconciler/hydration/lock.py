@@ -1,0 +1,131 @@
+"""Locks: the inputs of an output, and whether they are unchanged. No binary is run, and known files are not read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.api.fleet import LOCK_NAME, Render, RenderLock
+from reconciler.api.problem import Document, Problem, Source
+from reconciler.api.tree import Json
+from reconciler.hydration.render_document import is_below, is_plain_path
+from reconciler.regex import regex
+
+KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+"""Names of the file that makes a folder one of kustomize."""
+
+_KEYS: Final = frozenset({"inputs", "outputs", "spec", "tool"})
+_ID: Final = regex(r"[0-9a-f]{40}", re.ASCII)
+_MOST_NAMED: Final = 3
+
+
+def is_lock(path: str) -> bool:
+    """Return whether a file's name is that of a lock."""
+    return path.rpartition("/")[2] == LOCK_NAME
+
+
+def blob_id(data: bytes) -> str:
+    """The name that Git has for a content, in a repository with SHA-1."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ...]]:
+    """Return the lock of a document; None with a problem if the command did not write it."""
+    body = document.body
+    if body.keys() == _KEYS and isinstance(body["spec"], str):
+        inputs, outputs, tool = body["inputs"], body["outputs"], body["tool"]
+        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool):
+            return RenderLock(path=document.path, inputs=inputs, tool=tool, spec=body["spec"], outputs=outputs), ()
+    message = "this is no lock as the command writes it; run reconciler hydrate"
+    return None, (document.problem("render-lock", message),)
+
+
+def _are_files(found: Json) -> bool:
+    return _are_texts(found) and all(is_plain_path(path) and _ID.fullmatch(blob) for path, blob in found.items())
+
+
+def _are_texts(found: Json) -> bool:
+    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+
+
+def lock_text(render: Render, inputs: Mapping[str, str], tool: Mapping[str, str], outputs: Mapping[str, str]) -> bytes:
+    """The lock as it is committed: sorted, a line an entry."""
+    tree: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "spec": render.digest, "tool": tool}
+    return f"{json.dumps(tree, indent=2, sort_keys=True)}\n".encode()
+
+
+def input_paths(render: Render, lock: RenderLock | None = None) -> tuple[str, ...]:
+    """Return files and folders that a render reads, as far as the document and its lock show.
+
+    The folders of kustomize that its folders lead to are those with a kustomization in the lock: while none of these
+    files changes, no other one is led to.
+    """
+    if render.helm is not None:
+        found = {render.helm.path, *render.helm.values, *(path for each in render.variants for path in each.values)}
+    else:
+        found = {render.kustomize, *(variant.overlay for variant in render.variants)}
+        for path in lock.inputs if lock is not None else ():
+            folder, _, name = path.rpartition("/")
+            if name in KUSTOMIZATIONS and folder:
+                found.add(folder)
+    return tuple(sorted(found))
+
+
+def staleness(
+    render: Render, lock: RenderLock | None, inputs: Mapping[str, str], outputs: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield the problems of an output whose inputs and files have these blob ids. Pure; it starts nothing."""
+    command = "run reconciler hydrate and commit what it writes"
+    if lock is None:
+        yield _problem(render, render.source, "render-stale", f"it was never rendered: {command}")
+        return
+    if lock.spec != render.digest:
+        yield _problem(render, render.source, "render-stale", f"the document says something else than then: {command}")
+    changed = _changed(lock.inputs, inputs)
+    if changed:
+        message = f"{_named(changed)} changed since {render.output} was made of it: {command}"
+        yield _problem(render, render.source, "render-stale", message)
+    for path in _changed(lock.outputs, outputs):
+        message = f"this file is not as reconciler hydrate wrote it; change what it is made from, and {command}"
+        yield _problem(render, Source(path), "render-edited", message)
+
+
+def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+
+
+def _named(paths: list[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _problem(render: Render, source: Source, code: str, message: str) -> Problem:
+    return Problem(source=source, code=code, message=f"Render {render.name}: {message}")
+
+
+def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    """Return folders whose files are inputs and no documents: charts, and references of kustomizations.
+
+    `references`: by folder of a kustomization the folders and files that it builds upon.
+    """
+    found: set[str] = set()
+    pending: list[str] = []
+    for render in renders:
+        if render.helm is not None:
+            found |= {render.helm.path, *input_paths(render)}
+        else:
+            pending += [render.kustomize, *(variant.overlay for variant in render.variants)]
+    while pending:
+        folder = pending.pop()
+        if folder not in found:
+            found.add(folder)
+            pending += references.get(folder, ())
+    return frozenset(found)
+
+
+def is_input(path: str, folders: frozenset[str]) -> bool:
+    """Return whether a file is in one of the folders."""
+    return any(is_below(path, folder) for folder in folders)

@@ -1,0 +1,177 @@
+"""Output of a tool as objects of a store: hooks left out, namespaces settled, Secrets refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from reconciler.api.fleet import Render, Template
+from reconciler.api.problem import Document, Problem, Severity, dotted
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import JsonObject, dig, with_value
+from reconciler.documents import is_namespaced, is_policy
+from reconciler.hydration.difference import first_difference, is_same, without_nulls
+from reconciler.kinds.registry import Registry
+from reconciler.ownership import TAKE_OVER, strip_marks
+from reconciler.secrets import is_secret_kind
+from reconciler.templates import read_template
+from reconciler.yaml import read_yaml
+
+HOOK: Final = "helm.sh/hook"
+_STEERING: Final = ("fleet.reconciler", "cluster.karmada.io", "cluster.open-cluster-management.io")
+"""Groups whose documents configure the fleet: rendered objects are distributed, and may not configure it."""
+
+_OF_ALL: Final = frozenset({"render-hook-dropped", "render-scope-unknown"})
+"""Codes that are reported once, and not for each variant."""
+
+Bodies = Mapping[Identity, JsonObject]
+"""Objects by identity, pruned as a store's templates are before overrides."""
+
+
+class ToolObjects(NamedTuple):
+    """The objects of one run of a tool, and their problems."""
+
+    objects: Bodies
+    problems: tuple[Problem, ...]
+
+
+def read_rendered(render: Render, variant: str, data: bytes, interpreters: Registry) -> ToolObjects:
+    """Return the objects that a tool wrote for a variant (empty: the base), in the order of their identities.
+
+    Bodies are as the engine has them before overrides: without server-written fields and nulls.
+    """
+    reading = _ObjectReader(render, variant, interpreters)
+    found = read_yaml("rendered.yaml", data)
+    for problem in found.problems:
+        if problem.severity is Severity.ERROR:
+            reading.error("render-object", f"line {problem.source.line} of what it wrote: {problem.message}")
+    documents = [document for document in found.documents if document.body]
+    reading.scopes.update(_scopes(documents))
+    for document in documents:
+        reading.take(document)
+    return ToolObjects(dict(sorted(reading.objects.items())), tuple(sorted(set(reading.problems))))
+
+
+class _ObjectReader:
+    """Objects while they are read."""
+
+    def __init__(self, render: Render, variant: str, interpreters: Registry) -> None:
+        self._render, self._variant, self._interpreters = render, variant, interpreters
+        self.scopes: dict[tuple[str, str], bool] = {}
+        self.objects: dict[Identity, JsonObject] = {}
+        self.problems: list[Problem] = []
+
+    def error(self, code: str, message: str, severity: Severity = Severity.ERROR, path: str = "") -> None:
+        where = f", variant {self._variant}" if self._variant else ", base"
+        if code in _OF_ALL:
+            where = ""
+        self.problems.append(
+            Problem(
+                source=self._render.source,
+                path=path,
+                code=code,
+                message=f"Render {self._render.name}{where}: {message}",
+                severity=severity,
+            )
+        )
+
+    def take(self, document: Document) -> None:
+        body = document.body
+        subject = _subject(body)
+        hook = dig(body, "metadata", "annotations", HOOK)
+        if hook is not None:
+            self.error("render-hook-dropped", f"{subject} is a hook ({hook}) and left out", Severity.WARNING)
+            return
+        encrypted = isinstance(body.get("sops"), dict)
+        if is_secret_kind(str(body.get("kind", ""))) and not encrypted:
+            self.error("render-secret", f"{subject} would be committed as it is; encrypt it, or refer to one")
+            return
+        if _steers(body):
+            self.error("render-object", f"{subject} steers the fleet; write it into the store yourself")
+            return
+        placed = self._in_namespace(body, subject)
+        if encrypted and placed is not body:
+            self.error("render-object", f"{subject} is encrypted and says no namespace; a seal allows none to be added")
+            return
+        document = replace(document, body=placed)
+        template, problems = read_template(replace(document, body=plain(document.body)))
+        for problem in problems:
+            if problem.severity is Severity.ERROR:
+                self.error("render-object", f"{subject} {problem.path}: {problem.message}")
+        if template is not None:
+            self._keep(template, document.body if encrypted else self._pruned(template))
+
+    def _keep(self, template: Template, body: JsonObject) -> None:
+        if template.identity in self.objects:
+            self.error("render-object", f"{template.identity} is there twice")
+        self.objects[template.identity] = body
+
+    def _pruned(self, template: Template) -> JsonObject:
+        interpreter = self._interpreters.of(*template.gvk.group_kind)
+        pruned: JsonObject = without_nulls(strip_marks(interpreter.sanitize(template.body)))
+        placement = self._render.placement
+        if placement is None or not placement.take_over:
+            return pruned
+        return with_value(pruned, ("metadata", "annotations", TAKE_OVER), placement.take_over)
+
+    def _in_namespace(self, body: JsonObject, subject: str) -> JsonObject:
+        """Return the body as Helm installs it: a namespaced object without a namespace is in that of the release."""
+        helm = self._render.helm
+        if helm is None or dig(body, "metadata", "namespace") or not isinstance(body.get("metadata"), dict):
+            return body
+        gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
+        namespaced = is_namespaced(*gvk.group_kind)
+        if namespaced is None:
+            namespaced = self.scopes.get(gvk.group_kind)
+        if namespaced is None:
+            message = f"{subject} says no namespace, and nothing tells whether its kind has any; it is left without"
+            self.error("render-scope-unknown", message, Severity.WARNING)
+        return with_value(body, ("metadata", "namespace"), helm.namespace) if namespaced else body
+
+
+def plain(body: JsonObject) -> JsonObject:
+    """Return only type and name of an encrypted object, since its values are no values; any other as it is."""
+    if "sops" not in body:
+        return body
+    metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key in ("name", "namespace")}
+    return {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata": metadata}
+
+
+def _steers(body: JsonObject) -> bool:
+    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+    return is_policy(api_version, kind) or api_version.partition("/")[0] in _STEERING
+
+
+def _subject(body: JsonObject) -> str:
+    namespace, name = dig(body, "metadata", "namespace"), dig(body, "metadata", "name")
+    full = f"{namespace}/{name}" if namespace else str(name)
+    return f"{body.get('kind')} {full}"
+
+
+def _scopes(documents: list[Document]) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield whether each kind that is defined in the output is namespaced."""
+    for document in documents:
+        spec = document.body.get("spec")
+        if document.body.get("kind") == "CustomResourceDefinition":
+            kind = (str(dig(spec, "group")), str(dig(spec, "names", "kind")))
+            yield kind, dig(spec, "scope") == "Namespaced"
+
+
+def nondeterminism(render: Render, variant: str, one: Bodies, other: Bodies) -> tuple[Problem, ...]:
+    """Return the differences of two runs on the same inputs: the first field of each object, without values."""
+    where = f"variant {variant}" if variant else "base"
+    found = []
+    for identity in sorted(one.keys() | other.keys()):
+        left, right = one.get(identity), other.get(identity)
+        if left is None or right is None:
+            path, what = "", f"{identity} is in one of two runs"
+        elif not is_same(left, right):
+            path = dotted(first_difference(left, right))
+            what = f"{identity} {path} differs from one run to the next"
+        else:
+            continue
+        message = f"Render {render.name}, {where}: {what}; set the value, so that it is the same each time"
+        found.append(Problem(source=render.source, path=path, code="render-not-deterministic", message=message))
+    return tuple(found)

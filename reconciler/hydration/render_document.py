@@ -1,0 +1,297 @@
+"""Documents of kind `Render`: renderer, clusters and output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.fleet import HelmChart, Render, RenderPlacement, RenderVariant
+from reconciler.api.policies import ClusterAffinity
+from reconciler.api.problem import NOWHERE, Document, Problem
+from reconciler.api.tree import dig, digest_of
+from reconciler.documents import (
+    AFFINITY_SHAPE,
+    Field,
+    Fields,
+    FieldType,
+    check_own_api_version,
+    document_fields,
+    document_shape,
+    exactly,
+    is_api_version,
+    is_dns_label,
+    is_dns_subdomain,
+    refuse_namespace,
+    shape,
+)
+from reconciler.policy import read_affinity
+from reconciler.regex import regex
+
+_NAME_MAX: Final = 53
+"""Helm's own limit of the name of a release: with a chart's suffix it must still be a label."""
+_VERSION: Final = regex(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+_DIGEST: Final = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
+_REPOSITORY: Final = regex(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)
+_REMOTE_CHART: Final = regex(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
+_CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
+
+_HELM: Final = shape(
+    Field(
+        "chart",
+        FieldType.TEXT,
+        "The chart: an archive or a folder in the store, an `oci://` reference, or its name in `repository`.",
+        required=True,
+    ),
+    Field("repository", FieldType.TEXT, "The address of a chart repository that serves the chart."),
+    Field("version", FieldType.TEXT, "The version of a chart that is served; required there."),
+    Field(
+        "digest", FieldType.TEXT, "`sha256:` and the digest of the archive of a chart that is served; required there."
+    ),
+    Field("releaseName", FieldType.TEXT, "The name of the release.", default="the name of the document"),
+    Field("namespace", FieldType.TEXT, "The namespace of the release.", required=True),
+    Field("values", FieldType.TEXTS, "Files with values, the later ones win."),
+    Field(
+        "kubeVersion", FieldType.TEXT, "The version that the chart sees, since no cluster is asked.", required=True
+    ),
+    Field("apiVersions", FieldType.TEXTS, "Further API versions that the chart sees as served."),
+    Field("includeCRDs", FieldType.FLAG, "Whether the definitions of the chart's own kinds are among the output.",
+          default="false"),
+)  # fmt: skip
+_VARIANT: Final = shape(
+    Field("name", FieldType.TEXT, "What the variant is called.", required=True),
+    Field("clusters", FieldType.OBJECT, "The clusters that it is for.", shape=AFFINITY_SHAPE, required=True),
+    Field("values", FieldType.TEXTS, "Helm: files with values that come after those of the base."),
+    Field("overlay", FieldType.TEXT, "Kustomize: the folder that is built in place of the base's."),
+)
+_PLACEMENT: Final = shape(
+    Field("clusters", FieldType.OBJECT, "The clusters that the objects of the base go to.", shape=AFFINITY_SHAPE,
+          required=True),
+    Field("conflictResolution", FieldType.TEXT, "As in a policy: what to do where an object exists already.",
+          values=exactly("Abort", "Overwrite"), default="Abort"),
+    Field("preserveResourcesOnDeletion", FieldType.FLAG,
+          "As in a policy: whether what leaves the output is released instead of deleted.", default="false"),
+    Field("takeOver", FieldType.TEXT,
+          "The tool that holds the objects now, written on each as `fleet.reconciler/take-over`."),
+)  # fmt: skip
+RENDER_SHAPE: Final = document_shape(
+    Field(
+        "spec",
+        FieldType.OBJECT,
+        "What is rendered, and where it is written.",
+        required=True,
+        shape=shape(
+            Field("helm", FieldType.OBJECT, "A Helm chart.", shape=_HELM),
+            Field(
+                "kustomize",
+                FieldType.OBJECT,
+                "A folder with a kustomization.",
+                shape=shape(Field("path", FieldType.TEXT, "The folder.", required=True)),
+            ),
+            Field("variants", FieldType.OBJECTS, "Other values or overlays for some clusters.", shape=_VARIANT),
+            Field(
+                "placement",
+                FieldType.OBJECT,
+                "Where the objects go: a policy is written beside them. Without it policies of your own place them.",
+                shape=_PLACEMENT,
+            ),
+            Field("output", FieldType.TEXT, "The folder that the command writes, and nobody else.", required=True),
+        ),
+    )
+)
+
+
+def parse_render(document: Document) -> tuple[Render | None, tuple[Problem, ...]]:
+    """The render that a document describes and every problem of it; None when one is an error.
+
+    Paths are relative to the root of the store. Source: docs/adr/0019-variants-as-overrides.md.
+    """
+    fields = document_fields(document, RENDER_SHAPE)
+    check_own_api_version(fields)
+    assert fields.text("kind") == "Render", "the kind says that it is one"
+    name, spec = _name(fields), fields.child("spec")
+    render = _render(fields, spec, name) if spec else None
+    return (None if fields.report.has_errors else render), fields.report.sorted()
+
+
+def _name(document: Fields) -> str:
+    metadata = document.child("metadata")
+    if metadata is None:
+        return ""
+    refuse_namespace(metadata, "a Render")
+    name = metadata.text("name")
+    if metadata.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
+        message = f"{name!r} cannot name a Render: small letters, digits and dashes, at most {_NAME_MAX}"
+        document.report.error("name-illegal", message, *metadata.path("name"))
+    return name
+
+
+def _render(document: Fields, spec: Fields, name: str) -> Render:
+    helm, kustomize = spec.child("helm"), spec.child("kustomize")
+    if spec.is_empty("helm") == spec.is_empty("kustomize"):
+        spec.report.error("render-source", "write one of helm and kustomize", *spec.steps)
+    path = _path(kustomize, "path") if kustomize else ""
+    render = Render(
+        name=name,
+        helm=_helm(helm, name) if helm else None,
+        kustomize=path,
+        variants=tuple(_variants(spec, is_helm=helm is not None)),
+        placement=_placement(spec),
+        output=_path(spec, "output"),
+        digest=digest_of({"name": name, "spec": document.report.document.body.get("spec")}),
+        source=document.source(),
+    )
+    _check_output(spec, render)
+    return render
+
+
+def _helm(fields: Fields, name: str) -> HelmChart:
+    chart = HelmChart(
+        chart=fields.text("chart"),
+        repository=fields.text("repository"),
+        version=fields.text("version"),
+        digest=fields.text("digest"),
+        release_name=fields.text("releaseName", name),
+        namespace=fields.text("namespace"),
+        values=_paths(fields, "values"),
+        kube_version=fields.text("kubeVersion"),
+        api_versions=fields.texts("apiVersions"),
+        include_crds=bool(fields.flag("includeCRDs")),
+    )
+    if chart.is_remote:
+        _check_remote(fields, chart)
+    elif fields.has("chart"):
+        _path(fields, "chart")
+        for field in ("version", "digest"):
+            if fields.has(field):
+                message = f"{field} is of a chart that others serve; the lock names what stands in the store"
+                fields.report.error("render-chart", message, *fields.path(field))
+    if not (is_dns_subdomain(chart.release_name) and len(chart.release_name) <= _NAME_MAX):
+        fields.report.error("name-illegal", f"{chart.release_name!r} names no release", *fields.path("releaseName"))
+    if fields.has("namespace") and not is_dns_label(chart.namespace):
+        fields.report.error("name-illegal", f"{chart.namespace!r} names no namespace", *fields.path("namespace"))
+    if fields.has("kubeVersion") and not _VERSION.fullmatch(chart.kube_version):
+        message = f"{chart.kube_version!r} is no version; write one as 1.36"
+        fields.report.error("render-version", message, *fields.path("kubeVersion"))
+    for index, served in enumerate(chart.api_versions):
+        group_version, _, kind = served.rpartition("/")
+        if not (is_api_version(served) or (is_api_version(group_version) and kind.isalnum())):
+            message = f"{served!r} is no API version; write one as policy/v1, or policy/v1/PodDisruptionBudget"
+            fields.report.error("render-version", message, *fields.path("apiVersions", index))
+    return chart
+
+
+def _check_remote(fields: Fields, chart: HelmChart) -> None:
+    if chart.repository:
+        if not _REPOSITORY.fullmatch(chart.repository):
+            message = "write the address as https://charts.example.com, without user, password and question"
+            fields.report.error("render-chart", message, *fields.path("repository"))
+        if not _CHART_NAME.fullmatch(chart.chart):
+            fields.report.error("render-chart", "write the chart's name in the repository", *fields.path("chart"))
+    elif not _REMOTE_CHART.fullmatch(chart.chart):
+        message = "write the reference as oci://registry.example.com/charts/web; the version is a field of its own"
+        fields.report.error("render-chart", message, *fields.path("chart"))
+    if not _VERSION.fullmatch(chart.version):
+        fields.report.error(
+            "render-chart", "a chart that others serve needs its exact version", *fields.path("version")
+        )
+    if not _DIGEST.fullmatch(chart.digest):
+        message = "a chart that others serve needs the digest of its archive: sha256: and 64 digits"
+        fields.report.error("render-chart", message, *fields.path("digest"))
+
+
+def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
+    taken: set[str] = set()
+    seen: dict[str, ClusterAffinity] = {}
+    for fields in spec.children("variants"):
+        name, clusters = fields.text("name"), fields.child("clusters")
+        if fields.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
+            fields.report.error("name-illegal", f"{name!r} cannot name a variant", *fields.path("name"))
+        if name in taken:
+            fields.report.error("render-variant", f"the name {name} is taken by an earlier one", *fields.path("name"))
+        taken.add(name)
+        unfit, needed = ("overlay", "values") if is_helm else ("values", "overlay")
+        if fields.has(unfit):
+            fields.report.error("render-variant", f"this render has {needed} and no {unfit}", *fields.path(unfit))
+        elif fields.is_empty(needed):
+            fields.report.error("render-variant", f"a variant says how it differs: write {needed}", *fields.steps)
+        if clusters is None:
+            continue
+        affinity = read_affinity(clusters)
+        twin = next((name for name, known in seen.items() if known == replace(affinity, source=NOWHERE)), "")
+        if twin:
+            fields.report.error("render-variant", f"the variant {twin} is for the same clusters", *clusters.steps)
+        seen[name] = replace(affinity, source=NOWHERE)
+        yield RenderVariant(
+            name=name,
+            clusters=affinity,
+            written=dig(spec.report.document.body, *clusters.steps),
+            values=_paths(fields, "values") if is_helm else (),
+            overlay="" if is_helm else _path(fields, "overlay"),
+            source=fields.source(),
+        )
+
+
+def _placement(spec: Fields) -> RenderPlacement | None:
+    fields = spec.child("placement")
+    clusters = fields.child("clusters") if fields else None
+    if fields is None or clusters is None:
+        return None
+    written = dig(spec.report.document.body, *fields.steps)
+    terms = {name: written[name] for name in ("conflictResolution", "preserveResourcesOnDeletion") if name in written}
+    return RenderPlacement(
+        clusters=read_affinity(clusters), written=written["clusters"], terms=terms, take_over=fields.text("takeOver")
+    )
+
+
+def _paths(fields: Fields, name: str) -> tuple[str, ...]:
+    found = fields.texts(name)
+    for index, path in enumerate(found):
+        _check_path(fields, path, name, index)
+    return found
+
+
+def _path(fields: Fields, name: str) -> str:
+    path = fields.text(name)
+    if fields.has(name):
+        _check_path(fields, path, name)
+    return path
+
+
+def _check_path(fields: Fields, path: str, name: str, *rest: int) -> None:
+    if not is_plain_path(path):
+        message = f"{path!r} is no path in the store; write one as apps/web, from its root, without . and .."
+        fields.report.error("render-path", message, *fields.path(name, *rest))
+
+
+def is_plain_path(path: str) -> bool:
+    """Return whether a path is in its one form: from the root of the store, without parts that lead elsewhere.
+
+    >>> is_plain_path("apps/web"), is_plain_path("../web"), is_plain_path("/etc"), is_plain_path("https://x/y")
+    (True, False, False, False)
+    """
+    parts = path.split("/")
+    is_text = path.isprintable() and not set(path) & set(":,\\")
+    return is_text and not any(part in ("", ".", "..", ".git") or part.startswith("-") for part in parts)
+
+
+def _check_output(spec: Fields, render: Render) -> None:
+    """Report a misplaced output: its folder is rewritten, so it may hold nothing else, and be in no input."""
+    if not spec.has("output"):
+        return
+    inputs = [render.kustomize, *(variant.overlay for variant in render.variants)]
+    inputs += [render.helm.path, *render.helm.values] if render.helm else []
+    inputs += [path for variant in render.variants for path in variant.values]
+    for path in sorted({path for path in inputs if path}):
+        if is_below(path, render.output) or is_below(render.output, path):
+            message = f"{render.output} and {path}, which it is made from, are one in the other; write it elsewhere"
+            spec.report.error("render-output", message, *spec.path("output"))
+    if is_below(spec.report.document.path, render.output):
+        spec.report.error("render-output", "this document stands in its own output", *spec.path("output"))
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or in it."""
+    return path == folder or path.startswith(f"{folder}/")

@@ -1,0 +1,186 @@
+"""One Application as the renders of one cluster.
+
+Source: argo-cd.readthedocs.io/en/stable/user-guide/application-specification/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from reconciler.api.tree import digest_of
+from reconciler.documents import is_system_namespace
+from reconciler.hydration import KUSTOMIZATIONS, StorePathKind
+from reconciler.importers.app import App
+from reconciler.importers.argocd.destinations import Destinations
+from reconciler.importers.argocd.helm import Names, charted
+from reconciler.importers.argocd.manifests import kustomized, listed
+from reconciler.importers.charts import plain
+from reconciler.importers.checkouts import Checkouts
+from reconciler.importers.ignore import Ignored, ignored
+from reconciler.importers.names import safe_name
+from reconciler.importers.reading import PRUNE, Reading, Uncarried
+
+TOOL: Final = "Argo CD"
+_AS_IT_LIES: Final = "the files of the checkout are taken as they lie; check this revision out there before"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_OPTIONS: Final = {
+    "CreateNamespace": "",
+    "ServerSideApply": "",
+    "ApplyOutOfSyncOnly": "",
+    "PruneLast": "",
+    "RespectIgnoreDifferences": "",
+    "Replace": "write the annotation fleet.reconciler/replace: allowed on the templates that need it",
+    "Force": "write the annotation fleet.reconciler/replace: allowed on the templates that need it",
+    "PrunePropagationPolicy": "deletion is in the background, with guards",
+    "Validate": "the API server always validates",
+    "SkipDryRunOnMissingResource": "objects of a kind wait for its definition",
+    "FailOnSharedResource": "an object that another tool holds is always refused unless it is named in takeOver",
+    "Prune": "set preserveResourcesOnDeletion in the placement of the Render",
+    "Delete": "set preserveResourcesOnDeletion in the placement of the Render",
+    "ClientSideApplyMigration": "nothing is applied on the client's side",
+    "ManagedNamespaceMetadata": "write the Namespace into the store",
+}
+"""Options of a sync, with the remedy; empty: it is always so here."""
+
+
+class Context(NamedTuple):
+    """Common inputs of all applications."""
+
+    destinations: Destinations
+    checkouts: Checkouts
+    kube_version: str
+
+
+def read_application(application: Reading, group: str, context: Context) -> Iterator[App | Ignored]:
+    """Yield a render for each source of an Application, and its ignored fields.
+
+    Raises:
+        Uncarried: it cannot be carried over as it is.
+    """
+    metadata, spec = application.child("metadata"), application.child("spec")
+    name = metadata.text("name")
+    _annotations(metadata)
+    destination = spec.child("destination")
+    cluster, namespace = context.destinations.cluster(destination), destination.text("namespace")
+    destination.rest()
+    if is_system_namespace(namespace):
+        raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    spec.leave("project", "there are no projects: one identity for each cluster, that of the kubeconfig")
+    spec.leave("revisionHistoryLimit", "the history is that of Git")
+    spec.leave("info", "write it as a comment")
+    _sync(spec)
+    yield from _ignored(spec)
+    sources = _sources(spec)
+    references = {source.text("ref"): source.text("repoURL") for source in sources if source.has("ref")}
+    rendered = [source for source in sources if source.has("path") or source.has("chart") or not source.has("ref")]
+    if not rendered:
+        raise Uncarried("no source of it has a path or a chart")
+    for source in sources:
+        if source not in rendered:
+            source.leave("targetRevision", _AS_IT_LIES)
+            source.rest()
+    for number, source in enumerate(rendered):
+        found = _rendered(source, references, Names(name, namespace, context.kube_version), context)
+        suffix = f"-{number + 1}" if number else ""
+        yield App(
+            name=safe_name(f"{name}{suffix}"),
+            group=f"{group}{suffix}" if group else "",
+            source=application.document.source,
+            cluster=cluster,
+            namespace=namespace,
+            tool=TOOL,
+            labels={key: str(value) for key, value in metadata.map("labels").items()},
+            **found,
+        )
+    spec.rest()
+
+
+def _sources(spec: Reading) -> tuple[Reading, ...]:
+    spec.refuse("sourceHydrator", "name the dry source as spec.source")
+    several = spec.children("sources")
+    return several or (spec.child("source"),)
+
+
+def _rendered(source: Reading, references: Mapping[str, str], names: Names, context: Context) -> dict[str, Any]:
+    """Return the fields of an application about rendering."""
+    source.refuse("plugin", "a plugin is a program that nothing here runs; commit what it makes")
+    url = source.text("repoURL")
+    if not source.has("chart"):
+        source.leave("targetRevision", _AS_IT_LIES)
+    source.leave("name", "sources are told apart by their order")
+    source.text("ref")
+    kind = _kind(source, context.checkouts)
+    if kind == "helm":
+        found = charted(source, {**references, "": url}, names, context.checkouts)
+        source.rest()
+        kinship = digest_of(dict(found.helm))
+        return {"helm": found.helm, "values": found.values, "files": found.files, "missing": found.missing,
+                "kinship": kinship}  # fmt: skip
+    place = context.checkouts.get(url)
+    manifests = (kustomized if kind == "kustomize" else listed)(source, place, names.namespace)
+    block = source.map("kustomize")
+    same: list[Any] = [kind, place.folder, manifests.bases, names.namespace]
+    same += [block.get(key) for key in ("namePrefix", "nameSuffix", "namespace")]
+    source.rest()
+    return {"folder": manifests.folder, "files": manifests.files, "kinship": digest_of(same)}
+
+
+def _kind(source: Reading, checkouts: Checkouts) -> str:
+    """Return the renderer of a source, by the rules of Argo CD."""
+    for kind in ("helm", "kustomize", "directory"):
+        if isinstance(source.body.get(kind), Mapping):
+            return kind
+    if source.has("chart"):
+        return "helm"
+    place, path = checkouts.get(source.text("repoURL")), plain(source.text("path"))
+    if place.standing(f"{path}/Chart.yaml".lstrip("/")) is StorePathKind.FILE:
+        return "helm"
+    names = [f"{path}/{name}".lstrip("/") for name in KUSTOMIZATIONS]
+    return "kustomize" if any(place.standing(name) is StorePathKind.FILE for name in names) else "directory"
+
+
+def _sync(spec: Reading) -> None:
+    """Report sync options without a counterpart here."""
+    policy = spec.child("syncPolicy")
+    automated = policy.child("automated")
+    automated.leave("prune", PRUNE)
+    if "automated" in policy.body and not automated.flag("selfHeal") and automated.flag("enabled", default=True):
+        automated.notes.leave(
+            automated.document,
+            automated.below,
+            "drift is put back; spec.drift.selfHeal: false of the Fleet document shows it only",
+        )
+    automated.leave("allowEmpty", "an empty store deletes nothing beyond the guards")
+    automated.rest()
+    for option in policy.texts("syncOptions"):
+        why = _OPTIONS.get(option.partition("=")[0], "nothing here has this meaning")
+        if why:
+            policy.notes.leave(policy.document, (*policy.below, "syncOptions"), f"{option}: {why}")
+    policy.leave("retry", "what fails is tried again, with growing pauses")
+    policy.leave("managedNamespaceMetadata", "write the Namespace with its labels into the store")
+    policy.rest()
+
+
+def _annotations(metadata: Reading) -> None:
+    found = sorted(metadata.map("annotations").keys() - {_LAST_APPLIED})
+    if found:
+        why = f"{', '.join(found)}: an application is no object here; the order follows from references and kinds"
+        metadata.notes.leave(metadata.document, (*metadata.below, "annotations"), why)
+
+
+def _ignored(spec: Reading) -> Iterator[Ignored]:
+    for found in spec.children("ignoreDifferences"):
+        paths, refused = ignored(found.texts("jsonPointers"), found.texts("jqPathExpressions"))
+        if refused:
+            found.notes.leave(
+                found.document,
+                (*found.below, "jqPathExpressions"),
+                f"{', '.join(refused)}: no plain path; write spec.ignore of the Fleet document",
+            )
+        found.leave("managedFieldsManagers", "name the fields in spec.ignore of the Fleet document")
+        if paths:
+            yield Ignored(found.text("group"), found.text("kind"), found.text("namespace"), found.text("name"), paths)
+        for key in ("group", "kind", "namespace", "name"):
+            found.text(key)
+        found.rest()

@@ -1,0 +1,153 @@
+"""The Helm block of a source: a chart with its values, in the order in which Argo CD gives them to Helm.
+
+Source: argo-cd.readthedocs.io/en/stable/user-guide/helm/: parameters over valuesObject over values over valueFiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from reconciler.hydration import StorePathKind
+from reconciler.importers.app import Inline
+from reconciler.importers.charts import local_chart, plain, remote_chart
+from reconciler.importers.checkouts import Checkouts, Place
+from reconciler.importers.reading import Reading, Uncarried, checked_url
+from reconciler.importers.settings import Settings, of_settings, values_of
+
+
+class Charted(NamedTuple):
+    """`spec.helm` without values, the values in their order, and the files of the store that both need."""
+
+    helm: Mapping[str, Any]
+    values: tuple[str | Inline, ...]
+    files: Mapping[str, bytes]
+    missing: Mapping[str, str]
+
+
+class Names(NamedTuple):
+    """Defaults for the release."""
+
+    release: str
+    namespace: str
+    kube_version: str
+
+
+def charted(source: Reading, references: Mapping[str, str], names: Names, checkouts: Checkouts) -> Charted:
+    """The chart of a source. `references`: repositories by the names that `$name/path` of values files uses.
+
+    Raises:
+        Uncarried: something of it has no counterpart that renders the same.
+    """
+    block = source.child("helm")
+    url, path, chart = source.text("repoURL"), source.text("path"), source.text("chart")
+    missing: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    if chart:
+        where = remote_chart(url, chart, source.text("targetRevision"))
+        place = None
+    else:
+        where, place, files = local_chart(url, path, checkouts, missing)
+    helm: dict[str, Any] = {
+        **where,
+        "releaseName": block.text("releaseName") or names.release,
+        "namespace": block.text("namespace") or names.namespace or "default",
+        "kubeVersion": block.text("kubeVersion") or names.kube_version,
+        "includeCRDs": not block.flag("skipCrds"),
+    }
+    if block.has("apiVersions"):
+        helm["apiVersions"] = list(block.texts("apiVersions"))
+    values: list[str | Inline] = []
+    reading = _Values(block, place, path, references, checkouts)
+    values += reading.of_files()
+    values += reading.inline()
+    block.leave("version", "Helm 4 renders all of it")
+    block.leave("passCredentials", "the login is that of HELM_REGISTRY_CONFIG")
+    block.leave("skipTests", "tests of a chart are never taken")
+    block.leave("skipSchemaValidation", "hydrate checks values by the schema of the chart; mend them if it refuses")
+    block.texts("apiVersions")
+    block.rest()
+    return Charted(helm, tuple(values), {**files, **reading.files}, {**missing, **reading.missing})
+
+
+class _Values:
+    """The values of one chart while they are read."""
+
+    def __init__(
+        self, block: Reading, place: Place | None, path: str, references: Mapping[str, str], checkouts: Checkouts
+    ) -> None:
+        self._block, self._place, self._path = block, place, path
+        self._references, self._checkouts = references, checkouts
+        self.files: dict[str, bytes] = {}
+        self.missing: dict[str, str] = {}
+
+    def of_files(self) -> list[str]:
+        """The files with values, as paths in the store; they are copied there."""
+        may_lack = self._block.flag("ignoreMissingValueFiles")
+        found = []
+        for text in self._block.texts("valueFiles"):
+            place, path, url = self._located(text)
+            if place is None:
+                at = f"{self._checkouts.folder(url)}/{path}"
+                self.missing[at] = f"{path} of {checked_url(url)}"
+                found.append(at)
+            elif place.standing(path) is StorePathKind.FILE:
+                self.files |= place.copied([path])
+                found.append(place.at(path))
+            elif not may_lack:
+                raise Uncarried(f"the file with values {path} is not in {place.url}")
+        return found
+
+    def _located(self, text: str) -> tuple[Place | None, str, str]:
+        """Return the place of a values file: its checkout, its path there, and the address of its repository."""
+        if "://" in text:
+            raise Uncarried("a file with values is fetched from an address; copy it into the repository")
+        if text.startswith("$"):
+            name, _, rest = text[1:].partition("/")
+            if name not in self._references:
+                raise Uncarried(f"no source of the application has the ref {name}")
+            url = self._references[name]
+            return self._checkouts.find(url), plain(rest), url
+        if self._place is None and self._path == "":
+            raise Uncarried(
+                f"the file with values {text!r} is inside the chart that others serve; copy it out of there"
+            )
+        url = self._place.url if self._place is not None else self._url_of_source()
+        path = text.lstrip("/") if text.startswith("/") else f"{self._path}/{text}"
+        return self._place, plain(path), url
+
+    def _url_of_source(self) -> str:
+        return self._references[""]
+
+    def inline(self) -> list[Inline]:
+        """Return the values in the document itself."""
+        found = []
+        block = self._block
+        values_object, values = block.map("valuesObject"), block.text("values")
+        if values_object:
+            found.append(Inline(values_object))
+        elif values.strip():
+            found.append(Inline(values_of(values)))
+        settings = []
+        for parameter in block.children("parameters"):
+            settings.append(Settings(parameter.text("name"), parameter.text("value"), parameter.flag("forceString")))
+            parameter.rest()
+        settings += self._of_file_parameters()
+        if settings:
+            found.append(Inline(of_settings(settings)))
+        return found
+
+    def _of_file_parameters(self) -> list[Settings]:
+        found = []
+        for parameter in self._block.children("fileParameters"):
+            name = parameter.text("name")
+            place, path, _ = self._located(parameter.text("path"))
+            if place is None or place.standing(path) is not StorePathKind.FILE:
+                raise Uncarried(f"the file of the parameter {name} is not there; give --source for its repository")
+            data = next(iter(place.copied([path]).values()))
+            try:
+                found.append(Settings(name, data.decode(), is_text=True))
+            except UnicodeDecodeError as error:
+                raise Uncarried(f"the file of the parameter {name} is no text") from error
+            parameter.rest()
+        return found

@@ -1,0 +1,129 @@
+"""Sources that are no charts: a kustomization with the additions of Argo CD, or a folder of manifests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from reconciler.api.tree import JsonObject, dig
+from reconciler.errors import StoreError
+from reconciler.importers.charts import plain
+from reconciler.importers.checkouts import Place
+from reconciler.importers.kustomization import Overlay
+from reconciler.importers.kustomized import Manifests, folder_of_kustomization, folder_of_manifests
+from reconciler.importers.reading import Reading, Uncarried
+from reconciler.yaml import SUFFIXES
+
+_OWN_KINDS: Final = ("Application", "ApplicationSet", "AppProject")
+_IMAGE: Final = re.compile(
+    r"(?:(?P<name>[^=]+)=)?(?P<new>[^=:@]+(?::\d+/[^:@]+)?)(?::(?P<tag>[^@]+))?(?:@(?P<digest>.+))?"
+)
+
+
+def steers(body: JsonObject) -> Mapping[str, str] | None:
+    """Return kustomize's selector for an object of Argo CD itself; None: it is for a cluster."""
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    is_own = group == "argoproj.io" and body.get("kind") in _OWN_KINDS
+    return {"group": r"argoproj\.io", "kind": str(body["kind"])} if is_own else None
+
+
+def kustomized(source: Reading, place: Place, namespace: str) -> Manifests:
+    """Return the kustomization of a source, with the additions of its block.
+
+    Raises:
+        Uncarried: it cannot be read, or something of it has no counterpart.
+    """
+    path, block = plain(source.text("path")), source.child("kustomize")
+    fields: dict[str, Any] = {
+        key: block.text(key) for key in ("namePrefix", "nameSuffix", "namespace") if block.text(key)
+    }
+    labels, annotations = block.map("commonLabels"), block.map("commonAnnotations")
+    for key in ("forceCommonLabels", "forceCommonAnnotations"):
+        block.leave(key, "labels and annotations of this kind win here in any case")
+    block.refuse("commonAnnotationsEnvsubst", "annotations from the surroundings of the build are not known here")
+    without_selectors = block.flag("labelWithoutSelector")
+    in_templates = block.flag("labelIncludeTemplates") or not without_selectors
+    if labels:
+        pairs = {"pairs": labels, "includeSelectors": not without_selectors}
+        fields["labels"] = [{**pairs, "includeTemplates": in_templates} if in_templates else pairs]
+    if annotations:
+        fields["commonAnnotations"] = annotations
+    images = [_image(text) for text in block.texts("images")]
+    if images:
+        fields["images"] = images
+    replicas = [_replica(found) for found in block.children("replicas")]
+    if replicas:
+        fields["replicas"] = replicas
+    patches = [dict(found.body) for found in block.children("patches")]
+    if any("path" in patch for patch in patches):
+        raise Uncarried(f"{block.path('patches')}: write a patch that is named by its path into the kustomization")
+    if patches:
+        fields["patches"] = patches
+    components = tuple(plain(f"{path}/{text}") if path else plain(text) for text in block.texts("components"))
+    block.leave("version", "kubectl builds it")
+    for key in ("kubeVersion", "apiVersions"):
+        block.leave(key, "only charts that kustomize renders see it, and these are refused")
+    block.leave("ignoreMissingComponents", "all components are there")
+    block.rest()
+    overlay = Overlay(fields=fields, default_namespace=namespace)
+    return folder_of_kustomization(place, path, overlay, components=components, steers=steers)
+
+
+def listed(source: Reading, place: Place, namespace: str) -> Manifests:
+    """The manifests of a folder, as Argo CD chooses them.
+
+    Raises:
+        Uncarried: they cannot be read, or are made by jsonnet.
+    """
+    path, block = plain(source.text("path")), source.child("directory")
+    block.refuse("jsonnet", "nothing here evaluates jsonnet; commit what it makes")
+    recurse, include, exclude = block.flag("recurse"), block.text("include"), block.text("exclude")
+    block.rest()
+    try:
+        names = list(place.checkout.listed([path]))
+    except StoreError as error:
+        raise Uncarried(f"{place.url}: {error}") from error
+    if any(name.endswith(".jsonnet") for name in names):
+        raise Uncarried("nothing here evaluates jsonnet; commit what it makes")
+    chosen = []
+    for name in names:
+        below = name.removeprefix(f"{path}/") if path else name
+        is_taken = name.endswith((*SUFFIXES, ".json")) and (recurse or "/" not in below)
+        if is_taken and (not include or _globbed(below, include)) and not (exclude and _globbed(below, exclude)):
+            chosen.append(name)
+    return folder_of_manifests(place, chosen, Overlay(default_namespace=namespace), steers=steers)
+
+
+def _image(text: str) -> dict[str, str]:
+    """`old=new:tag@digest`, as `kustomize edit set image` reads it."""
+    found = _IMAGE.fullmatch(text)
+    if found is None:
+        raise Uncarried(f"the image {text!r} is not in the form old=new:tag")
+    image = {"name": found["name"] or found["new"]}
+    if found["name"]:
+        image["newName"] = found["new"]
+    if found["tag"]:
+        image["newTag"] = found["tag"]
+    if found["digest"]:
+        image["digest"] = found["digest"]
+    return image
+
+
+def _replica(found: Reading) -> dict[str, Any]:
+    name, count = found.text("name"), found.text("count")
+    if not count.isdecimal():
+        raise Uncarried(f"{found.path('count')} is no number")
+    return {"name": name, "count": int(count)}
+
+
+def _globbed(name: str, pattern: str) -> bool:
+    """Return whether a file matches a pattern, or one of those in braces."""
+    patterns = pattern[1:-1].split(",") if pattern.startswith("{") and pattern.endswith("}") else [pattern]
+    return any(fnmatchcase(name, each) for each in patterns)
+
+
+def is_of(body: JsonObject, *kinds: str) -> bool:
+    """Return whether a document is one of Argo CD's, of one of the kinds."""
+    return str(body.get("apiVersion", "")).startswith("argoproj.io/") and dig(body, "kind") in kinds

@@ -1,0 +1,162 @@
+"""Documents of Argo CD as a store: Applications as they are, ApplicationSets with their generated applications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.api.problem import Document
+from reconciler.api.tree import JsonObject, dig
+from reconciler.importers.app import App, Membership
+from reconciler.importers.argocd.application import Context, read_application
+from reconciler.importers.argocd.destinations import SECRET_TYPE, Destinations
+from reconciler.importers.argocd.generators import Generating
+from reconciler.importers.argocd.manifests import is_of
+from reconciler.importers.argocd.rolling import Standing, rollout_of
+from reconciler.importers.argocd.templating import filled
+from reconciler.importers.checkouts import Checkouts
+from reconciler.importers.compose import ImportedStore, compose_store
+from reconciler.importers.ignore import Ignored
+from reconciler.importers.reading import Notes, Reading, Uncarried
+
+_MADE_BY: Final = "ApplicationSet"
+
+
+def read_argocd(
+    documents: Iterable[Document],
+    checkouts: Checkouts,
+    *,
+    fleet: str,
+    kube_version: str,
+    names: Mapping[str, str],
+) -> ImportedStore:
+    """Return the store of the Applications and ApplicationSets among the documents.
+
+    `fleet`: its name. `kube_version`: for charts of applications without one. `names`: cluster names by addresses, or
+    by the names in Argo CD. An application that cannot be converted is named in `failed`.
+    """
+    found = list(documents)
+    secrets = [one for one in found if _is_cluster(one.body)]
+    context = Context(Destinations(secrets, names), checkouts, kube_version)
+    reading = _Reading(context)
+    made = {str(dig(one.body, "metadata", "name")) for one in found if is_of(one.body, _MADE_BY)}
+    for document in found:
+        if is_of(document.body, "ApplicationSet"):
+            reading.set(document)
+        elif is_of(document.body, "Application") and not _makers(document.body) & made:
+            reading.application(document)
+        elif is_of(document.body, "AppProject"):
+            reading.notes.leave(document, ("kind",), "there are no projects: one identity for each cluster")
+    files, unfit = compose_store(fleet, reading.apps, context.destinations.members, reading.memberships, reading.rules)
+    rollouts = reading.rollouts()
+    return ImportedStore(
+        files={**files, **rollouts},
+        left_out=reading.notes.sorted(),
+        failed=(*reading.failed, *unfit),
+        missing={at: what for app in reading.apps for at, what in app.missing.items()},
+    )
+
+
+def _is_cluster(body: JsonObject) -> bool:
+    return body.get("kind") == "Secret" and dig(body, "metadata", "labels", SECRET_TYPE) == "cluster"
+
+
+def _makers(body: JsonObject) -> set[str]:
+    """Return the ApplicationSets that made an Application: their content counts."""
+    owners = dig(body, "metadata", "ownerReferences")
+    return {str(dig(owner, "name")) for owner in owners or [] if dig(owner, "kind") == _MADE_BY}
+
+
+class _Reading:
+    """The applications read so far."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self.notes = Notes()
+        self.apps: list[App] = []
+        self.rules: list[Ignored] = []
+        self.failed: list[str] = []
+        self.memberships: list[Membership] = []
+        self._rolling: list[tuple[Reading, str, list[App]]] = []
+
+    def application(self, document: Document) -> None:
+        """Take an Application, or report why not."""
+        self._take(document, Reading(document, document.body, (), self.notes), "")
+
+    def set(self, document: Document) -> None:
+        """Take all applications of an ApplicationSet, or report why not."""
+        name = str(dig(document.body, "metadata", "name"))
+        try:
+            self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
+        except Uncarried as error:
+            self.failed.append(f"{document.path}:{document.line} ApplicationSet {name}: {error}")
+
+    def _made(self, document: Document, spec: Reading, name: str) -> None:
+        go = spec.flag("goTemplate")
+        spec.texts("goTemplateOptions")
+        spec.refuse("templatePatch", "a patch of the template is not evaluated; write the applications out")
+        generating = Generating(self._context.destinations, self._context.checkouts, go=go)
+        generators = spec.children("generators")
+        rows = [row for generator in generators for row in generating.rows(generator)]
+        before = len(self.apps)
+        template = spec.map("template")
+        for row in rows:
+            self._fill(document, template, row, name, go=go)
+        self._strategy(spec, name, self.apps[before:])
+        spec.leave("syncPolicy", "nothing is generated later: what is in the store stays there until it is taken out")
+        spec.leave("preservedFields", "nothing else writes the documents of a store")
+        spec.leave("ignoreApplicationDifferences", "nothing else writes the documents of a store")
+        spec.leave("applyNestedSelectors", "selectors are applied where they stand")
+        spec.rest()
+        self.memberships += _membership(name, generators)
+
+    def _fill(self, document: Document, template: JsonObject, row: Mapping[str, Any], name: str, *, go: bool) -> None:
+        try:
+            body = filled(template, row, go=go)
+        except Uncarried as error:
+            self.failed.append(f"{document.path}:{document.line} ApplicationSet {name}: {error}")
+            return
+        self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
+
+    def _take(self, document: Document, application: Reading, group: str) -> None:
+        found: list[App | Ignored] = []
+        try:
+            found += read_application(application, group, self._context)
+        except Uncarried as error:
+            name = dig(application.body, "metadata", "name")
+            made = f" of ApplicationSet {group}" if group else ""
+            self.failed.append(f"{document.path}:{document.line} Application {name}{made}: {error}")
+            return
+        self.apps += [one for one in found if isinstance(one, App)]
+        self.rules += [one for one in found if isinstance(one, Ignored)]
+
+    def rollouts(self) -> dict[str, tuple[JsonObject, ...]]:
+        """The Rollouts of all sets by their files, when all clusters are known."""
+        clusters = {member.name for member in self._context.destinations.members}
+        found: dict[str, tuple[JsonObject, ...]] = {}
+        taken: set[str] = set()
+        for rolling, name, apps in self._rolling:
+            document = rollout_of(rolling, name, apps, Standing(clusters, taken))
+            if document is not None:
+                taken.update(document["spec"]["templates"]["namespaces"])
+                found[f"rollouts/{document['metadata']['name']}.yaml"] = (document,)
+        return found
+
+    def _strategy(self, spec: Reading, name: str, apps: list[App]) -> None:
+        strategy = spec.child("strategy")
+        if strategy.text("type") == "RollingSync":
+            self._rolling.append((strategy.child("rollingSync"), name, apps))
+        strategy.leave("deletionOrder", "deletion follows references in reverse, with guards")
+        strategy.rest()
+
+
+def _membership(group: str, generators: Iterable[Reading]) -> Iterator[Membership]:
+    """The label selector of a set with one generator of clusters, so that new clusters follow it."""
+    found = list(generators)
+    if len(found) != 1 or "clusters" not in found[0].body or "selector" in found[0].body:
+        return
+    selector = dig(found[0].body, "clusters", "selector")
+    keys = set(dig(selector, "matchLabels") or {})
+    keys |= {dig(one, "key") for one in dig(selector, "matchExpressions") or []}
+    if keys and SECRET_TYPE not in keys:
+        yield Membership(group=group, selector={"labelSelector": dict(selector)})

@@ -1,0 +1,86 @@
+"""Charts: those that others serve, and those in a checkout."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from reconciler.api.fleet import UNKNOWN_DIGEST
+from reconciler.api.tree import dig
+from reconciler.errors import StoreError
+from reconciler.hydration import StorePathKind, is_plain_path, resolved
+from reconciler.importers.checkouts import Checkouts, Place
+from reconciler.importers.reading import Uncarried, checked_url
+from reconciler.yaml import read_yaml
+
+_EXACT: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
+
+
+def remote_chart(url: str, chart: str, version: str) -> dict[str, Any]:
+    """Return a remote chart, as `spec.helm` names it. `url`: of a repository, or of a registry.
+
+    Raises:
+        Uncarried: its version is a range, so that nothing says which archive it is.
+    """
+    if not _EXACT.fullmatch(version):
+        raise Uncarried(f"the chart {chart} has the version {version!r}; write the exact one that runs (helm list)")
+    shown = checked_url(url).rstrip("/")
+    pinned = {"version": version, "digest": UNKNOWN_DIGEST}
+    if shown.startswith(("http://", "https://")):
+        return {"chart": chart, "repository": shown, **pinned}
+    return {"chart": f"oci://{shown.removeprefix('oci://')}/{chart}", **pinned}
+
+
+def local_chart(
+    url: str, path: str, checkouts: Checkouts, missing: dict[str, str]
+) -> tuple[dict[str, Any], Place | None, dict[str, bytes]]:
+    """Return a chart in a repository: as `spec.helm` names it, its checkout, and its files.
+
+    Without a checkout the files to copy are put into `missing`.
+
+    Raises:
+        Uncarried: it is no chart, or is not whole.
+    """
+    folder = plain(path)
+    place = checkouts.find(url)
+    if place is None:
+        at = f"{checkouts.folder(url)}/{folder}" if folder else checkouts.folder(url)
+        missing[at] = f"{folder or '.'} of {checked_url(url)}"
+        return {"chart": at}, None, {}
+    check_chart(place, folder)
+    return {"chart": place.at(folder)}, place, place.copied([folder])
+
+
+def check_chart(place: Place, folder: str) -> None:
+    """Check that a folder of a checkout is a chart that can be rendered as it is.
+
+    Raises:
+        Uncarried: it is none, or lacks charts that it depends on.
+    """
+    path = f"{folder}/Chart.yaml".lstrip("/")
+    if place.standing(path) is not StorePathKind.FILE:
+        raise Uncarried(f"{folder or '.'} in {place.url} is no chart: it has no Chart.yaml")
+    try:
+        found = read_yaml(path, place.checkout.read(path)).documents
+        there = [name.removeprefix(f"{folder}/") for name in place.checkout.listed([f"{folder}/charts".lstrip("/")])]
+    except StoreError as error:
+        raise Uncarried(f"{place.url}: {error}") from error
+    for dependency in (dig(found[0].body, "dependencies") or []) if found else []:
+        name = str(dig(dependency, "name"))
+        if not any(held.startswith((f"charts/{name}/", f"charts/{name}-")) for held in there):
+            raise Uncarried(
+                f"the chart {folder} lacks the chart {name} that it depends on: run helm dependency build in the "
+                "checkout"
+            )
+
+
+def plain(path: str) -> str:
+    """A path below the root of a repository in its one form; "" is the root.
+
+    Raises:
+        Uncarried: it leads out of the repository, or is no path.
+    """
+    found = resolved("", path)
+    if found is None or (found and not is_plain_path(found)):
+        raise Uncarried(f"the path {path!r} leads out of its repository, or is no plain path")
+    return found

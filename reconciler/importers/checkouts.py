@@ -1,0 +1,117 @@
+"""Files of other repositories: checkouts by the addresses of their repositories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from reconciler.errors import StoreError
+from reconciler.hydration import StorePathKind
+from reconciler.importers.names import safe_name
+from reconciler.importers.reading import Uncarried, checked_url
+
+FOLDER: Final = "sources"
+_SCP: Final = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(.+)", re.ASCII)
+_MAX_BYTES: Final = 256 * 2**20
+
+
+class Checkout(Protocol):
+    """The files of a repository. Paths are from its root, "" is the root; links are nothing.
+
+    Each method may raise StoreError: it cannot be read, or holds too much.
+    """
+
+    def standing(self, path: str) -> StorePathKind:
+        """Return the kind of entry at a path."""
+
+    def read(self, path: str) -> bytes:
+        """A file."""
+
+    def listed(self, paths: Iterable[str]) -> Iterable[str]:
+        """Return every file at and below the paths, by name, without hidden ones at the root."""
+
+
+class Place(NamedTuple):
+    """A checkout and the folder of the store that files of it are copied to."""
+
+    folder: str
+    url: str
+    checkout: Checkout
+
+    def at(self, path: str) -> str:
+        """Return the path in the store of a path in the checkout."""
+        return f"{self.folder}/{path}" if path else self.folder
+
+    def copied(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Every file at and below the paths, by its path in the store.
+
+        Raises:
+            Uncarried: they cannot be read, or are too many or too large.
+        """
+        found, total = {}, 0
+        try:
+            for path in self.checkout.listed(paths):
+                found[self.at(path)] = data = self.checkout.read(path)
+                total += len(data)
+                if total > _MAX_BYTES:
+                    raise Uncarried(f"its files in {self.url} have more than {_MAX_BYTES:,} bytes")
+        except StoreError as error:
+            raise Uncarried(f"{self.url}: {error}") from error
+        return found
+
+    def standing(self, path: str) -> StorePathKind:
+        """Return the kind of entry at a path of the checkout.
+
+        Raises:
+            Uncarried: it cannot be read.
+        """
+        try:
+            return self.checkout.standing(path)
+        except StoreError as error:
+            raise Uncarried(f"{self.url}: {error}") from error
+
+
+class Checkouts:
+    """The checkouts that a person gave, and the folders of the store for each repository."""
+
+    def __init__(self, given: Mapping[str, Checkout]) -> None:
+        """Know the checkouts by the addresses of their repositories, however these are spelled."""
+        self._given = {_address(url): checkout for url, checkout in given.items()}
+        self._folders: dict[str, str] = {}
+
+    def find(self, url: str) -> Place | None:
+        """The checkout of a repository; None when none was given."""
+        checkout = self._given.get(_address(url))
+        return Place(self.folder(url), checked_url(url), checkout) if checkout is not None else None
+
+    def get(self, url: str) -> Place:
+        """The checkout of a repository.
+
+        Raises:
+            Uncarried: none was given; the message names the option.
+        """
+        found = self.find(url)
+        if found is None:
+            shown = checked_url(url)
+            raise Uncarried(f"what {shown} holds is not known: clone it and give --source {shown}=FOLDER")
+        return found
+
+    def folder(self, url: str) -> str:
+        """Return the store's folder for a repository: its last name, made unique if two share it."""
+        address = _address(url)
+        if address not in self._folders:
+            name = safe_name(address.rpartition("/")[2])
+            taken = set(self._folders.values())
+            self._folders[address] = (
+                f"{FOLDER}/{name}" if f"{FOLDER}/{name}" not in taken else f"{FOLDER}/{safe_name(address)}"
+            )
+        return self._folders[address]
+
+
+def _address(url: str) -> str:
+    """Host and path of a repository, however it is fetched."""
+    text = checked_url(url.strip())
+    scp = _SCP.fullmatch(text)
+    text = f"{scp[1]}/{scp[2]}" if scp and "://" not in text else text.partition("://")[2] or text
+    return text.rstrip("/").removesuffix(".git").lower()

@@ -1,0 +1,273 @@
+"""The store of many applications: copies of one over clusters become one Render with variants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.api.fleet import UNKNOWN_DIGEST
+from reconciler.api.problem import Document, Severity
+from reconciler.api.tree import Json, JsonObject, canonical_bytes, dig
+from reconciler.hydration import parse_render
+from reconciler.importers.app import App, Inline, Member, Membership
+from reconciler.importers.ignore import Ignored
+from reconciler.importers.names import safe_name
+from reconciler.importers.reading import LeftOut
+from reconciler.secrets import holds_credential
+
+_FLEET: Final = "fleet.reconciler/v1alpha1"
+_SECRET_NAME: Final = re.compile(r"(?:password|passwd|secret|token|api[_-]?key)$", re.IGNORECASE)
+_CLUSTER: Final = "cluster.karmada.io/v1alpha1"
+Content = bytes | tuple[JsonObject, ...]
+"""A file as it is, or the documents to be written into it."""
+
+
+class ImportedStore(Struct, frozen=True, kw_only=True):
+    """`files` by path. `left_out`: fields without counterpart; `failed`: omitted applications with the reason.
+
+    `missing`: files that a person has to copy into the store, by their paths there.
+    """
+
+    files: Mapping[str, Content]
+    left_out: tuple[LeftOut, ...] = ()
+    failed: tuple[str, ...] = ()
+    missing: Mapping[str, str] = {}
+
+    @property
+    def count(self) -> int:
+        """Return the number of Renders."""
+        return sum(path.startswith("renders/") for path in self.files)
+
+    @property
+    def secret_values(self) -> tuple[str, ...]:
+        """Files with values in which something has the form or the name of a secret."""
+        return tuple(
+            path
+            for path, content in self.files.items()
+            if path.startswith("values/") and isinstance(content, tuple) and _has_secret(content[0])
+        )
+
+    @property
+    def without_digest(self) -> tuple[str, ...]:
+        """Renders whose chart has a digest that is not known yet."""
+        return tuple(
+            path
+            for path, content in self.files.items()
+            if isinstance(content, tuple) and dig(content[0], "spec", "helm", "digest") == UNKNOWN_DIGEST
+        )
+
+
+def compose_store(
+    fleet: str,
+    apps: Sequence[App],
+    members: Iterable[Member],
+    memberships: Iterable[Membership] = (),
+    rules: Iterable[Ignored] = (),
+) -> tuple[dict[str, Content], tuple[str, ...]]:
+    """The files of a store with these applications, and why some are not among them. Earlier ones come first."""
+    names = {app.cluster for app in apps}
+    files: dict[str, Content] = {"fleet.yaml": (_fleet(fleet, rules),)}
+    for member in sorted(members, key=lambda member: member.name):
+        if member.name in names or member.labels:
+            files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
+    selectors = {found.group: found.selector for found in memberships}
+    taken: set[str] = set()
+    releases: dict[tuple[str, str], App] = {}
+    failed: list[str] = []
+    for copies in _copies(apps):
+        name = _name_of(copies, taken)
+        taken.add(name)
+        composing = _Composing(name, copies)
+        document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
+        why = _fault(f"renders/{name}.yaml", document) or _twin(copies[0], releases)
+        if why:
+            first = copies[0].source
+            failed.append(f"{first.path}:{first.line} {copies[0].name}: {why}")
+            continue
+        for app in copies:
+            files.update(app.files)
+        files.update(composing.files)
+        files[f"renders/{name}.yaml"] = (document,)
+    return dict(sorted(files.items())), tuple(failed)
+
+
+def _fault(path: str, document: JsonObject) -> str:
+    """Return the fault of a Render: a name or a version that the other tool accepts and a store does not."""
+    _, problems = parse_render(Document(path=path, line=1, body=document, locate=lambda steps: 1))
+    first = next((problem for problem in problems if problem.severity is Severity.ERROR), None)
+    return f"{first.path}: {first.message}" if first is not None else ""
+
+
+def _twin(app: App, releases: dict[tuple[str, str], App]) -> str:
+    """Return the conflict of a release with another one of the same name and objects; empty: none."""
+    if app.helm is None:
+        return ""
+    key = (str(app.helm["namespace"]), str(app.helm["releaseName"]))
+    first = releases.setdefault(key, app)
+    if first is app:
+        return ""
+    return (
+        f"the release {key[1]} in {key[0]} is in {first.cluster} of another chart, version or option, and an object "
+        "stands once in a store; bring its clusters to one"
+    )
+
+
+def _copies(apps: Sequence[App]) -> list[list[App]]:
+    """Copies of one application over clusters; those that meet in a cluster are applications of their own."""
+    found: dict[str, list[App]] = {}
+    for app in apps:
+        found.setdefault(app.kinship, []).append(app)
+    parts: list[list[App]] = []
+    for copies in found.values():
+        is_one = len({app.cluster for app in copies}) == len(copies)
+        parts += [copies] if is_one else [[app] for app in copies]
+    return parts
+
+
+def _is_whole(copies: Sequence[App], apps: Sequence[App]) -> bool:
+    """Return whether the copies are all of their group, so that the group's selector selects their clusters."""
+    group = copies[0].group
+    is_of_one = bool(group) and all(app.group == group for app in copies)
+    return is_of_one and len(copies) == sum(app.group == group for app in apps)
+
+
+def _name_of(copies: Sequence[App], taken: set[str]) -> str:
+    groups = {app.group for app in copies}
+    is_of_set = len(copies) > 1 and len(groups) == 1 and "" not in groups
+    wanted = safe_name(copies[0].group.rpartition("/")[2]) if is_of_set else copies[0].name
+    for name in (wanted, safe_name(copies[0].name), safe_name(f"{copies[0].name} {copies[0].cluster}")):
+        if name not in taken:
+            return name
+    return safe_name(f"{copies[0].name} {copies[0].cluster} {copies[0].source}")
+
+
+class _Composing:
+    """One Render while it is written."""
+
+    def __init__(self, name: str, copies: Sequence[App]) -> None:
+        self._name, self._copies = name, copies
+        self.files: dict[str, Content] = {}
+
+    def document(self, selector: JsonObject | None) -> JsonObject:
+        """Return the Render of the copies; `selector`: of their clusters."""
+        first = self._copies[0]
+        spec: dict[str, Any] = {}
+        if first.helm is None:
+            spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
+            variants = self._overlays(first)
+        else:
+            shared, variants = self._values()
+            spec["helm"] = {**first.helm, **({"values": shared} if shared else {})}
+        if variants:
+            spec["variants"] = variants
+        # Where clusters differ, one that comes later has no values of its own.
+        clusters = selector if selector is not None and not variants else self._named(self._copies)
+        spec["placement"] = {
+            "clusters": clusters,
+            "conflictResolution": "Overwrite",
+            "preserveResourcesOnDeletion": True,
+            "takeOver": first.tool,
+        }
+        spec["output"] = f"rendered/{self._name}"
+        return {"apiVersion": _FLEET, "kind": "Render", "metadata": {"name": self._name}, "spec": spec}
+
+    def _named(self, copies: Iterable[App]) -> dict[str, Any]:
+        return {"clusterNames": sorted(app.cluster for app in copies)}
+
+    def _folder(self, files: Mapping[str, bytes | tuple[JsonObject, ...]], name: str) -> str:
+        self.files.update({f"apps/{name}/{path}": content for path, content in files.items()})
+        return f"apps/{name}"
+
+    def _overlays(self, first: App) -> list[dict[str, Any]]:
+        """A variant for the clusters of each other folder."""
+        alike: list[list[App]] = []
+        for app in self._copies:
+            group = next((group for group in alike if group[0].folder == app.folder), None)
+            if group is None:
+                alike.append([app])
+            else:
+                group.append(app)
+        found = []
+        for group in alike:
+            if group[0].folder != first.folder:
+                variant = self._variant(group)
+                folder = self._folder(group[0].folder, f"{self._name}-{variant}")
+                found.append({"name": variant, "clusters": self._named(group), "overlay": folder})
+        return found
+
+    def _values(self) -> tuple[list[str], list[dict[str, Any]]]:
+        """The files with values that all copies begin with, and a variant for the clusters of each other rest."""
+        lists = [app.values for app in self._copies]
+        count = 0
+        while all(len(values) > count and values[count] == lists[0][count] for values in lists):
+            count += 1
+        shared = self._written(lists[0][:count], "base")
+        alike: list[tuple[tuple[str | Inline, ...], list[App]]] = []
+        for app in self._copies:
+            rest = app.values[count:]
+            group = next((apps for values, apps in alike if values == rest), None)
+            if group is None:
+                alike.append((rest, [app]))
+            else:
+                group.append(app)
+        found = []
+        for rest, group in alike:
+            if rest:
+                name = self._variant(group)
+                found.append({"name": name, "clusters": self._named(group), "values": self._written(rest, name)})
+        return shared, found
+
+    def _written(self, values: Sequence[str | Inline], name: str) -> list[str]:
+        found: list[str] = []
+        for value in values:
+            if isinstance(value, str):
+                found.append(value)
+                continue
+            count = sum(isinstance(each, Inline) for each in values[: len(found)])
+            path = f"values/{self._name}/{name}{f'-{count + 1}' if count else ''}.yaml"
+            self.files[path] = (value.values,)
+            found.append(path)
+        return found
+
+    @staticmethod
+    def _variant(group: Sequence[App]) -> str:
+        return safe_name(group[0].cluster if len(group) == 1 else "-".join(sorted(app.cluster for app in group)), 40)
+
+
+def _has_secret(values: Json) -> bool:
+    if holds_credential(values):
+        return True
+    if isinstance(values, list):
+        return any(map(_has_secret, values))
+    if not isinstance(values, Mapping):
+        return False
+    named = any(_SECRET_NAME.search(key) and isinstance(value, str) and value for key, value in values.items())
+    return named or any(map(_has_secret, values.values()))
+
+
+def _fleet(name: str, rules: Iterable[Ignored]) -> dict[str, Any]:
+    found = {canonical_bytes(rule): rule for rule in map(_rule, rules)}
+    spec: dict[str, Any] = {"mode": "observe"}
+    if found:
+        spec["ignore"] = [found[key] for key in sorted(found)]
+    return {"apiVersion": _FLEET, "kind": "Fleet", "metadata": {"name": name}, "spec": spec}
+
+
+def _rule(rule: Ignored) -> dict[str, Any]:
+    found: dict[str, Any] = {"paths": sorted(set(rule.paths)), "reason": "the tool before this one left it to others"}
+    if rule.group is not None:
+        found["group"] = rule.group
+    parts = {"kind": rule.kind, "namespace": rule.namespace, "name": rule.name}
+    return found | {key: value for key, value in parts.items() if value}
+
+
+def _cluster(member: Member) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": member.name}
+    if member.context and member.context != member.name:
+        metadata["annotations"] = {"fleet.reconciler/context": member.context}
+    if member.labels:
+        metadata["labels"] = dict(sorted(member.labels.items()))
+    return {"apiVersion": _CLUSTER, "kind": "Cluster", "metadata": metadata}

@@ -1,0 +1,7 @@
+"""Kustomizations and HelmReleases of Flux as applications of a store."""
+
+from reconciler.importers.flux.read import read_flux
+
+__all__ = [
+    "read_flux",
+]

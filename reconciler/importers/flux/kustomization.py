@@ -1,0 +1,128 @@
+"""One Kustomization of Flux as the render of its cluster.
+
+Source: fluxcd.io/flux/components/kustomize/kustomizations/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from reconciler.api.problem import Document
+from reconciler.api.tree import JsonObject, digest_of
+from reconciler.errors import StoreError
+from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, is_kustomization
+from reconciler.importers.app import App
+from reconciler.importers.charts import plain
+from reconciler.importers.checkouts import Place
+from reconciler.importers.flux.shared_fields import Context, check_namespace, cluster_of, reading_of, spoken_for
+from reconciler.importers.flux.sources import GROUP, referred
+from reconciler.importers.flux.substitution import substituting
+from reconciler.importers.kustomization import Overlay
+from reconciler.importers.kustomized import Manifests, folder_of_kustomization, folder_of_manifests
+from reconciler.importers.names import safe_name
+from reconciler.importers.reading import PRUNE, Reading, Uncarried
+from reconciler.yaml import SUFFIXES
+
+
+def steers(body: JsonObject) -> Mapping[str, str] | None:
+    """Return kustomize's selector for an object of Flux itself; None: it is for a cluster."""
+    group = str(body.get("apiVersion", "")).partition("/")[0]
+    if not group.endswith(GROUP):
+        return None
+    return {"group": group.replace(".", r"\."), "kind": str(body.get("kind"))}
+
+
+def read_kustomization_of_flux(document: Document, context: Context) -> Iterator[App]:
+    """Yield the render of a Kustomization.
+
+    Raises:
+        Uncarried: it cannot be carried over as it is.
+    """
+    spec, namespace, name = reading_of(document, context.notes)
+    cluster = cluster_of(spec, context)
+    place = context.checkouts.get(context.sources.url(referred(spec.child("sourceRef"), namespace)))
+    path = plain(spec.text("path"))
+    overlay = _overlay(spec)
+    components = tuple(plain(f"{path}/{text}" if path else text) for text in spec.texts("components"))
+    edit = _edit(spec)
+    found = _manifests(place, path, overlay, components, edit)
+    spoken_for(spec)
+    _left(spec)
+    yield App(
+        name=safe_name(name),
+        group=f"Kustomization/{namespace}/{name}",
+        kinship=digest_of([place.folder, list(found.bases), overlay.fields.get("namespace", "")]),
+        source=document.source,
+        cluster=cluster,
+        tool="Flux",
+        folder=found.folder,
+        files=found.files,
+    )
+
+
+def _left(spec: Reading) -> None:
+    spec.leave("prune", PRUNE)
+    spec.leave("deletionPolicy", PRUNE)
+    spec.leave("force", "write the annotation fleet.reconciler/replace: allowed on the templates that need it")
+    spec.leave(
+        "decryption",
+        "what sops encrypted stays as it is; give the key to the service (docs/how-to/encrypted-secrets.md)",
+    )
+    spec.value("wait")
+    spec.rest()
+
+
+def _overlay(spec: Reading) -> Overlay:
+    fields: dict[str, Any] = {key: spec.text(key) for key in ("namePrefix", "nameSuffix") if spec.text(key)}
+    target = spec.text("targetNamespace")
+    if target:
+        fields["namespace"] = check_namespace(target)
+    for key in ("images", "patches"):
+        found = [dict(each.body) for each in spec.children(key)]
+        if found:
+            fields[key] = found
+    for key in ("patchesStrategicMerge", "patchesJson6902"):
+        spec.refuse(key, "write them as patches, which Flux takes too")
+    common = spec.child("commonMetadata")
+    labels = common.map("labels")
+    if labels:
+        fields["labels"] = [{"pairs": labels, "includeSelectors": False}]
+    common.refuse("annotations", "kustomize would put them on pods as well; write them into the manifests")
+    common.rest()
+    return Overlay(fields=fields)
+
+
+def _edit(spec: Reading) -> Callable[[str, bytes], bytes] | None:
+    if not spec.has("postBuild"):
+        spec.value("postBuild")
+        return None
+    build = spec.child("postBuild")
+    build.refuse("substituteFrom", "values from ConfigMaps and Secrets of the cluster are not known here; write them")
+    variables = {key: str(value) for key, value in build.map("substitute").items()}
+    build.rest()
+    return substituting(variables)
+
+
+def _manifests(
+    place: Place,
+    path: str,
+    overlay: Overlay,
+    components: tuple[str, ...],
+    edit: Callable[[str, bytes], bytes] | None,
+) -> Manifests:
+    """The kustomization of a folder; without one, all manifests at and below it, as Flux takes them."""
+    names = [f"{path}/{name}".lstrip("/") for name in KUSTOMIZATIONS]
+    if any(place.standing(name) is StorePathKind.FILE for name in names):
+        return folder_of_kustomization(place, path, overlay, components=components, steers=steers, edit=edit)
+    if components:
+        raise Uncarried(f"{path or '.'} has no kustomization.yaml that its components could be put around")
+    try:
+        found = list(place.checkout.listed([path]))
+    except StoreError as error:
+        raise Uncarried(f"{place.url}: {error}") from error
+    nested = next((name for name in found if is_kustomization(name)), None)
+    if nested is not None:
+        raise Uncarried(f"{path or '.'} has no kustomization.yaml, and {nested} below it; write one that lists both")
+    chosen = [name for name in found if name.endswith(SUFFIXES)]
+    return folder_of_manifests(place, chosen, overlay, steers=steers, edit=edit)

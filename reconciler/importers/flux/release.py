@@ -1,0 +1,211 @@
+"""One HelmRelease as the render of its cluster. Source: fluxcd.io/flux/components/helm/helmreleases/."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.api.problem import Document
+from reconciler.api.tree import digest_of
+from reconciler.hydration import StorePathKind
+from reconciler.importers.app import App, Inline
+from reconciler.importers.charts import local_chart, plain, remote_chart
+from reconciler.importers.checkouts import Place
+from reconciler.importers.flux.shared_fields import Context, check_namespace, cluster_of, reading_of, spoken_for
+from reconciler.importers.flux.sources import Reference, referred
+from reconciler.importers.flux.sources import spoken_for as source_spoken_for
+from reconciler.importers.ignore import Ignored, ignored
+from reconciler.importers.names import safe_name
+from reconciler.importers.reading import Reading, Uncarried, checked_url
+from reconciler.importers.settings import Settings, of_settings, values_of
+
+_NAME_MAX: Final = 53
+_KEPT: Final = 40
+_DIGITS: Final = 12
+_CREATE: Final = ("", "Create", "CreateReplace")
+
+
+def read_release(document: Document, context: Context) -> Iterator[App | Ignored]:
+    """Yield the render of a HelmRelease, and its ignored fields.
+
+    Raises:
+        Uncarried: it cannot be carried over as it is.
+    """
+    spec, namespace, name = reading_of(document, context.notes)
+    cluster = cluster_of(spec, context)
+    target = check_namespace(spec.text("targetNamespace") or namespace)
+    spec.leave("storageNamespace", "no state of releases is kept")
+    spec.refuse("postRenderers", "a chart is rendered by helm alone; write what they change as override policies")
+    release = spec.text("releaseName") or _release_name(spec.text("targetNamespace"), name)
+    chart = _Chart(spec, namespace, context)
+    helm = {
+        **chart.where,
+        "releaseName": release,
+        "namespace": target,
+        "kubeVersion": context.kube_version,
+        "includeCRDs": _with_crds(spec),
+    }
+    values = [*chart.values, *_values_from(spec, namespace, context)]
+    if spec.map("values"):
+        values.append(Inline(spec.map("values")))
+    yield from _ignored(spec)
+    spoken_for(spec)
+    for key in ("test", "rollback", "uninstall"):
+        spec.leave(key, "nothing is installed by helm, and hooks and tests are left out")
+    spec.rest()
+    yield App(
+        name=safe_name(name),
+        group=f"HelmRelease/{namespace}/{name}",
+        kinship=digest_of(helm),
+        source=document.source,
+        cluster=cluster,
+        tool="Flux",
+        helm=helm,
+        values=tuple(values),
+        files=chart.files,
+        missing=chart.missing,
+    )
+
+
+def _release_name(target: str, name: str) -> str:
+    """As Flux composes and shortens it."""
+    found = f"{target}-{name}" if target else name
+    if len(found) <= _NAME_MAX:
+        return found
+    return f"{found[:_KEPT]}-{hashlib.sha256(found.encode()).hexdigest()[:_DIGITS]}"
+
+
+def _with_crds(spec: Reading) -> bool:
+    """Return whether the definitions of a chart are installed; report the other options as left out."""
+    found = []
+    for key in ("install", "upgrade"):
+        block = spec.child(key)
+        found.append(block.text("crds"))
+        block.flag("createNamespace")
+        block.leave("skipCRDs", "crds: Skip says the same")
+        block.leave("remediation", "what fails is tried again; a Rollout stops where a change is not healthy")
+        block.leave("disableHooks", "hooks are left out in any case")
+        for quiet in ("timeout", "disableWait", "replace", "cleanupOnFail", "disableWaitForJobs"):
+            block.value(quiet)
+        block.rest()
+    return found[0] in _CREATE and not spec.child("install").flag("skipCRDs")
+
+
+class _Chart:
+    """The chart of a release: as `spec.helm` names it, with the files that it needs."""
+
+    def __init__(self, spec: Reading, namespace: str, context: Context) -> None:
+        self.values: list[str | Inline] = []
+        self.missing: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+        self._context = context
+        reference = spec.child("chartRef")
+        if reference.body:
+            self.where = self._referred(referred(reference, namespace))
+            return
+        chart = spec.child("chart")
+        chart.leave("metadata", "no object of the chart is kept")
+        self.where = self._of_template(chart.child("spec"), namespace)
+        chart.rest()
+
+    def _referred(self, wanted: Reference) -> dict[str, Any]:
+        if wanted.kind == "HelmChart":
+            return self._of_template(self._context.sources.get(wanted), wanted.namespace)
+        if wanted.kind != "OCIRepository":
+            raise Uncarried(f"a chart of a {wanted.kind} is not known")
+        spec = self._context.sources.get(wanted)
+        url, ref = spec.text("url"), spec.child("ref")
+        tag = ref.text("tag")
+        ref.leave("digest", "it is that of the manifest, and a Render names the archive; hydrate --update says which")
+        ref.refuse("semver", "write the exact version that runs as a tag (helm list)")
+        ref.rest()
+        source_spoken_for(spec, but=("ref",))
+        registry, _, chart = url.rstrip("/").rpartition("/")
+        return remote_chart(registry, chart, tag)
+
+    def _of_template(self, spec: Reading, namespace: str) -> dict[str, Any]:
+        name, version = spec.text("chart"), spec.text("version")
+        wanted = referred(spec.child("sourceRef"), namespace)
+        listed, may_lack = spec.texts("valuesFiles"), spec.flag("ignoreMissingValuesFiles")
+        for key in ("interval", "reconcileStrategy"):
+            spec.value(key)
+        spec.leave("verify", "a signature is not looked at; the digest of a chart says what it is")
+        spec.rest()
+        if wanted.kind == "HelmRepository":
+            if listed:
+                raise Uncarried("spec.chart.spec.valuesFiles are inside a chart that others serve; copy them out of it")
+            source = self._context.sources.get(wanted)
+            url = source.text("url")
+            source_spoken_for(source)
+            return remote_chart(url, name, version)
+        url = self._context.sources.url(wanted)
+        where, place, self.files = local_chart(url, name, self._context.checkouts, self.missing)
+        self._files(listed, url, place, name, may_lack=may_lack)
+        return where
+
+    def _files(self, listed: tuple[str, ...], url: str, place: Place | None, chart: str, *, may_lack: bool) -> None:
+        own = f"{plain(chart)}/values.yaml"
+        paths = [plain(text) for text in listed]
+        if paths and own not in paths:
+            raise Uncarried(f"spec.chart.spec.valuesFiles lacks {own}, whose values a chart has here in any case")
+        for path in paths:
+            if place is None:
+                at = f"{self._context.checkouts.folder(url)}/{path}"
+                self.missing[at] = f"{path} of {checked_url(url)}"
+                self.values.append(at)
+            elif place.standing(path) is StorePathKind.FILE:
+                self.files |= place.copied([path])
+                self.values.append(place.at(path))
+            elif not may_lack:
+                raise Uncarried(f"the file with values {path} is not in {place.url}")
+
+
+def _values_from(spec: Reading, namespace: str, context: Context) -> list[Inline]:
+    """Return the values from ConfigMaps among the documents, in their order."""
+    found = []
+    for reference in spec.children("valuesFrom"):
+        kind, name, key = reference.text("kind"), reference.text("name"), reference.text("valuesKey", "values.yaml")
+        target, may_lack = reference.text("targetPath"), reference.flag("optional")
+        reference.rest()
+        if kind != "ConfigMap":
+            raise Uncarried(
+                f"{reference.path('kind')}: values of the {kind} {name} would be committed as they are; let the chart "
+                "refer to a Secret that exists"
+            )
+        data = context.sources.data(namespace, name)
+        text = data.get(key) if data is not None else None
+        if not isinstance(text, str):
+            if may_lack:
+                reference.leave("name", f"the ConfigMap {name} has no {key} among the documents, and may lack it")
+                continue
+            raise Uncarried(f"the ConfigMap {namespace}/{name} with {key} is not among the documents; give it too")
+        found.append(Inline(_values(text, target)))
+    return found
+
+
+def _values(text: str, target: str) -> Mapping[str, Any]:
+    if target:
+        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+        return of_settings([Settings(target, text[1:-1] if is_quoted else text, is_quoted)])
+    return values_of(text)
+
+
+def _ignored(spec: Reading) -> Iterator[Ignored]:
+    detection = spec.child("driftDetection")
+    if detection.text("mode") in ("", "disabled", "warn") and detection.body:
+        detection.leave("mode", "drift is put back; spec.drift.selfHeal: false of the Fleet document shows it only")
+    for rule in detection.children("ignore"):
+        paths, refused = ignored(rule.texts("paths"))
+        target = rule.child("target")
+        names = {key: target.text(key) for key in ("kind", "namespace", "name")}
+        for key in ("labelSelector", "annotationSelector", "version"):
+            target.leave(key, "a rule names objects by kind, namespace and name; it is for all of them")
+        if refused:
+            rule.leave("paths", f"{', '.join(refused)}: no plain path; write spec.ignore of the Fleet document")
+        if paths:
+            yield Ignored(target.body.get("group"), names["kind"], names["namespace"], names["name"], paths)
+        target.value("group")
+        target.rest()
+        rule.rest()
+    detection.rest()

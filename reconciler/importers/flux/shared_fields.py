@@ -1,0 +1,73 @@
+"""Shared fields of Kustomizations and HelmReleases: their cluster, and their reconciling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from reconciler.api.problem import Document
+from reconciler.documents import is_system_namespace
+from reconciler.importers.checkouts import Checkouts
+from reconciler.importers.flux.sources import Sources
+from reconciler.importers.reading import Notes, Reading, Uncarried
+
+_QUIET: Final = ("interval", "retryInterval", "timeout", "persistentClient", "maxHistory")
+"""Intervals, timeouts and limits: each cluster here has its own pace."""
+
+
+class Context(NamedTuple):
+    """The inputs for the documents of one cluster. `names`: cluster names by those of Secrets with kubeconfigs."""
+
+    cluster: str
+    sources: Sources
+    checkouts: Checkouts
+    kube_version: str
+    names: Mapping[str, str]
+    notes: Notes
+
+
+def cluster_of(spec: Reading, context: Context) -> str:
+    """Return the cluster of a document: with a kubeconfig another one than its controller's.
+
+    Raises:
+        Uncarried: nobody says which one that is; the message names the option.
+    """
+    config = spec.child("kubeConfig")
+    if not config.body:
+        return context.cluster
+    name = config.child("secretRef").text("name")
+    if name not in context.names:
+        wanted = name or "SECRET"
+        raise Uncarried(
+            f"which cluster the kubeconfig {wanted} leads to, nothing says: give --cluster-name {wanted}=NAME"
+        )
+    return context.names[name]
+
+
+def check_namespace(namespace: str) -> str:
+    """Return the namespace, if policies may select its objects.
+
+    Raises:
+        Uncarried: they may not.
+    """
+    if is_system_namespace(namespace):
+        raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
+    return namespace
+
+
+def spoken_for(spec: Reading) -> None:
+    """Say of the fields that both kinds share why they are not taken."""
+    for key in _QUIET:
+        spec.value(key)
+    spec.leave("dependsOn", "the order follows from references and kinds; a Rollout says which clusters come first")
+    spec.leave("suspend", "it is not reconciled there now; see docs/how-to/suspend.md")
+    spec.leave("serviceAccountName", "there is one identity for each cluster, that of the kubeconfig")
+    spec.leave("healthChecks", "health is judged for every object")
+    spec.leave("healthCheckExprs", "health is judged as kstatus does; no expression is evaluated")
+
+
+def reading_of(document: Document, notes: Notes) -> tuple[Reading, str, str]:
+    """The spec of a document, and its namespace and name."""
+    whole = Reading(document, document.body, (), notes)
+    metadata = whole.child("metadata")
+    return whole.child("spec"), metadata.text("namespace", "default"), metadata.text("name")

@@ -1,0 +1,250 @@
+"""Tables that recompute only the keys that changed, and the keys that depend on them."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import chain, compress, repeat
+from operator import is_, is_not
+from typing import Any, Final, Generic, TypeVar, cast
+
+from reconciler.containment import SubjectFailed, named
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def changed_keys(old: Mapping[Key, Any], new: Mapping[Key, Any]) -> set[Key]:
+    """Keys that came, went or have another value."""
+    if old is new:
+        return set()
+    if len(old) == len(new) and not any(map(is_not, old, new)):
+        # The usual case, and ten times as quick: the same key objects in the same order, most values the same objects.
+        differing = compress(new, map(is_not, old.values(), new.values()))
+        return {key for key in differing if old[key] != new[key]}
+    changed = {key for key, value in new.items() if (known := old.get(key)) is not value and known != value}
+    if len(old) != len(new) or changed:
+        changed |= old.keys() - new.keys()
+    return changed
+
+
+PatchedKey = TypeVar("PatchedKey", bound=tuple[Any, ...] | str)
+Value = TypeVar("Value")
+
+_MAX_INSERTED: Final = 64
+"""Above so many new keys, sorting all of them is quicker than finding the place of each."""
+
+
+def patched(
+    before: Mapping[PatchedKey, Value], changes: Mapping[PatchedKey, Value | None]
+) -> Mapping[PatchedKey, Value]:
+    """The mapping with the changes (None: the key goes), in the order of its keys; itself when nothing changes."""
+    return with_differing(before, differing(before, changes))
+
+
+def differing(
+    before: Mapping[PatchedKey, Value], changes: Mapping[PatchedKey, Value | None]
+) -> Mapping[PatchedKey, Value | None]:
+    """Return the changes that differ from the mapping."""
+    if not before:
+        if any(map(is_, changes.values(), repeat(None))):
+            return {key: value for key, value in changes.items() if value is not None}
+        return changes
+    found: dict[PatchedKey, Value | None] = {}
+    # A policy is the value of all that it claims, and dear to compare when it has thousands of selectors.
+    compared: dict[tuple[int, int], bool] = {}
+    for key, value in changes.items():
+        known = before.get(key)
+        if known is value:
+            continue
+        pair = (id(known), id(value))
+        is_same = compared.get(pair)
+        if is_same is None:
+            is_same = compared[pair] = known == value
+        if not is_same:
+            found[key] = value
+    return found
+
+
+def with_differing(
+    before: Mapping[PatchedKey, Value], changes: Mapping[PatchedKey, Value | None]
+) -> Mapping[PatchedKey, Value]:
+    """Return the mapping with changes, each of which differs from it, in the order of its keys."""
+    if not changes:
+        # Copying a large mapping touches every object in it.
+        return before
+    if not before:
+        said = cast("Mapping[PatchedKey, Value]", changes)  # There is no key that could go.
+        ordered = sorted(said)
+        # Nearly always it is in order already.
+        return said if ordered == list(said) else {key: said[key] for key in ordered}
+    after = dict(before)
+    for key, value in changes.items():
+        if value is None:
+            del after[key]
+        else:
+            after[key] = value
+    added = [key for key, value in changes.items() if value is not None and key not in before]
+    return _in_order(after, added) if added else after
+
+
+def _in_order(mapping: dict[PatchedKey, Value], added: list[PatchedKey]) -> dict[PatchedKey, Value]:
+    """The mapping in the order of its keys; all but those `added` at its end are in it."""
+    if len(added) > _MAX_INSERTED:
+        return {key: mapping[key] for key in sorted(mapping)}
+    added.sort()
+    keys = list(mapping)[: -len(added)]
+    values = list(mapping.values())[: -len(added)]
+    for key in added:
+        place = bisect(keys, key)
+        keys.insert(place, key)
+        values.insert(place, mapping[key])
+    return dict(zip(keys, values, strict=True))
+
+
+Looked = TypeVar("Looked", bound=Hashable)
+
+
+class Dependents(Generic[Key, Looked]):
+    """The dependencies of each key, and the dependents of each dependency."""
+
+    __slots__ = ("_keys", "_looked")
+
+    def __init__(self) -> None:
+        """Start with no key."""
+        self._looked: dict[Key, tuple[Looked, ...]] = {}
+        self._keys: dict[Looked, set[Key]] = {}
+
+    def put(self, key: Key, on: Collection[Looked]) -> None:
+        """From now on a key looks at these alone; at nothing: it is forgotten."""
+        before = self._looked.pop(key, ())
+        after = tuple(on) if len(on) < 2 else tuple(dict.fromkeys(on))
+        if after:
+            self._looked[key] = after
+        if after == before:
+            return
+        for looked in before:
+            keys = self._keys[looked]
+            keys.discard(key)
+            if not keys:
+                del self._keys[looked]
+        for looked in after:
+            known = self._keys.get(looked)
+            if known is None:
+                self._keys[looked] = {key}
+            else:
+                known.add(key)
+
+    def drop(self, key: Key) -> None:
+        """Forget a key, which looks at nothing any more, if it ever did."""
+        if key in self._looked:
+            self.put(key, ())
+
+    def update(self, dirty: Iterable[Key], on: Callable[[Key], Collection[Looked]]) -> None:
+        """Compute the dependencies of `dirty` keys anew."""
+        known = self._looked
+        for key in dirty:
+            looked = on(key)
+            if looked or key in known:
+                self.put(key, looked)
+
+    def of(self, changed: Iterable[Looked]) -> set[Key]:
+        """The keys that look at any of these."""
+        return _united(self._keys, changed)
+
+    def on(self, keys: Iterable[Key]) -> set[Looked]:
+        """Return the dependencies of these keys."""
+        return _united(self._looked, keys)
+
+    @property
+    def looked_at(self) -> Collection[Looked]:
+        """All that any key looks at."""
+        return self._keys.keys()
+
+
+From = TypeVar("From", bound=Hashable)
+To = TypeVar("To", bound=Hashable)
+
+
+def _united(found: dict[From, tuple[To, ...]] | dict[From, set[To]], keys: Iterable[From]) -> set[To]:
+    return set().union(*(found[key] for key in keys if key in found)) if found else set()
+
+
+TableKey = TypeVar("TableKey", bound=tuple[Any, ...] | str)
+
+
+class Table(Generic[TableKey, Value]):
+    """The values of this round, and which of them are others than those of the round before.
+
+    `rows`: the values in the order of keys. An update puts another mapping in its place, so that one which was handed
+    out stays as it was; the table is no mapping itself, lest it be handed out instead. `changed`: keys that came, went
+    or have another value since the last update. A value that equals the one before is the same object.
+    """
+
+    __slots__ = ("changed", "rows")
+
+    def __init__(self) -> None:
+        """Start with no key."""
+        self.rows: Mapping[TableKey, Value] = {}
+        self.changed: AbstractSet[TableKey] = frozenset()
+
+    def update(self, dirty: Iterable[TableKey], value: Callable[[TableKey], Value | None]) -> None:
+        """Compute the values of `dirty` keys again. None: the key goes.
+
+        Raises:
+            SubjectFailed: the value of a key cannot be computed.
+        """
+        rows = self.rows
+        keys = tuple(dirty)
+        try:
+            # Most keys of a large store have no value in most tables.
+            found = {key: found for key in keys if (found := value(key)) is not None or key in rows}
+        except SubjectFailed:
+            raise
+        except Exception:
+            # Asked again one by one: which key it was is not worth a step for each of them as long as none raises.
+            found = {key: named(key, value, key) for key in keys}
+        self.put(found)
+
+    def put(self, values: Mapping[TableKey, Value | None]) -> None:
+        """Take values that were computed in another way. None: the key goes."""
+        changes = differing(self.rows, values)
+        self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
+
+    def overlay(self, dirty: Iterable[TableKey], *layers: Mapping[TableKey, Value]) -> None:
+        """Take the first layer's value of each `dirty` key: for a table with no other content."""
+        if self.rows:
+            self.put({key: next((layer[key] for layer in layers if key in layer), None) for key in dirty})
+            return
+        # There was nothing in any layer, so that all that is there now is dirty.
+        found: dict[TableKey, Value | None] = {}
+        for layer in reversed(layers):
+            found.update(layer)
+        self.put(found)
+
+    def replace(self, rows: Mapping[TableKey, Value]) -> None:
+        """Take all rows of an input, in its order."""
+        self.changed = changed_keys(self.rows, rows) if self.rows else rows.keys()
+        self.rows = rows
+
+
+def union(*dirty: Iterable[TableKey]) -> AbstractSet[TableKey]:
+    """Return all of these keys. Sorted ones keep their order, which spares sorting them again.
+
+    At a start the first of them has all keys, and is returned.
+    """
+    first = dirty[0] if dirty else ()
+    if isinstance(first, AbstractSet) and all(isinstance(keys, AbstractSet) and keys <= first for keys in dirty[1:]):
+        return first
+    return dict.fromkeys(chain(*dirty)).keys()
+
+
+def among(dirty: Collection[TableKey], *mappings: Collection[TableKey]) -> Collection[TableKey]:
+    """Return the `dirty` keys in one of the mappings, or all of `dirty` if that is quicker.
+
+    For a table that depends on these mappings: a key in none of them has no value, and is skipped.
+    """
+    if sum(map(len, mappings)) >= len(dirty):
+        return dirty
+    known = dirty if isinstance(dirty, AbstractSet) else frozenset(dirty)
+    return [key for key in union(*mappings) if key in known]

@@ -1,1 +1,0 @@
-"""Knowledge about each kind: replicas, pod template, dependencies, health, retained fields. One file a kind."""

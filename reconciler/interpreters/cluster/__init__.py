@@ -1,1 +1,0 @@
-"""Kinds that a cluster itself consists of: Namespaces, identities, definitions."""

@@ -1,1 +1,0 @@
-"""Kinds that run to an end."""

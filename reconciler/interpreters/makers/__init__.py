@@ -1,1 +1,0 @@
-"""Kinds that operators make Secrets of, and the dependencies of these kinds."""

@@ -1,1 +1,0 @@
-"""Shared parts of kinds with a pod template."""

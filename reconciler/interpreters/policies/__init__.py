@@ -1,1 +1,0 @@
-"""Kinds that limit others."""

@@ -1,1 +1,0 @@
-"""Kinds that run until they are stopped."""

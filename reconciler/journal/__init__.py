@@ -1,0 +1,1 @@
+"""The journal in SQLite: placements, intents, outcomes, orders. Knows no cluster and no store."""

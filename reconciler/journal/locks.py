@@ -1,0 +1,212 @@
+"""State of each cluster: owner epochs and rollouts, which are in its marks too, and the newest versions seen.
+
+State of the guards over commits, rounds and restarts: recent losses, and start times of holds.
+
+The active content of the store: its revision, and the last good content of its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from reconciler.api.ledger import HoldRecord, Losses, RecordedLoss
+from reconciler.api.plan import NOT_CONFIRMED, Confirmed
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import Record
+from reconciler.containment import contained
+from reconciler.fail_points import reach
+from reconciler.journal.mirror import Mirror
+from reconciler.journal.rows import GOOD_BLOB, GUARD_HOLD, HOLD, LOSS, META, ROLLOUT, rollout_columns, rollout_value
+from reconciler.journal.sqlite_file import JournalFile
+
+_VERSIONS: Final = "versions"
+
+Versions = Mapping[str, Mapping[GVK, int]]
+"""By cluster and kind."""
+
+
+class HoldBook:
+    """The part of a journal about the state of each cluster."""
+
+    _file: JournalFile
+    _mirror: Mirror
+
+    def holds(self, cluster: str) -> tuple[HoldRecord, ...]:
+        """The mark that was written last, and those that a crash left in doubt. None: a journal of an older schema."""
+        if not self._file.has_table(HOLD):
+            return ()
+        rows = self._file.rows(HOLD, "WHERE cluster = ? ORDER BY epoch", (cluster,))
+        return tuple(HoldRecord(token=row[1], epoch=row[2], is_confirmed=bool(row[3])) for row in rows)
+
+    def intend_hold(self, cluster: str, epoch: int, token: str) -> None:
+        """Note a mark that is about to be written; on the disk before this returns."""
+        with self._file.transaction(durable=True):
+            self._file.put(HOLD, [(cluster, token, epoch, 0)])
+
+    def confirm_hold(self, cluster: str, epoch: int, token: str) -> None:
+        """The mark is written: no earlier one is ours any more. On the disk before this returns."""
+        with self._file.transaction(durable=True):
+            self._file.execute("DELETE FROM hold WHERE cluster = ?", (cluster,))
+            self._file.put(HOLD, [(cluster, token, epoch, 1)])
+
+    def rollout_records(self) -> dict[str, dict[str, Record]]:
+        """Return the records of rollouts, by rollout and cluster, sorted. A journal of an older schema has none."""
+        if self._file.read_only:
+            return self._read_rollouts()
+        return {name: dict(found) for name, found in self._mirror.rollouts(self._read_rollouts).items()}
+
+    def record_rollouts(self, rollout: str, records: Mapping[str, Record | None]) -> None:
+        """Replace the records of one rollout in these clusters (None: delete it); equal ones are not written.
+
+        One commit, or a part of the enclosing one. It does not wait for the disk: each write to a cluster comes after a
+        durable intent, whose commit includes earlier ones.
+        """
+        known = self.rollout_records().get(rollout, {})
+        differing = {cluster: record for cluster, record in sorted(records.items()) if record != known.get(cluster)}
+        if not differing:
+            return
+        gone = [(rollout, cluster) for cluster, record in differing.items() if record is None]
+        kept = {cluster: record for cluster, record in differing.items() if record is not None}
+        with self._file.transaction():
+            self._file.execute_many("DELETE FROM rollout WHERE rollout = ? AND cluster = ?", gone)
+            self._file.put(ROLLOUT, [rollout_columns(rollout, cluster, record) for cluster, record in kept.items()])
+        self._mirror.rolled(rollout, differing)
+        reach("after a rollout was recorded")
+
+    def _read_rollouts(self) -> dict[str, dict[str, Record]]:
+        found: dict[str, dict[str, Record]] = {}
+        if self._file.has_table(ROLLOUT):
+            for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
+                found.setdefault(row[0], {})[row[1]] = rollout_value(row)
+        return found
+
+    def versions(self) -> dict[str, dict[GVK, int]]:
+        """The newest versions that were seen, by cluster and kind; nothing where that cannot be read."""
+        rows = self._file.rows(META, "WHERE key = ?", (_VERSIONS,))
+        shape = dict[str, list[tuple[str, str, int]]]
+        found = contained(msgspec.json.decode, rows[0][1], type=shape).value if rows else None
+        return {
+            cluster: {GVK.parse(api_version, kind): number for api_version, kind, number in kinds}
+            for cluster, kinds in (found or {}).items()
+        }
+
+    def record_versions(self, versions: Versions) -> None:
+        """Replace what is recorded; the same is not written again. It does not wait for the disk."""
+        found = {
+            cluster: [(gvk.api_version, gvk.kind, number) for gvk, number in sorted(kinds.items())]
+            for cluster, kinds in sorted(versions.items())
+        }
+        row = (_VERSIONS, msgspec.json.encode(found).decode())
+        if row not in self._file.rows(META, "WHERE key = ?", (_VERSIONS,)):
+            with self._file.transaction():
+                self._file.put(META, [row])
+
+
+CONFIRMED: Final = "confirmed"
+"""The key of the confirmed changes that are not made yet."""
+
+
+class LossBook:
+    """The losses of a journal. The writer reads them again only when it has written them."""
+
+    _file: JournalFile
+    _losses: Losses | None = None
+
+    def losses(self) -> Losses:
+        """All that is recorded. A journal of an older schema has none."""
+        if self._losses is None or self._file.read_only:
+            self._losses = self._read()
+        return self._losses
+
+    def _read(self) -> Losses:
+        if not self._file.has_table(LOSS):
+            return Losses()
+        order = "ORDER BY cluster, api_group, kind, namespace, name"
+        made = (
+            RecordedLoss(cluster=row[0], identity=Identity(*row[1:5]), time=row[5])
+            for row in self._file.rows(LOSS, order)
+        )
+        held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
+        return Losses(made=tuple(made), held_since=held_since, confirmed=self._confirmed())
+
+    def _confirmed(self) -> Confirmed:
+        rows = self._file.rows(META, "WHERE key = ?", (CONFIRMED,))
+        found = contained(msgspec.json.decode, rows[0][1], type=Confirmed).value if rows else None
+        return found or NOT_CONFIRMED
+
+    def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
+        """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
+        rows = [(loss.cluster, *loss.identity, loss.time) for loss in losses]
+        if rows:
+            self._losses = None
+            self._file.put(LOSS, rows)
+
+    def forget_losses(self) -> None:
+        """Forget all losses: a person has confirmed them."""
+        if self.losses().made:
+            self._losses = None
+            with self._file.transaction():
+                self._file.execute("DELETE FROM loss")
+
+    def keep_losses(self, kept: Losses) -> None:
+        """Keep only these losses, of those recorded, and these times; equal ones are not written."""
+        known = self.losses()
+        gone = set(known.made) - set(kept.made)
+        if not gone and (known.held_since, known.confirmed) == (kept.held_since, kept.confirmed):
+            return
+        self._losses = None
+        with self._file.transaction():
+            where = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+            self._file.execute_many(f"DELETE FROM loss WHERE {where}", _keys(gone))  # noqa: S608 - constants
+            self._put_holds(known.held_since, kept.held_since)
+            if known.confirmed != kept.confirmed:
+                self._file.put(META, [(CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
+
+    def _put_holds(self, known: Mapping[str, str], kept: Mapping[str, str]) -> None:
+        ended = [(cluster,) for cluster in sorted(known.keys() - kept.keys())]
+        self._file.execute_many("DELETE FROM guard_hold WHERE cluster = ?", ended)
+        self._file.put(GUARD_HOLD, [row for row in sorted(kept.items()) if known.get(row[0]) != row[1]])
+
+
+def _keys(losses: Iterable[RecordedLoss]) -> list[tuple[str, ...]]:
+    return sorted((loss.cluster, *loss.identity) for loss in losses)
+
+
+_REVISION: Final = "revision_in_force"
+
+
+class StoreBook:
+    """The part of a journal that is about the store."""
+
+    _file: JournalFile
+    _mirror: Mirror
+
+    def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
+        """Replace the last good blob of every path of the store; equal ones are not written again."""
+        known = self._mirror.good_blobs(self.good_blobs)
+        gone = [(path,) for path in sorted(known.keys() - blobs.keys())]
+        changed = [(path, blob) for path, blob in blobs.items() if known.get(path) != blob]
+        with self._file.transaction():
+            self._file.execute_many("DELETE FROM good_blob WHERE path = ?", gone)
+            self._file.put(GOOD_BLOB, changed)
+        self._mirror.blobs_recorded(blobs)
+
+    def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Record the active revision of the store, and replace the last good blobs."""
+        with self._file.transaction():
+            if revision != self.revision_in_force:
+                self._file.put(META, [(_REVISION, revision)])
+            self.record_good_blobs(good_blobs)
+
+    @property
+    def revision_in_force(self) -> str:
+        """The revision that came into force last; empty before the first one."""
+        rows = self._file.rows(META, "WHERE key = ?", (_REVISION,))
+        return str(rows[0][1]) if rows else ""
+
+    def good_blobs(self) -> dict[str, str]:
+        """Path to the id of the last blob that was parsed without an error."""
+        return dict(self._file.rows(GOOD_BLOB, "ORDER BY path"))

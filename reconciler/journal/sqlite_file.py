@@ -1,0 +1,336 @@
+"""The SQLite file of the journal: opening, schema, transactions, rows with checksums, errors of the system.
+
+Write-ahead log with one writer; readers open connections of their own and see the last commit. `synchronous` is FULL
+for data that must survive a power cut before the next step (intents), else NORMAL, where a power cut may lose the last
+commits, in order, and never a part of one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from msgspec import Struct
+
+from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
+from reconciler.fail_points import reach
+
+APPLICATION_ID = 0x464C5431
+"""Marks a SQLite file as a journal of ours."""
+
+BUSY_TIMEOUT_S = 5.0
+WAL_BYTES_MAX = 64 * 1024 * 1024
+
+Row = tuple[Any, ...]
+
+_BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+REBUILD = "`reconciler journal rebuild` keeps the file aside and builds a new one from the members' marks"
+
+
+class SqlTable(Struct, frozen=True):
+    """A table whose rows end with a checksum over `columns`; the first `keys` columns are the key."""
+
+    name: str
+    keys: int
+    columns: tuple[str, ...]
+
+    def checksum(self, row: Row) -> int:
+        """Return the CRC-32 of a row, seeded with the table's name so that a row is invalid in another table."""
+        return zlib.crc32(orjson.dumps(row), zlib.crc32(self.name.encode()))
+
+    def is_intact(self, sealed: Row) -> bool:
+        """Return whether a row matches its checksum, the last column."""
+        try:
+            return bool(self.checksum(sealed[:-1]) == sealed[-1])
+        except TypeError:  # a flipped bit made a text a blob
+            return False
+
+
+def migrations() -> tuple[str, ...]:
+    """The SQL of every schema version, in order; version n is the nth."""
+    folder = resources.files("reconciler.journal").joinpath("schema")
+    files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1)), f"a gap in the schema versions: {files}"
+    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in files)
+
+
+def _is_at_rest(path: Path) -> bool:
+    """Return whether a journal in a read-only folder, as in a backup, has no writer: SQLite needs no file beside it."""
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return the identity of a file: device and inode; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class JournalFile:
+    """A connection. Everything is called from the thread that opened it."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        tables: tuple[SqlTable, ...],
+        is_beside: bool = False,
+        busy_s: float = BUSY_TIMEOUT_S,
+    ) -> None:
+        """Open the file; a writer creates it, brings its schema up to date and checks its pages.
+
+        `is_beside`: another process may be its writer; the file must be there, and its schema is left as it is.
+        `busy_s`: so long it is waited for others who write.
+
+        Raises:
+            JournalCorrupt: it is no SQLite file, or a page is broken.
+            JournalTooNew: a newer version wrote it and `read_only` is False.
+            JournalError: it cannot be opened, or is something else.
+        """
+        self.path = path
+        self.read_only = read_only
+        self.is_beside = is_beside
+        self._busy_s = busy_s
+        self.is_too_new = False
+        self._tables = tables
+        self._depth = 0
+        self._is_durable = False
+        self._is_closed = False
+        self._connection = self._connect()
+        self._is_of = _file_at(path)
+        try:
+            with self.reported():
+                self._prepare()
+        except JournalError:
+            self._connection.close()
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        with self.reported():
+            if not self.read_only and not self.is_beside:
+                self._create()
+            elif not self.path.exists():
+                raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
+            uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
+            if self.read_only and _is_at_rest(self.path):
+                uri += "&immutable=1"
+            return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._busy_s)
+
+    def _create(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as exc:
+            raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
+
+    def _prepare(self) -> None:
+        version, application = self.pragma("user_version"), self.pragma("application_id")
+        is_new = version == 0 and not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        if not is_new and application != APPLICATION_ID:
+            raise JournalError(f"{self.path}: is a database of something else; name another file with --journal")
+        scripts = migrations()
+        self.is_too_new = version > len(scripts)
+        if is_new and (self.read_only or self.is_beside):
+            raise JournalError(f"{self.path}: the journal is empty; `reconciler apply` and `run` fill it")
+        if self.read_only:
+            return
+        if self.is_too_new:
+            raise JournalTooNew(
+                f"{self.path}: has schema {version} and this version knows {len(scripts)}; "
+                "upgrade, or use commands that only read"
+            )
+        if self.is_beside:
+            return
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if version:
+            self._check_pages()
+        self.migrate(scripts)
+
+    def pragma(self, name: str) -> int:
+        """The value of an integer pragma."""
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    def _check_pages(self) -> None:
+        found = [str(row[0]) for row in self._connection.execute("PRAGMA quick_check(3)")]
+        if found != ["ok"]:
+            raise JournalCorrupt(f"{self.path}: {'; '.join(found)}; {REBUILD}")
+
+    def migrate(self, scripts: tuple[str, ...]) -> None:
+        """Bring the schema forward to the last script, all in one transaction."""
+        found = self.pragma("user_version")
+        if found == len(scripts):
+            return
+        with self.transaction(durable=True):
+            for statement in (part for script in scripts[found:] for part in statements(script)):
+                self._connection.execute(statement)
+            if found:
+                self._seal_again()
+            self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self._connection.execute(f"PRAGMA user_version = {len(scripts)}")
+
+    def _seal_again(self) -> None:
+        # A new column changes the content of a checksum.
+        for table in self._tables:
+            columns = ", ".join(table.columns)
+            rows = self._connection.execute(f"SELECT {columns} FROM {table.name}").fetchall()  # noqa: S608 - constants
+            self.put(table, rows)
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Errors of SQLite as errors of the journal."""
+        try:
+            yield
+        except sqlite3.Error as exc:
+            name = getattr(exc, "sqlite_errorname", "")
+            if name.startswith(_BROKEN) or "Could not decode to UTF-8" in str(exc):
+                raise JournalCorrupt(f"{self.path}: {exc}; {REBUILD}") from exc
+            if self.is_too_new:
+                raise JournalTooNew(f"{self.path}: was written by a newer version ({exc}); upgrade to read it") from exc
+            advice = "; free some space, nothing was written" if name.startswith(_NO_ROOM) else ""
+            raise JournalError(f"{self.path}: {exc}{advice}") from exc
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """Everything inside is committed together, or not at all; inside another one it joins that.
+
+        `durable`: the commit is on the disk before this returns. A reader gets one consistent view.
+        """
+        if self._depth:
+            assert not durable or self._is_durable, "a durable step inside a transaction that is not"
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+            return
+        with self.reported():
+            self._begin(durable)
+            try:
+                yield
+                if not self.read_only:
+                    reach("before a commit of the journal")
+                self._connection.execute("COMMIT")
+                if durable:
+                    self._refuse_where_it_is_gone()
+                if not self.read_only:
+                    reach("after a commit of the journal")
+            except BaseException:
+                # SQLite has already rolled back after a full disk.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    def _refuse_where_it_is_gone(self) -> None:
+        """Refuse a removed or replaced file: SQLite would go on to write where nobody will ever read.
+
+        Checked after each durable commit, since the next step depends on it.
+        """
+        is_there = _file_at(self.path) == self._is_of and self.path.with_name(f"{self.path.name}-wal").exists()
+        if not is_there:
+            raise JournalError(
+                f"{self.path}: the journal was removed or replaced while it was in use; nothing more is done that it "
+                "could not remember. Put it back, or let `reconciler journal rebuild` make a new one from the members' "
+                "marks, and start again"
+            )
+
+    @contextmanager
+    def view(self) -> Iterator[None]:
+        """Everything read inside is of one moment, whatever another process writes meanwhile."""
+        if not self.read_only:
+            yield  # The one writer reads what it wrote last.
+            return
+        with self.transaction():
+            yield
+
+    def _begin(self, durable: bool) -> None:
+        if self.read_only:
+            self._connection.execute("BEGIN")
+        else:
+            if durable is not self._is_durable:
+                self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._is_durable = durable
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._depth = 1
+
+    def put(self, table: SqlTable, rows: Iterable[Row]) -> None:
+        """Insert rows, or replace those with the same key."""
+        marks = ", ".join("?" for _ in range(len(table.columns) + 1))
+        sql = f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}, checksum) VALUES ({marks})"  # noqa: S608 - constants
+        with self.reported():
+            self._connection.executemany(sql, ((*row, table.checksum(row)) for row in rows))
+
+    def rows(self, table: SqlTable, where: str = "", values: Row = ()) -> list[Row]:
+        """Rows without their checksums. `where` may hold ORDER BY and LIMIT as well.
+
+        Raises:
+            JournalCorrupt: a row does not have the checksum that it was written with.
+        """
+        sql = f"SELECT {', '.join(table.columns)}, checksum FROM {table.name} {where}"  # noqa: S608 - constants
+        with self.reported():
+            found = self._connection.execute(sql, values).fetchall()
+        good: list[Row] = []
+        for sealed in found:
+            row = sealed[:-1]
+            if not self.is_too_new and not table.is_intact(sealed):
+                subject = " ".join(map(str, row[: table.keys]))
+                raise JournalCorrupt(f"{self.path}: {table.name} {subject}: the row was changed; {REBUILD}")
+            good.append(row)
+        return good
+
+    @property
+    def written(self) -> int:
+        """Return the number of rows that this process has written or removed since the file was opened."""
+        return self._connection.total_changes
+
+    def has_table(self, table: SqlTable) -> bool:
+        """Return whether the table exists: a file opened for reading may have an older schema."""
+        return bool(self.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table.name,)))
+
+    def execute(self, sql: str, values: Row = ()) -> list[Row]:
+        """The rows that a statement gives."""
+        with self.reported():
+            return self._connection.execute(sql, values).fetchall()
+
+    def execute_many(self, sql: str, rows: Iterable[Row]) -> None:
+        """Run a statement once a row."""
+        with self.reported():
+            self._connection.executemany(sql, rows)
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it; a second call does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with self.reported():
+            if not self.read_only and not self.is_beside:
+                self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.close()
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of an SQL script, so that they can run inside one transaction."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    assert not pending.strip(), f"a statement without an end: {pending!r}"

@@ -1,0 +1,395 @@
+"""The journal: state between rounds, in one SQLite file with one writer.
+
+Everything is called from one thread. Steps that belong together go into one `transaction`. Commands that only read open
+the file read-only while the daemon writes. It never holds a Secret value: manifests pass `recorded_form` here, for
+every caller.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from reconciler.api.binding import Constraint, PreviousPlacement
+from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss, RoundRecord
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, JsonObject
+from reconciler.errors import JournalCorrupt, JournalError
+from reconciler.journal import applied as journal_applied
+from reconciler.journal import trail as journal_trail
+from reconciler.journal.events import EVENTS_MAX, EventBook
+from reconciler.journal.handover import HandoverBook
+from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
+from reconciler.journal.locks import HoldBook, LossBook, StoreBook
+from reconciler.journal.mirror import Mirror, Placements, Releases, SharedCommits
+from reconciler.journal.recorded_orders import OrderBook, OrdersTable
+from reconciler.journal.rows import (
+    BINDING,
+    CLUSTER,
+    CONSTRAINT,
+    META,
+    TABLES,
+    TIMER,
+    binding_columns,
+    binding_value,
+    constraint_columns,
+    constraint_value,
+)
+from reconciler.journal.sqlite_file import JournalFile, Row, SqlTable
+
+__all__ = ["Journal", "OrderBook"]
+
+
+class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBook):
+    """An open journal. Use `Journal.open`."""
+
+    def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
+        """Take over an open file and the lock that protects it."""
+        self._file = file
+        self._lock = lock
+        self._events_max = events_max
+        self._mirror = Mirror()
+        self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
+
+    @classmethod
+    def open(
+        cls, path: Path, *, read_only: bool = False, events_max: int = EVENTS_MAX, lock: JournalLock | None = None
+    ) -> Journal:
+        """The journal at the path; a writer creates it and takes its lock, unless it brings the `lock` along.
+
+        Raises:
+            JournalLocked: another process writes it.
+            JournalCorrupt: a page or a row is broken; only `rebuild` moves the file aside.
+            JournalTooNew: a newer version wrote it; read-only works as far as the tables are known.
+            JournalError: anything else that keeps it from being used.
+        """
+        if read_only:
+            return cls(JournalFile(path, read_only=True, tables=TABLES), None)
+        if path.parent.is_dir():
+            refuse_network_file_system(path)
+        else:
+            _make_folder(path.parent)
+        taken = lock or JournalLock(path)
+        try:
+            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken, events_max=events_max)
+            journal._prepare()
+        except JournalError:
+            if lock is None:
+                taken.close()
+            raise
+        return journal
+
+    @classmethod
+    def open_to_look(cls, path: Path, *, busy_s: float) -> Journal:
+        """The journal for a reader who would rather do without than wait. `busy_s`: so long it waits.
+
+        Raises:
+            JournalTooNew, JournalCorrupt, JournalError: as `open`.
+        """
+        return cls(JournalFile(path, read_only=True, tables=TABLES, busy_s=busy_s), None)
+
+    @staticmethod
+    def open_beside(path: Path) -> OrderBook:
+        """The orders in a journal that a daemon may be writing; nothing else can be written through it.
+
+        Raises:
+            JournalTooNew, JournalCorrupt, JournalError: as `open`; also where there is no journal yet.
+        """
+        return OrderBook(path)
+
+    def _prepare(self) -> None:
+        try:
+            if self._meta("uuid") is None:
+                with self.transaction(durable=True):
+                    self._file.put(META, [("uuid", str(uuid.uuid4())), ("hash_key", secrets.token_hex(32))])
+            elif journal_applied.has_unused_manifests(self._file):
+                with self.transaction():
+                    journal_applied.remove_unused_manifests(self._file)
+        except JournalError:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and let the next writer in."""
+        try:
+            self._file.close()
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """One commit for everything inside, or none; for a reader, one consistent view."""
+        try:
+            with self._file.transaction(durable=durable):
+                yield
+        except BaseException:
+            self._mirror.forget()
+            self._losses = None
+            raise
+
+    # What the journal is
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def is_too_new(self) -> bool:
+        """Return whether a newer version wrote it; such a journal is open for reading only."""
+        return self._file.is_too_new
+
+    @property
+    def data_version(self) -> int:
+        """A number that changes when another process has written: an order came or went."""
+        return self._file.pragma("data_version")
+
+    @property
+    def version(self) -> str:
+        """Return a number that changes with every write, by this process or another one."""
+        return f"{self._file.written} {self.data_version}"
+
+    @property
+    def uuid(self) -> str:
+        """Names this journal for ever; the members' ConfigMaps hold it."""
+        return self._meta("uuid") or ""
+
+    @property
+    def hash_key(self) -> bytes:
+        """Return the key of hashes for Secret values; it never leaves the file but to `recorded_form`."""
+        return bytes.fromhex(self._meta("hash_key") or "")
+
+    @property
+    def fleet(self) -> str:
+        """The fleet that this journal belongs to; empty before the first `record_fleet`."""
+        return self._meta("fleet") or ""
+
+    def record_fleet(self, name: str) -> None:
+        """Bind the journal to a fleet, or to its new name."""
+        with self.transaction(durable=True):
+            self._file.put(META, [("fleet", name)])
+            self._mirror.meta["fleet"] = name
+
+    def _meta(self, key: str) -> str | None:
+        known = self._mirror.meta.get(key)
+        if known is not None:
+            return known
+        rows = self._file.rows(META, "WHERE key = ?", (key,))
+        if rows and not self._file.read_only:
+            self._mirror.meta[key] = str(rows[0][1])
+        return str(rows[0][1]) if rows else None
+
+    def take_over(self, salvaged: Mapping[SqlTable, list[Row]]) -> None:
+        """Continue for a journal that was set aside: with its uuid and key, and all other readable rows."""
+        with self.transaction(durable=True):
+            for table, rows in salvaged.items():
+                self._file.put(table, rows)
+        self._mirror.forget()
+
+    # Objects that were applied
+
+    def record_applied(self, rows: Iterable[AppliedRow]) -> None:
+        """Record acknowledged objects; one commit."""
+        with self.transaction():
+            self._mirror.applied(journal_applied.record(self._file, rows, self.hash_key))
+
+    def remove_applied(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Forget objects of a cluster: deleted or released."""
+        gone = tuple(identities)
+        with self.transaction():
+            journal_applied.remove(self._file, cluster, gone)
+            self._mirror.removed((cluster, identity) for identity in gone)
+
+    def applied(self, cluster: str) -> Mapping[Identity, AppliedRow]:
+        """Return the applied rows of one cluster, by identity."""
+        return journal_applied.read(self._file, cluster).get(cluster, {})
+
+    def ledger(self) -> Ledger:
+        """Return the applied rows, by cluster and identity, sorted. Equal manifests are one shared tree.
+
+        A writer reads it once; clusters without writes since are the same mapping again.
+        """
+        if self._file.read_only:
+            return journal_applied.read(self._file, None)
+        return self._mirror.ledger(lambda: journal_applied.read(self._file, None))
+
+    # Decisions that outlive a round
+
+    def record_bindings(self, revision: str, placements: Placements) -> None:
+        """Replace all placements; equal ones are not written again."""
+        gone: dict[Identity, PreviousPlacement | None] = dict.fromkeys(self.previous_placements().keys() - placements)
+        self.patch_bindings(revision, {**gone, **placements})
+
+    def patch_bindings(
+        self, revision: str, changes: Mapping[Identity, PreviousPlacement | None]
+    ) -> frozenset[Identity]:
+        """Replace these placements (None: delete it). Return the changed ones; equal ones are not written again."""
+        known = self.previous_placements()
+        differing = {identity: changes[identity] for identity in sorted(changes)
+                     if changes[identity] != known.get(identity)}  # fmt: skip
+        with self.transaction():
+            sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+            self._file.execute_many(sql, [identity for identity, placement in differing.items() if placement is None])
+            written = [placement for placement in differing.values() if placement is not None]
+            self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
+            self._mirror.placed(differing)
+        return frozenset(differing)
+
+    def previous_placements(self) -> Placements:
+        """The placements of the last round that recorded any, sorted."""
+        return self._read_placements() if self._file.read_only else self._mirror.placements(self._read_placements)
+
+    def _read_placements(self) -> dict[Identity, PreviousPlacement]:
+        found = (binding_value(row) for row in self._file.rows(BINDING, "ORDER BY api_group, kind, namespace, name"))
+        return {placement.identity: placement for placement in found}
+
+    def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
+        """Replace all constraints of ticks."""
+        rows = [constraint_columns(position, constraint) for position, constraint in enumerate(constraints)]
+        self._replace_all(CONSTRAINT, rows)
+
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints in the order in which they were recorded."""
+        if not self._file.has_table(CONSTRAINT):
+            return ()  # An older schema, which is only read.
+        return tuple(map(constraint_value, self._file.rows(CONSTRAINT, "ORDER BY position")))
+
+    def record_timers(self, timers: Mapping[str, str]) -> None:
+        """Replace all timers: name to the RFC 3339 time since which something holds."""
+        self._replace_all(TIMER, sorted(timers.items()))
+
+    def timers(self) -> dict[str, str]:
+        """All timers by name."""
+        return dict(self._file.rows(TIMER, "ORDER BY name"))
+
+    def _replace_all(self, table: SqlTable, rows: list[Row]) -> None:
+        known = {row[0]: row for row in self._file.rows(table)}
+        wanted = {row[0]: row for row in rows}
+        gone = [(key,) for key in sorted(known.keys() - wanted.keys())]
+        changed = [row for key, row in wanted.items() if known.get(key) != row]
+        with self.transaction():
+            self._file.execute_many(f"DELETE FROM {table.name} WHERE {table.columns[0]} = ?", gone)  # noqa: S608 - constants
+            self._file.put(table, changed)
+
+    def record_cluster(self, name: str, uid: str) -> None:
+        """Remember the uid of kube-system under which a cluster answered first; durable at once."""
+        with self.transaction(durable=True):
+            self._file.put(CLUSTER, [(name, uid)])
+
+    def cluster_uids(self) -> dict[str, str]:
+        """Cluster name to the uid of its kube-system."""
+        return dict(self._file.rows(CLUSTER, "ORDER BY name"))
+
+    # Intents
+
+    def begin(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss] = ()) -> tuple[int, ...]:
+        """Record intents durably and return their ids: only now may their requests be sent. One commit for the group.
+
+        `losses`: their losses for the guards; a failed request does not change these.
+        """
+        with self.transaction(durable=True):
+            self.record_losses(losses)
+            return journal_trail.begin(self._file, intents)
+
+    async def begin_soon(self, intents: Iterable[Intent], losses: Iterable[RecordedLoss] = ()) -> tuple[int, ...]:
+        """Do as `begin`; all callers in one turn of the event loop share the commit."""
+        return await self._commits.begin(intents, losses)
+
+    def finish(
+        self,
+        outcomes: Iterable[IntentOutcome | tuple[int, str, str]],
+        *,
+        applied: Iterable[AppliedRow] = (),
+        removed: Iterable[tuple[str, Identity]] = (),
+    ) -> None:
+        """Close intents; record their effects in the same commit."""
+        with self.transaction():
+            self._mirror.finished(others_released=journal_trail.finish(self._file, outcomes))
+            self.record_applied(applied)
+            for cluster, identity in removed:
+                self.remove_applied(cluster, (identity,))
+
+    def released(self) -> Releases:
+        """Return by cluster and identity the uid of each object that was released there and not adopted since."""
+        return self._mirror.released(lambda: journal_trail.released(self._file), keep=not self._file.read_only)
+
+    def open_intents(self) -> dict[int, Intent]:
+        """Return intents without an outcome, by id: after a crash, their objects must be read first."""
+        return journal_trail.open_intents(self._file)
+
+    # Rounds
+
+    def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
+        """The number of the round, which is now recorded as complete."""
+        with self.transaction():
+            return journal_trail.record_round(self._file, revision, time, summary, self._events_max)
+
+    def complete_rounds(self) -> int:
+        """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
+        return journal_trail.complete_rounds(self._file)
+
+    def last_round(self) -> RoundRecord | None:
+        """The round that was recorded last."""
+        return journal_trail.last_round(self._file)
+
+    def record_state(self, document: JsonObject) -> None:
+        """Replace the picture of the last round (`report.state_document`), for commands that only read."""
+        with self.transaction():
+            journal_trail.record_state(self._file, document, self._mirror.picture)
+            self._mirror.picture = document
+
+    def state(self) -> JsonObject | None:
+        """The picture of the last round; None before the first one."""
+        return self._mirror.picture or journal_trail.state(self._file)
+
+    # Care
+
+    def verify(self) -> tuple[str, ...]:
+        """Everything that is wrong with the file, in words; empty when nothing is."""
+        found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
+        problems = [] if found == ["ok"] else found
+        for table in filter(self._file.has_table, TABLES):
+            try:
+                self._file.rows(table)
+            except JournalCorrupt as exc:
+                problems.append(str(exc))
+        problems.extend(journal_applied.broken_manifests(self._file))
+        return tuple(problems)
+
+    def export(self) -> dict[str, Json]:
+        """Everything as one JSON document, without the key of the hashes."""
+        with self.transaction():
+            return journal_trail.export(self._file, self.uuid, self.fleet)
+
+    def reset(self) -> None:
+        """Delete objects, placements, timers and rounds, to be rebuilt from the members' marks.
+
+        Our identity (uuid, fleet), the clusters' uids, suspensions and the audit trail stay; so do the records of
+        rollouts, since an unreachable cluster cannot report its own: of record and mark the later one counts.
+        """
+        with self.transaction(durable=True):
+            for name in _REBUILT:
+                self._file.execute(f"DELETE FROM {name}")  # noqa: S608 - constants
+        self._mirror.forget()
+
+
+_REBUILT = ("applied", "manifest", "binding", "tick_constraint", "timer", "good_blob", "intent", "round", "state")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as exc:
+        raise JournalError(f"{folder}: {exc.strerror}; name another place with --journal") from exc
+    refuse_network_file_system(folder)

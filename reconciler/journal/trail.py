@@ -1,0 +1,189 @@
+"""Intents and rounds: the next writes, their outcomes, and the whole journal as one document."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable
+
+import orjson
+
+from reconciler.api.ledger import Intent, IntentEnd, IntentOutcome, RoundRecord
+from reconciler.api.plan import Action
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, JsonObject
+from reconciler.journal import applied as journal_applied
+from reconciler.journal.rows import (
+    INTENT,
+    META,
+    ROUND,
+    STATE,
+    TABLES,
+    intent_columns,
+    intent_value,
+    json_text,
+    round_value,
+)
+from reconciler.journal.sqlite_file import JournalFile, SqlTable
+
+_CLOSED_INTENTS_MAX = 10_000
+_SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
+_RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{IntentEnd.DONE}'"
+_ROUNDS_BETWEEN_TIDYING = 500
+
+
+def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
+    """Write open intents; their ids in the given order."""
+    first = _last(file, INTENT) + 1
+    rows = [intent_columns(first + offset, intent) for offset, intent in enumerate(intents)]
+    file.put(INTENT, rows)
+    oldest = first - _CLOSED_INTENTS_MAX
+    # A released object is known by its intent, for as long as it may come back.
+    if oldest > 0:
+        file.execute(f"DELETE FROM intent WHERE id < ? AND outcome IS NOT NULL AND NOT ({_RELEASES})", (oldest,))  # noqa: S608 - constants
+    return tuple(row[0] for row in rows)
+
+
+def finish(file: JournalFile, outcomes: Iterable[IntentOutcome | tuple[int, str, str]]) -> bool:
+    """Close intents; whether `released` may differ now. An unknown id is a programmer's mistake."""
+    closed = []
+    done: set[Action] = set()
+    for intent_id, outcome, detail in outcomes:
+        found = file.rows(INTENT, "WHERE id = ?", (intent_id,))
+        assert found, f"no intent {intent_id} was begun"
+        closed.append((*found[0][:-2], str(IntentEnd(outcome)), detail))
+        intent = intent_value(found[0])
+        if outcome == IntentEnd.DONE:
+            done.add(intent.action)
+            if intent.action is Action.ADOPT:
+                file.execute(f"DELETE FROM intent WHERE {_RELEASES} AND {_SAME}", (intent.cluster, *intent.identity))  # noqa: S608 - constants
+    file.put(INTENT, closed)
+    return not done.isdisjoint((Action.RELEASE, Action.ADOPT))
+
+
+def released(file: JournalFile) -> dict[str, dict[Identity, str]]:
+    """Cluster and identity to the uid of the object that was released there last, and not adopted since."""
+    found: dict[str, dict[Identity, str]] = {}
+    for row in file.rows(INTENT, f"WHERE {_RELEASES} ORDER BY id"):
+        intent = intent_value(row)
+        found.setdefault(intent.cluster, {})[intent.identity] = intent.uid
+    return found
+
+
+def open_intents(file: JournalFile) -> dict[int, Intent]:
+    """Intents without an outcome, by id."""
+    return {row[0]: intent_value(row) for row in file.rows(INTENT, "WHERE outcome IS NULL ORDER BY id")}
+
+
+def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
+    """Append a round; now and then delete unreferenced rows."""
+    number = _last(file, ROUND) + 1
+    file.put(ROUND, [(number, revision, time, json_text(summary))])
+    file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))
+    if number % _ROUNDS_BETWEEN_TIDYING == 0:
+        journal_applied.remove_unused_manifests(file)
+    return number
+
+
+def complete_rounds(file: JournalFile) -> int:
+    """Rounds are numbered from 1, so the last number counts them."""
+    return _last(file, ROUND)
+
+
+def last_round(file: JournalFile) -> RoundRecord | None:
+    """The round that was recorded last."""
+    found = file.rows(ROUND, "ORDER BY number DESC LIMIT 1")
+    return round_value(found[0]) if found else None
+
+
+def _last(file: JournalFile, table: SqlTable) -> int:
+    found = file.execute(f"SELECT max({table.columns[0]}) FROM {table.name}")  # noqa: S608 - constants
+    return int(found[0][0] or 0)
+
+
+def record_state(file: JournalFile, document: JsonObject, before: JsonObject | None) -> None:
+    """Replace the picture of the last round. `before`: the recorded one, None: not known.
+
+    Each list of the document is a row, and each part of a long one, so that unchanged parts are not written again.
+    """
+    same = {key for key, value in document.items() if before is not None and before.get(key) is value}
+    rows, known = _state_parts(document, same), _state_parts(before or {}, same)
+    if before is None:
+        file.execute(f"DELETE FROM {STATE.name}")  # noqa: S608 - constants
+    file.execute_many(f"DELETE FROM {STATE.name} WHERE name = ?", ((name,) for name in known.keys() - rows.keys()))  # noqa: S608 - constants
+    changed = (name for name, part in rows.items() if name not in known or known[name] != part)
+    file.put(STATE, [(name, json_text(rows[name])) for name in sorted(changed)])
+
+
+def state(file: JournalFile) -> dict[str, Json] | None:
+    """The picture of the last round; None before the first one."""
+    if not file.has_table(STATE):
+        return None
+    rows: dict[str, str] = dict(file.rows(STATE))
+    if _PICTURE not in rows:
+        return None
+    document: dict[str, Json] = orjson.loads(rows.pop(_PICTURE))
+    lists: dict[str, list[Json]] = {}
+    for name in sorted(rows):
+        key = name.removeprefix(_LIST).partition(_PART)[0]
+        lists.setdefault(key, []).extend(orjson.loads(rows[name]))
+    return {**document, **lists}
+
+
+_PICTURE = "picture"
+_LIST = "picture."
+
+
+_PART = "/"
+_LONG = 1_000
+_PART_SIZE = 64
+"""Rows of a part, on average."""
+
+
+def _state_parts(document: JsonObject, left_out: Collection[str] = ()) -> dict[str, Json]:
+    """Row name to value: a row for every list, several for a long one, and one for the rest."""
+    parts: dict[str, Json] = {_PICTURE: {key: value for key, value in document.items() if not isinstance(value, list)}}
+    for key, value in document.items():
+        if isinstance(value, list) and key not in left_out:
+            for number, part in enumerate(_list_parts(value)):
+                parts[f"{_LIST}{key}{_PART}{number:05}" if number else f"{_LIST}{key}"] = part
+    return parts
+
+
+def _list_parts(rows: list[Json]) -> list[list[Json]]:
+    """Return a long list in parts that begin at the same rows whatever comes and goes before them.
+
+    A row with a source begins a part if the digest of the source says so.
+    """
+    if len(rows) <= _LONG:
+        return [rows]
+    begins = [
+        number
+        for number, row in enumerate(rows)
+        if number
+        and isinstance(row, dict)
+        and "source" in row
+        and zlib.crc32(str(row["source"]).encode()) % _PART_SIZE == 0
+    ]
+    return [rows[start:end] for start, end in zip([0, *begins], [*begins, len(rows)], strict=True)]
+
+
+def export(file: JournalFile, uuid: str, fleet: str) -> dict[str, Json]:
+    """Every table as a list of objects; manifests once, by digest; neither the key nor a Secret value."""
+    tables = tuple(table for table in TABLES if table is not META)
+    document: dict[str, Json] = {"version": 1, "uuid": uuid, "fleet": fleet}
+    for table in tables:
+        key = ", ".join(table.columns[: table.keys])
+        rows = file.rows(table, f"ORDER BY {key}") if file.has_table(table) else []
+        document[table.name] = [_object(table, row) for row in rows]
+    document["manifest"] = journal_applied.manifests(file)
+    return document
+
+
+_JSON_COLUMNS = frozenset({"targets", "before", "data", "summary", "document"})
+
+
+def _object(table: SqlTable, row: tuple[Json, ...]) -> dict[str, Json]:
+    return {
+        name: orjson.loads(value) if name in _JSON_COLUMNS else value
+        for name, value in zip(table.columns, row, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""Facts about each kind: replicas, pod template, dependencies, health, fields that only servers write."""

@@ -1,0 +1,138 @@
+"""Typed reads of fields of bodies, `spec.replicas`, and the fields that only servers write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.api.tree import Json, JsonObject, dig, with_value, without
+from reconciler.kinds.cluster_fields import without_cluster_fields
+
+EMPTY: Mapping[str, Any] = {}
+
+
+def mapping(value: Json) -> Mapping[str, Any]:
+    """The value when it is a mapping, else an empty one."""
+    # A dict first: the check against the abstract class costs five times as much.
+    return value if isinstance(value, (dict, Mapping)) else EMPTY
+
+
+def mappings(value: Json) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The mappings of a list with their indexes; nothing when it is no list."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, (dict, Mapping)):
+                yield index, item
+
+
+def text(value: Json) -> str:
+    """The value when it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+COUNT_MAX = 2**31 - 1
+"""The limit of counts in API servers."""
+
+
+def count(value: Json, default: int) -> int:
+    """The value when it is a count that an API server may store, else the default."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= COUNT_MAX else default
+
+
+def namespace_of(body: JsonObject) -> str:
+    """Return metadata.namespace, empty if missing."""
+    return text(dig(body, "metadata", "namespace"))
+
+
+def condition(live: JsonObject, kind: str) -> Mapping[str, Any]:
+    """Return the entry of status.conditions with this type, empty if missing."""
+    for _, entry in mappings(dig(live, "status", "conditions")):
+        if entry.get("type") == kind:
+            return entry
+    return EMPTY
+
+
+def status_count(live: JsonObject, *names: str) -> int | None:
+    """The first of the counts of the status that is there, else 0; None before a controller has seen the object."""
+    if not has_report(live):
+        return None
+    status = mapping(live.get("status"))
+    return next((count(status[name], 0) for name in names if name in status), 0)
+
+
+def has_report(live: JsonObject) -> bool:
+    """Return whether a controller has ever reported a generation."""
+    return "observedGeneration" in mapping(live.get("status"))
+
+
+def is_observed(live: JsonObject) -> bool:
+    """Return whether the controller has seen the newest spec: status.observedGeneration is metadata.generation."""
+    generation = dig(live, "metadata", "generation")
+    return generation is None or bool(dig(live, "status", "observedGeneration") == generation)
+
+
+REPLICAS = ("spec", "replicas")
+
+
+def replicas_of(body: JsonObject) -> int:
+    """spec.replicas; 1 when it is missing, as the API server fills it in (Karmada counts 0)."""
+    return count(dig(body, *REPLICAS), 1)
+
+
+def available_replicas(live: JsonObject) -> int | None:
+    """status.availableReplicas; None before a controller has seen the object."""
+    return status_count(live, "availableReplicas")
+
+
+def with_count(body: JsonObject, path: tuple[str, ...], number: int) -> JsonObject:
+    """The body with the number at the path, copy on write; the body itself when it has it already."""
+    return body if dig(body, *path) == number else with_value(body, path, number)
+
+
+def with_replicas(body: JsonObject, replicas: int) -> JsonObject:
+    """The body with spec.replicas set, copy on write."""
+    return with_count(body, REPLICAS, replicas)
+
+
+SERVER_METADATA: Final = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def prune_server_fields(body: JsonObject) -> JsonObject:
+    """Return the body without status, server-written metadata and fields of the cluster; itself if it has none."""
+    pruned = without_cluster_fields(body)  # While it still shows that it was exported.
+    if "status" in pruned:
+        pruned = without(pruned, ("status",))
+    metadata = pruned.get("metadata")
+    if isinstance(metadata, (dict, Mapping)) and not SERVER_METADATA.isdisjoint(metadata):
+        kept = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
+        pruned = {**pruned, "metadata": kept}
+    return without_annotations(pruned, (LAST_APPLIED,))
+
+
+def without_annotations(body: JsonObject, keys: Collection[str]) -> JsonObject:
+    """The body without these annotations; an annotation map that becomes empty goes too."""
+    return without_entries(body, ("metadata", "annotations"), keys)
+
+
+def without_entries(body: JsonObject, steps: tuple[str, ...], keys: Collection[str]) -> JsonObject:
+    """The body without these keys of the map at the steps; a map that becomes empty goes too."""
+    entries = dig(body, *steps)
+    if not entries or not isinstance(entries, (dict, Mapping)) or entries.keys().isdisjoint(keys):
+        return body
+    kept = {key: value for key, value in entries.items() if key not in keys}
+    return with_value(body, steps, kept) if kept else without(body, steps)

@@ -1,0 +1,82 @@
+"""The interpreters of this program: one module a kind, or a family of kinds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.kinds.autoscalers import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
+from reconciler.kinds.cluster_kinds import (
+    CUSTOM_RESOURCE_DEFINITION,
+    LIMIT_RANGE,
+    NAMESPACE,
+    POD_DISRUPTION_BUDGET,
+    RESOURCE_QUOTA,
+    SERVICE_ACCOUNT,
+)
+from reconciler.kinds.config_and_storage import (
+    CONFIG_MAP,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    SECRET,
+    STORAGE_CLASS,
+)
+from reconciler.kinds.custom import kubeflow
+from reconciler.kinds.custom.certificates import CERTIFICATE, ISSUER
+from reconciler.kinds.custom.external_secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET_PROVIDER_CLASS, SECRET_STORE
+from reconciler.kinds.custom.gateway import (
+    BACKEND_TLS_POLICY,
+    GATEWAY_CLASS,
+    GATEWAY_INTERPRETER,
+    LISTENER_SET,
+    REFERENCE_GRANT,
+)
+from reconciler.kinds.custom.gateway_routes import GATEWAY_ROUTE
+from reconciler.kinds.custom.spark import SPARK_APPLICATION
+from reconciler.kinds.custom.vault import VAULT_AUTH, VAULT_SECRET
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.jobs import CRON_JOB, JOB
+from reconciler.kinds.services import INGRESS, SERVICE, SERVICE_IMPORT
+from reconciler.kinds.workloads import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET
+
+BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
+    ("backendtlspolicy", BACKEND_TLS_POLICY),
+    ("certificate", CERTIFICATE),
+    ("configmap", CONFIG_MAP),
+    ("cronjob", CRON_JOB),
+    ("customresourcedefinition", CUSTOM_RESOURCE_DEFINITION),
+    ("daemonset", DAEMON_SET),
+    ("deployment", DEPLOYMENT),
+    ("externalsecret", EXTERNAL_SECRET),
+    ("gateway", GATEWAY_INTERPRETER),
+    ("gatewayclass", GATEWAY_CLASS),
+    ("horizontalpodautoscaler", HORIZONTAL_POD_AUTOSCALER),
+    ("ingress", INGRESS),
+    ("issuer", ISSUER),
+    ("job", JOB),
+    ("kubeflow", kubeflow.KUBEFLOW_JOB),
+    ("limitrange", LIMIT_RANGE),
+    ("listenerset", LISTENER_SET),
+    ("namespace", NAMESPACE),
+    ("persistentvolume", PERSISTENT_VOLUME),
+    ("persistentvolumeclaim", PERSISTENT_VOLUME_CLAIM),
+    ("pod", POD),
+    ("poddisruptionbudget", POD_DISRUPTION_BUDGET),
+    ("referencegrant", REFERENCE_GRANT),
+    ("replicaset", REPLICA_SET),
+    ("resourcequota", RESOURCE_QUOTA),
+    ("route", GATEWAY_ROUTE),
+    ("scaledobject", SCALED_OBJECT),
+    ("sealedsecret", SEALED_SECRET),
+    ("secret", SECRET),
+    ("secretproviderclass", SECRET_PROVIDER_CLASS),
+    ("secretstore", SECRET_STORE),
+    ("service", SERVICE),
+    ("serviceaccount", SERVICE_ACCOUNT),
+    ("serviceimport", SERVICE_IMPORT),
+    ("sparkapplication", SPARK_APPLICATION),
+    ("statefulset", STATEFUL_SET),
+    ("storageclass", STORAGE_CLASS),
+    ("vaultauth", VAULT_AUTH),
+    ("vaultsecret", VAULT_SECRET),
+)
+"""Name of the module and interpreter, in the order of names."""

@@ -1,0 +1,47 @@
+"""Issuers of certificates: `issuerRef` of a Certificate, annotations of objects that use one.
+
+Source: cert-manager, API reference, ObjectReference; "Annotated Ingress resource".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.kinds.body_fields import mapping, text
+from reconciler.kinds.pod_template import PodReference
+
+GROUP: Final = "cert-manager.io"
+_ISSUER: Final = "cert-manager.io/issuer"
+_CLUSTER_ISSUER: Final = "cert-manager.io/cluster-issuer"
+_LEGACY: Final = "kubernetes.io/tls-acme"
+
+
+def issuer_of(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
+    """Return the issuer of its namespace that a reference names. A cluster-scoped one is no dependency.
+
+    An issuer of another group is a dependency if the store has it in the namespace: its scope is unknown.
+    """
+    given = mapping(ref)
+    kind, group = text(given.get("kind")) or "Issuer", text(given.get("group")) or GROUP
+    if kind != "ClusterIssuer" or group != GROUP:
+        yield PodReference(kind, text(given.get("name")), (*at, "name"), optional=group != GROUP, group=group)
+
+
+def gets_certificates(body: JsonObject) -> bool:
+    """Return whether cert-manager makes the Secrets that an annotated object names for TLS."""
+    annotations = mapping(dig(body, "metadata", "annotations"))
+    return any(text(annotations.get(key)) for key in (_ISSUER, _CLUSTER_ISSUER)) or annotations.get(_LEGACY) == "true"
+
+
+def annotated_issuer(body: JsonObject) -> Iterator[PodReference]:
+    """The issuer of its namespace that an annotated object names."""
+    annotations = mapping(dig(body, "metadata", "annotations"))
+    ref = {
+        "name": annotations.get(_ISSUER),
+        "kind": annotations.get("cert-manager.io/issuer-kind"),
+        "group": annotations.get("cert-manager.io/issuer-group"),
+    }
+    for found in issuer_of(ref, ()):
+        yield found._replace(steps=("metadata", "annotations", _ISSUER))

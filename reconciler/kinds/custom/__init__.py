@@ -1,0 +1,1 @@
+"""Facts about custom kinds of well-known operators."""

@@ -1,0 +1,224 @@
+"""Kinds of the Gateway API but for routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.api.clusters import Health
+from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.kinds.body_fields import mappings, namespace_of, text
+from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
+from reconciler.kinds.custom.gateway_references import (
+    GATEWAY,
+    GROUP,
+    SECRET,
+    UNNAMED,
+    ReferenceField,
+    as_dependencies,
+    mentions,
+    mentions_in,
+    named,
+)
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
+
+_ITS_CONTROLLER = "its controller"
+_CLIENT_AUTHORITIES = ("tls", "frontendValidation", "caCertificateRefs")
+
+
+def listener_mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    """Certificates of listeners, and up to Gateway API 1.3 the authorities by which each checks its clients."""
+    namespace = namespace_of(body)
+    for index, listener in mappings(dig(body, "spec", "listeners")):
+        at = ("spec", "listeners", index)
+        certificates = ("tls", "certificateRefs")
+        yield from mentions_in(dig(listener, *certificates), SECRET, namespace, (*at, *certificates))
+        yield from mentions_in(dig(listener, *_CLIENT_AUTHORITIES), UNNAMED, namespace, (*at, *_CLIENT_AUTHORITIES))
+
+
+def issuer_mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    """The Issuer of its namespace that an annotation names, which signs the certificates of listeners."""
+    for found in annotated_issuer(body):
+        if not found.optional:
+            yield ReferenceField(Identity(found.group, found.kind, namespace_of(body), found.name), found.steps)
+
+
+def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
+    """Certificates that cert-manager makes.
+
+    Source: cert-manager, "Annotated Gateway resource": Secrets of its own namespace, for listeners that name a host and
+    terminate TLS.
+    """
+    if not gets_certificates(body):
+        return ()
+    found: set[Identity] = set()
+    for _, listener in mappings(dig(body, "spec", "listeners")):
+        if text(listener.get("hostname")) and dig(listener, "tls", "mode") != "Passthrough":
+            refs = dig(listener, "tls", "certificateRefs")
+            found.update(identity for identity, _ in mentions_in(refs, SECRET, namespace_of(body), ()))
+    own = [secret for secret in found if secret[:3] == (*SECRET, namespace_of(body)) and secret.name]
+    return tuple([Made(identity) for identity in sorted(own)])
+
+
+def told_with_listeners(live: JsonObject) -> ReportedHealth:
+    """Return the health of the object as a whole and of each of its listeners."""
+    if is_on_its_way(live):
+        return ReportedHealth(Health.PROGRESSING)
+    return worst(_told(live))
+
+
+def _told(live: JsonObject) -> Iterator[ReportedHealth]:
+    yield told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted", "Programmed"))
+    wanted = {text(listener.get("name")) for _, listener in mappings(dig(live, "spec", "listeners"))}
+    for _, listener in mappings(dig(live, "status", "listeners")):
+        name = text(listener.get("name"))
+        if name in wanted:
+            yield told_by(f"listener {name}: {_ITS_CONTROLLER}", listener.get("conditions"), live, ())
+
+
+_FRONTEND = ("spec", "tls", "frontend")
+_AUTHORITIES = ("validation", "caCertificateRefs")
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Return certificates, client authorities and parameters; not its class. Source: Gateway API.
+
+    A GatewayClass is installed in a cluster, as an IngressClass is.
+    """
+    return as_dependencies(_mentions(body), body)
+
+
+def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    yield from listener_mentions(body)
+    yield from issuer_mentions(body)
+    yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
+    yield from mentions(body, SECRET, "spec", "backendTLS", "clientCertificateRef")
+    yield from mentions(body, UNNAMED, *_FRONTEND, "default", *_AUTHORITIES)
+    for index, port in mappings(dig(body, *_FRONTEND, "perPort")):
+        at = (*_FRONTEND, "perPort", index, "tls", *_AUTHORITIES)
+        yield from mentions_in(dig(port, "tls", *_AUTHORITIES), UNNAMED, namespace_of(body), at)
+    yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
+
+
+def _health(live: JsonObject) -> Health:
+    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
+
+    Source: Gateway API: GatewayStatus, ListenerStatus.
+    """
+    return told_with_listeners(live).health
+
+
+def _why(live: JsonObject) -> str:
+    return told_with_listeners(live).why
+
+
+GATEWAY_INTERPRETER = Interpreter(
+    kinds=(GATEWAY,),
+    dependencies=_dependencies,
+    makes=made_for_listeners,
+    health=_health,
+    why=_why,
+)
+
+
+def _gatewayclass_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Source: Gateway API: spec.parametersRef, in any namespace or in none."""
+    return as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body)
+
+
+def _gatewayclass_told(live: JsonObject) -> ReportedHealth:
+    if is_on_its_way(live):
+        return ReportedHealth(Health.PROGRESSING)
+    return told_by("its controller", dig(live, "status", "conditions"), live, ("Accepted",))
+
+
+def _gatewayclass_health(live: JsonObject) -> Health:
+    """Healthy when a controller accepts it; without one it is Progressing.
+
+    Source: Gateway API: GatewayClassStatus.
+    """
+    return _gatewayclass_told(live).health
+
+
+def _gatewayclass_why(live: JsonObject) -> str:
+    return _gatewayclass_told(live).why
+
+
+GATEWAY_CLASS = Interpreter(
+    kinds=((GROUP, "GatewayClass"),),
+    namespaced=False,
+    dependencies=_gatewayclass_dependencies,
+    health=_gatewayclass_health,
+    why=_gatewayclass_why,
+)
+
+
+def _listenerset_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared."""
+    return as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body)
+
+
+def _listenerset_health(live: JsonObject) -> Health:
+    """Healthy when it is Accepted and Programmed, with every listener.
+
+    Source: Gateway API: ListenerSetStatus.
+    """
+    return told_with_listeners(live).health
+
+
+def _listenerset_why(live: JsonObject) -> str:
+    return told_with_listeners(live).why
+
+
+LISTENER_SET = Interpreter(
+    kinds=((GROUP, "ListenerSet"), ("gateway.networking.x-k8s.io", "XListenerSet")),
+    dependencies=_listenerset_dependencies,
+    makes=made_for_listeners,
+    health=_listenerset_health,
+    why=_listenerset_why,
+)
+
+
+def _backendtlspolicy_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to."""
+    return as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body)
+
+
+def _backendtlspolicy_told(live: JsonObject) -> ReportedHealth:
+    if is_on_its_way(live):
+        return ReportedHealth(Health.PROGRESSING)
+    ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
+    if not ancestors:
+        return ReportedHealth(Health.PROGRESSING, "no Gateway has answered yet")
+    return worst(_of_ancestor(entry, live) for entry in ancestors)
+
+
+def _of_ancestor(entry: JsonObject, live: JsonObject) -> ReportedHealth:
+    who = str(named(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
+    return told_by(who, entry.get("conditions"), live, ("Accepted",))
+
+
+def _backendtlspolicy_health(live: JsonObject) -> Health:
+    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
+
+    Source: Gateway API: PolicyStatus, ancestors.
+    """
+    return _backendtlspolicy_told(live).health
+
+
+def _backendtlspolicy_why(live: JsonObject) -> str:
+    return _backendtlspolicy_told(live).why
+
+
+BACKEND_TLS_POLICY = Interpreter(
+    kinds=((GROUP, "BackendTLSPolicy"),),
+    dependencies=_backendtlspolicy_dependencies,
+    health=_backendtlspolicy_health,
+    why=_backendtlspolicy_why,
+)
+
+
+# It has no status: it holds from when it is there.
+REFERENCE_GRANT = Interpreter(kinds=((GROUP, "ReferenceGrant"),))

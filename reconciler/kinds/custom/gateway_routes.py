@@ -1,0 +1,112 @@
+"""HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: routes from a Gateway, or a mesh, to backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from reconciler.api.clusters import Health
+from reconciler.api.demand import DependencyRef
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
+from reconciler.kinds.custom.gateway_references import (
+    GATEWAY,
+    GROUP,
+    SERVICE,
+    UNNAMED,
+    ReferenceField,
+    as_dependencies,
+    mentions_in,
+    named,
+)
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
+
+_FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Return backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
+
+    A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
+    namespace as the parent needs no grant, but is no dependency of its route.
+    """
+    return as_dependencies(_mentions(body), body)
+
+
+def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    namespace = namespace_of(body)
+    parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, namespace, ("spec", "parentRefs"))
+    yield from (parent for parent in parents if parent.identity[:3] == (*SERVICE, namespace))
+    for index, rule in mappings(dig(body, "spec", "rules")):
+        at = ("spec", "rules", index)
+        yield from _of_filters(rule.get("filters"), namespace, (*at, "filters"))
+        yield from mentions_in(rule.get("backendRefs"), SERVICE, namespace, (*at, "backendRefs"))
+        for number, backend in mappings(rule.get("backendRefs")):
+            yield from _of_filters(backend.get("filters"), namespace, (*at, "backendRefs", number, "filters"))
+
+
+def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator[ReferenceField]:
+    for index, found in mappings(filters):
+        for steps in _FILTERS:
+            if reference := mapping(dig(found, *steps)):
+                yield ReferenceField(named(reference, SERVICE, namespace), (*at, index, *steps, "name"))
+        if reference := mapping(found.get("extensionRef")):
+            yield ReferenceField(named(reference, UNNAMED, namespace), (*at, index, "extensionRef", "name"))
+
+
+def _told(live: JsonObject) -> ReportedHealth:
+    if is_on_its_way(live):
+        return ReportedHealth(Health.PROGRESSING)
+    return worst(_of_parents(live))
+
+
+def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
+    """Yield the reported health for each parent in its spec; a parent may have several controllers."""
+    namespace = namespace_of(live)
+    said: dict[tuple[Any, ...], list[Json]] = {}
+    for _, entry in mappings(dig(live, "status", "parents")):
+        said.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
+    for _, parent in mappings(dig(live, "spec", "parentRefs")):
+        who = _called(parent, namespace)
+        answers = said.get(_place(parent, namespace))
+        if not answers:
+            yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
+        for conditions in answers or ():
+            yield told_by(who, conditions, live, ("Accepted",))
+
+
+def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
+    """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
+    found = mapping(parent)
+    port = found.get("port")
+    return named(found, GATEWAY, namespace), text(found.get("sectionName")), port if isinstance(port, int) else None
+
+
+def _called(parent: Json, namespace: str) -> str:
+    """`Gateway infra/front`, `Gateway infra/front (https, port 443)`."""
+    identity, section, port = _place(parent, namespace)
+    parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
+    return f"{identity} ({parts})" if parts else str(identity)
+
+
+def _health(live: JsonObject) -> Health:
+    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
+
+    Without a controller that answers it is Progressing, as an Ingress without an address is.
+
+    Source: Gateway API: RouteParentStatus.
+    """
+    return _told(live).health
+
+
+def _why(live: JsonObject) -> str:
+    return _told(live).why
+
+
+GATEWAY_ROUTE = Interpreter(
+    kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
+    dependencies=_dependencies,
+    health=_health,
+    why=_why,
+)

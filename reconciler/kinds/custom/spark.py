@@ -1,0 +1,191 @@
+"""SparkApplication of the Spark operator: a driver and its executors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.kinds.body_fields import count, mapping, mappings, namespace_of, text
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import (
+    CONTAINER_LISTS,
+    PodReference,
+    as_dependencies,
+    container_references,
+    pod_references,
+    pod_shape,
+    volume_references,
+)
+from reconciler.regex import regex
+
+_FORM: Final = regex(r"(\d{1,15})([kmgtp]?)b?", re.IGNORECASE)
+_MIB: Final = 2**20
+_POWERS: Final = {"": 2, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_LEAST_OVERHEAD: Final = 384 * _MIB
+
+
+def pod_memory(memory: Json, overhead: Json, factor: Fraction) -> int:
+    """Return memory plus overhead: the given overhead, else the factor's share and at least 384 MiB.
+
+    Spark's units are binary and a bare number means MiB, so `512m` is 512 MiB, not a Kubernetes quantity.
+    """
+    heap = _bytes(memory)
+    if heap is None:
+        heap = 1024 * _MIB
+    written = _bytes(overhead)
+    if written is not None:
+        return heap + written
+    share = heap * factor
+    return heap + max(_LEAST_OVERHEAD, -((-share.numerator) // share.denominator))
+
+
+def _bytes(value: Json) -> int | None:
+    match = _FORM.fullmatch(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return int(match.group(1)) * 1024 ** _POWERS[match.group(2).lower()] if match else None
+
+
+_ROLES: Final = ("driver", "executor")
+_JVM_TYPES: Final = ("java", "scala")
+_EXTRA_CONTAINERS: Final = ("initContainers", "sidecars")
+
+
+def _demand(body: JsonObject) -> Demand:
+    """One driver and its executors, never divided.
+
+    Source: "Application distribution overview", multi-cluster gang scheduling; Karmada: components of a
+    SparkApplication.
+    """
+    factor = _overhead_factor(body)
+    components = (
+        Component(name="driver", replicas=1, shape=_shape(body, "driver", factor)),
+        Component(name="executor", replicas=_executors(body), shape=_shape(body, "executor", factor)),
+    )
+    return Demand(replicas=1 + components[1].replicas, components=components, is_divisible=False)
+
+
+def _executors(body: JsonObject) -> int:
+    written = count(dig(body, "spec", "executor", "instances"), 1)
+    dynamic = mapping(dig(body, "spec", "dynamicAllocation"))
+    if dynamic.get("enabled") is not True:
+        return written
+    return max(written, count(dynamic.get("initialExecutors"), 1), count(dynamic.get("minExecutors"), 1))
+
+
+def _overhead_factor(body: JsonObject) -> Fraction:
+    written = exact(dig(body, "spec", "memoryOverheadFactor"))
+    if written is not None and written >= 0:
+        return written
+    is_jvm = text(dig(body, "spec", "type")).lower() in _JVM_TYPES
+    return Fraction(1, 10) if is_jvm else Fraction(4, 10)
+
+
+def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
+    pod = mapping(dig(body, "spec", role))
+    cores = pod.get("coreRequest") or pod.get("cores") or 1
+    requests = {
+        "cpu": units("cpu", cores) or 0,
+        "memory": pod_memory(pod.get("memory"), pod.get("memoryOverhead"), factor),
+    }
+    gpu = mapping(pod.get("gpu"))
+    if text(gpu.get("name")):
+        requests[text(gpu.get("name"))] = count(gpu.get("quantity"), 0)
+    selector = {**mapping(dig(body, "spec", "nodeSelector")), **mapping(pod.get("nodeSelector"))}
+    nodes = {key: pod.get(key) for key in ("affinity", "tolerations")} | {"nodeSelector": selector}
+    return replace(
+        pod_shape(nodes), requests=tuple(sorted((name, amount) for name, amount in requests.items() if amount))
+    )
+
+
+def _mentions(body: JsonObject) -> Iterator[PodReference]:
+    spec = mapping(body.get("spec"))
+    yield PodReference("ConfigMap", text(spec.get("sparkConfigMap")), ("spec", "sparkConfigMap"))
+    yield PodReference("ConfigMap", text(spec.get("hadoopConfigMap")), ("spec", "hadoopConfigMap"))
+    pull_secrets = spec.get("imagePullSecrets")
+    for index, name in enumerate(pull_secrets if isinstance(pull_secrets, list) else ()):
+        yield PodReference("Secret", text(name), ("spec", "imagePullSecrets", index))
+    for index, volume in mappings(spec.get("volumes")):
+        yield from volume_references(volume, ("spec", "volumes", index))
+    for role in _ROLES:
+        yield from _role_mentions(mapping(spec.get(role)), ("spec", role))
+
+
+def _role_mentions(pod: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
+    yield from container_references(pod, at)
+    for kind, field in (("ConfigMap", "configMaps"), ("Secret", "secrets")):
+        for index, entry in mappings(pod.get(field)):
+            yield PodReference(kind, text(entry.get("name")), (*at, field, index, "name"))
+    account = text(pod.get("serviceAccount"))
+    if account != "default":
+        yield PodReference("ServiceAccount", account, (*at, "serviceAccount"))
+    for field in _EXTRA_CONTAINERS:
+        for index, container in mappings(pod.get(field)):
+            yield from container_references(container, (*at, field, index))
+    yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    return as_dependencies(_mentions(body), namespace_of(body))
+
+
+def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
+    """Init containers and sidecars; the main containers are made by the operator."""
+    found: list[tuple[Step, ...]] = []
+    for role in _ROLES:
+        for field in _EXTRA_CONTAINERS:
+            found += [("spec", role, field, index) for index, _ in mappings(dig(body, "spec", role, field))]
+        for field in CONTAINER_LISTS:
+            entries = mappings(dig(body, "spec", role, "template", "spec", field))
+            found += [("spec", role, "template", "spec", field, index) for index, _ in entries]
+    return tuple(found)
+
+
+def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
+    places: tuple[tuple[Step, ...], ...] = (("spec",), ("spec", "driver"), ("spec", "executor"), *_containers(body))
+    found = (((*steps, "image"), dig(body, *steps, "image")) for steps in places)
+    return tuple((steps, image) for steps, image in found if isinstance(image, str) and image)
+
+
+def _pod_template(body: JsonObject) -> Json:
+    """Return driver and executor: the application counts as another one when they change."""
+    roles = {role: dig(body, "spec", role) for role in _ROLES}
+    return roles if any(roles.values()) else None
+
+
+def _health(live: JsonObject) -> Health:
+    """Source: Karmada: only the state FAILED is unhealthy; the operator recovers from the others."""
+    match dig(live, "status", "applicationState", "state"):
+        case "FAILED":
+            return Health.UNHEALTHY
+        case "RUNNING" | "SUCCEEDING" | "COMPLETED":
+            return Health.HEALTHY
+        case _:
+            return Health.PROGRESSING
+
+
+def _outcome(live: JsonObject) -> RunOutcome:
+    match dig(live, "status", "applicationState", "state"):
+        case "FAILED":
+            return RunOutcome.FAILED
+        case "COMPLETED":
+            return RunOutcome.SUCCEEDED
+        case _:
+            return RunOutcome.RUNS
+
+
+SPARK_APPLICATION = Interpreter(
+    kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
+    demand=_demand,
+    dependencies=_dependencies,
+    images=_images,
+    containers=_containers,
+    pod_template=_pod_template,
+    health=_health,
+    outcome=_outcome,
+)

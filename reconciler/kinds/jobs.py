@@ -1,0 +1,165 @@
+"""Job and CronJob."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.demand import Demand
+from reconciler.api.tree import JsonObject, dig, with_value, without
+from reconciler.kinds.body_fields import condition, count, mapping, prune_server_fields, with_count, without_entries
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
+
+PARALLELISM: Final = ("spec", "parallelism")
+COMPLETIONS: Final = ("spec", "completions")
+_SUSPEND: Final = ("spec", "suspend")
+
+_BACK_OFF: Final = "BackoffLimitExceeded"
+_BACK_OFF_LIMIT: Final = 6
+"""The API server's default for backoffLimit."""
+
+
+def _demand(body: JsonObject) -> Demand:
+    """Source: Karmada: replicas of a Job are its parallelism, at most its completions. Both count 1 when missing."""
+    parallelism = count(dig(body, *PARALLELISM), 1)
+    completions = dig(body, *COMPLETIONS)
+    return Demand(replicas=min(parallelism, count(completions, parallelism)), shape=SPEC_TEMPLATE.shape(body))
+
+
+def is_single_run(body: JsonObject) -> bool:
+    """Return whether the Job sets neither parallelism nor completions: one of each.
+
+    Source: Kubernetes, parallel execution for Jobs: both default to 1, whereas parallelism alone makes a work queue.
+    """
+    return dig(body, *PARALLELISM) is None and dig(body, *COMPLETIONS) is None
+
+
+def _with_parallelism(body: JsonObject, replicas: int) -> JsonObject:
+    if is_single_run(body):
+        return body if replicas == 1 else with_value(with_value(body, PARALLELISM, replicas), COMPLETIONS, 1)
+    return with_count(body, PARALLELISM, replicas)
+
+
+def _health(live: JsonObject) -> Health:
+    """Healthy while all pods that it wants now are ready, and once complete; Unhealthy when failed; else Progressing.
+
+    Source: kstatus, which does not look at ready pods, however; Karmada has no rule.
+    """
+    match _outcome(live):
+        case RunOutcome.SUCCEEDED:
+            return Health.HEALTHY
+        case RunOutcome.FAILED:
+            return Health.UNHEALTHY
+    status = mapping(live.get("status"))
+    active = count(status.get("active"), 0)
+    # API servers before 1.24 do not count those that are ready.
+    is_ready = 0 < active <= count(status.get("ready"), active)
+    return Health.HEALTHY if is_ready and not _lacking_pods(live) else Health.PROGRESSING
+
+
+def pods_wanted(body: JsonObject) -> int:
+    """Pods that should run at once: no more than the completions that are left.
+
+    Source: Kubernetes, parallel execution for Jobs: of a work queue no more are made once one has succeeded.
+    """
+    if dig(body, *_SUSPEND) is True:
+        return 0
+    replicas = _demand(body).replicas or 0
+    completions, succeeded = count(dig(body, *COMPLETIONS), -1), count(dig(body, "status", "succeeded"), 0)
+    if completions < 0:
+        return 0 if succeeded else replicas
+    return max(0, min(replicas, completions - succeeded))
+
+
+def _lacking_pods(live: JsonObject) -> int:
+    """Pods that it wants, less those that are active or on their way out, and the indexes that failed for good."""
+    status = mapping(live.get("status"))
+    if _outcome(live) is not RunOutcome.RUNS or "startTime" not in status or status.get("failedIndexes"):
+        return 0
+    return max(0, pods_wanted(live) - count(status.get("active"), 0) - count(status.get("terminating"), 0))
+
+
+def _why(live: JsonObject) -> str:
+    lacking = _lacking_pods(live)
+    return f"{lacking} of its {pods_wanted(live)} pods are not there yet" if lacking else ""
+
+
+def _outcome(live: JsonObject) -> RunOutcome:
+    for kind, outcome in (("Complete", RunOutcome.SUCCEEDED), ("Failed", RunOutcome.FAILED)):
+        if condition(live, kind).get("status") == "True":
+            return outcome
+    return RunOutcome.RUNS
+
+
+def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
+    """Return whether its own failures, or a limit that it sets itself, ended it.
+
+    Source: Kubernetes, "Handling Pod and container failures": a disrupted pod counts for backoffLimit like one with a
+    failed container. Under restartPolicy OnFailure the pods go when the limit is reached, so that only a disrupted pod
+    proves a disruption; under Never failed pods stay, unless they went with their node.
+    """
+    if condition(live, "Failed").get("reason", _BACK_OFF) != _BACK_OFF:
+        return True
+    if dig(live, "spec", "template", "spec", "restartPolicy") == "OnFailure":
+        return not disrupted
+    return own > count(dig(live, "spec", "backoffLimit"), _BACK_OFF_LIMIT)
+
+
+def _sanitize(body: JsonObject) -> JsonObject:
+    """Without ttlSecondsAfterFinished, and with the labels that an API server gives it.
+
+    Source: design#jobs: a finished Job is recorded and not created again, so a member must not remove it by itself.
+    """
+    pruned = SPEC_TEMPLATE.prune(without(prune_server_fields(body), ("spec", "ttlSecondsAfterFinished")))
+    is_empty = dig(pruned, "spec", "manualSelector") is not True and dig(pruned, "spec", "selector") == {}
+    return with_labels_of_its_pods(without(pruned, ("spec", "selector")) if is_empty else pruned)
+
+
+def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
+    """Return the body with the labels of its pod template if it has none.
+
+    Source: Kubernetes, pkg/apis/batch/v1: SetDefaults_Job, and pkg/apis/core/v1: SetDefaults_ReplicationController.
+    What we send has a label of ours, so that the API server would see no reason to add any.
+    """
+    labels = dig(body, "spec", "template", "metadata", "labels")
+    if dig(body, "metadata", "labels") or not labels or not isinstance(labels, (dict, Mapping)):
+        return body
+    return with_value(body, ("metadata", "labels"), labels)
+
+
+JOB = Interpreter(
+    kinds=(("batch", "Job"),),
+    demand=_demand,
+    with_replicas=_with_parallelism,
+    replicas_path=PARALLELISM,
+    dependencies=SPEC_TEMPLATE.dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_health,
+    why=_why,
+    lacking_pods=_lacking_pods,
+    outcome=_outcome,
+    fails_by_itself=_fails_by_itself,
+    sanitize=_sanitize,
+)
+
+
+_TEMPLATE: Final = PodTemplate(("spec", "jobTemplate", "spec", "template"))
+
+
+def _cronjob_sanitize(body: JsonObject) -> JsonObject:
+    pruned = _TEMPLATE.prune(prune_server_fields(body))
+    return without_entries(pruned, ("spec", "jobTemplate", "metadata"), ("creationTimestamp",))
+
+
+CRON_JOB = Interpreter(
+    kinds=(("batch", "CronJob"),),
+    dependencies=_TEMPLATE.dependencies,
+    images=_TEMPLATE.images,
+    containers=_TEMPLATE.containers,
+    pod_template=_TEMPLATE.of,
+    sanitize=_cronjob_sanitize,
+)

@@ -1,0 +1,282 @@
+"""Pod templates inside bodies: their references, and the resources that one pod requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from reconciler.api.demand import DependencyRef, NodeTerm, PodShape, resources
+from reconciler.api.problem import dotted
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, JsonObject, Step, dig, without
+from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
+
+CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
+
+_SECRET_VOLUMES = {
+    "azureFile": "secretName",
+    "secret": "secretName",
+}
+_SECRET_REF_VOLUMES = {
+    "cephfs": "secretRef",
+    "cinder": "secretRef",
+    "csi": "nodePublishSecretRef",
+    "flexVolume": "secretRef",
+    "iscsi": "secretRef",
+    "rbd": "secretRef",
+    "scaleIO": "secretRef",
+    "storageos": "secretRef",
+}
+_ENV_FROM_KINDS = (("ConfigMap", "configMapRef"), ("Secret", "secretRef"))
+_ENV_KINDS = (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef"))
+_PROJECTED_KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
+
+
+SECRETS_STORE_DRIVER: Final = "secrets-store.csi.k8s.io"
+SECRETS_STORE_GROUP: Final = "secrets-store.csi.x-k8s.io"
+"""Driver and API group of the Secrets Store CSI driver: its volumes name a SecretProviderClass in their attributes."""
+
+
+class PodReference(NamedTuple):
+    """One field that names an object in the same namespace."""
+
+    kind: str
+    name: str
+    steps: tuple[Step, ...]
+    optional: bool = False
+    group: str = ""
+
+
+def pod_references(spec: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
+    """Every field of a pod spec that refers to something; `at` are the steps to the spec."""
+    spec = mapping(spec)
+    for field in CONTAINER_LISTS:
+        if field in spec:
+            for index, container in mappings(spec[field]):
+                yield from container_references(container, (*at, field, index))
+    for index, entry in mappings(spec.get("imagePullSecrets")):
+        yield PodReference("Secret", text(entry.get("name")), (*at, "imagePullSecrets", index, "name"))
+    yield from _service_account(spec, at)
+    for index, volume in mappings(spec.get("volumes")):
+        yield from volume_references(volume, (*at, "volumes", index))
+
+
+def container_references(container: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
+    """Yield the references of `envFrom` and `env` of a container."""
+    for index, entry in mappings(container.get("envFrom")):
+        for kind, field in _ENV_FROM_KINDS:
+            if field in entry:
+                yield _mention(kind, entry[field], (*at, "envFrom", index, field, "name"))
+    for index, entry in mappings(container.get("env")):
+        origin = entry.get("valueFrom")
+        if origin is not None:
+            origin = mapping(origin)
+            for kind, field in _ENV_KINDS:
+                if field in origin:
+                    yield _mention(kind, origin[field], (*at, "env", index, "valueFrom", field, "name"))
+
+
+def volume_references(volume: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
+    """Yield the references of a volume, projected sources included."""
+    if "configMap" in volume:
+        yield _mention("ConfigMap", volume["configMap"], (*at, "configMap", "name"))
+    for source in volume:
+        if source in _SECRET_VOLUMES:
+            field, given = _SECRET_VOLUMES[source], mapping(volume[source])
+            yield PodReference("Secret", text(given.get(field)), (*at, source, field), given.get("optional") is True)
+        elif source in _SECRET_REF_VOLUMES:
+            field, given = _SECRET_REF_VOLUMES[source], mapping(volume[source])
+            if field in given:
+                yield _mention("Secret", given[field], (*at, source, field, "name"))
+            if given.get("driver") == SECRETS_STORE_DRIVER:
+                name = text(mapping(given.get("volumeAttributes")).get("secretProviderClass"))
+                steps = (*at, source, "volumeAttributes", "secretProviderClass")
+                yield PodReference("SecretProviderClass", name, steps, group=SECRETS_STORE_GROUP)
+        elif source == "persistentVolumeClaim":
+            claim = text(mapping(volume[source]).get("claimName"))
+            yield PodReference("PersistentVolumeClaim", claim, (*at, source, "claimName"))
+        elif source == "projected":
+            for index, projected in mappings(mapping(volume[source]).get("sources")):
+                for kind, field in _PROJECTED_KINDS:
+                    if field in projected:
+                        yield _mention(kind, projected[field], (*at, source, "sources", index, field, "name"))
+
+
+def as_dependencies(mentions: Iterable[PodReference], namespace: str) -> tuple[DependencyRef, ...]:
+    """One dependency for each object that is named, sorted; required when any mention requires it."""
+    found: dict[Identity, DependencyRef] = {}
+    for mention in mentions:
+        if not mention.name:
+            continue
+        identity = Identity(mention.group, mention.kind, namespace, mention.name)
+        known = found.get(identity)
+        if known is None or (known.optional and not mention.optional):
+            found[identity] = DependencyRef(
+                identity=identity, path=dotted(mention.steps), optional=mention.optional
+            )  # fmt: skip
+    return tuple([found[identity] for identity in sorted(found)])
+
+
+def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
+    given = mapping(reference)
+    return PodReference(kind, text(given.get("name")), steps, given.get("optional") is True)
+
+
+def _service_account(spec: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[PodReference]:
+    # The API server copies the deprecated field into the new one, so a template may have either.
+    for field in ("serviceAccountName", "serviceAccount"):
+        name = text(spec.get(field))
+        if name:
+            if name != "default":
+                yield PodReference("ServiceAccount", name, (*at, field))
+            return
+
+
+_NOWHERE = NodeTerm(labels=(("kubernetes.io/hostname", "In", ()),))
+"""In without values holds on no node: the meaning of an affinity with only empty terms."""
+
+_POD_LEVEL = ("cpu", "memory", "hugepages-")
+
+
+def pod_shape(spec: Json) -> PodShape:
+    """The shape of a pod spec. Malformed amounts are left out: the API server would refuse them."""
+    spec = mapping(spec)
+    requests = pod_requests(spec)
+    return PodShape(
+        requests=tuple(sorted((name, amount) for name, amount in requests.items() if amount > 0 and name != "pods")),
+        node_selector=tuple(sorted((key, text(value)) for key, value in mapping(spec.get("nodeSelector")).items())),
+        node_terms=_node_terms(spec),
+        tolerations=tuple(
+            (text(entry.get("key")), text(entry.get("operator")) or "Equal", text(entry.get("value")),
+             text(entry.get("effect")))
+            for _, entry in mappings(spec.get("tolerations"))
+        ),
+    )  # fmt: skip
+
+
+def pod_requests(spec: Mapping[str, Any]) -> dict[str, int]:
+    """Amounts that the scheduler reserves for a pod, as `quantity.units` gives them.
+
+    Containers run together with the sidecars; each init container runs beside the sidecars that started before it.
+    """
+    running, peak = _init_containers(spec)
+    for _, container in mappings(spec.get("containers")):
+        for name, amount in _amounts(container).items():
+            running[name] = max(0, running.get(name, 0) + amount)
+    total = {name: amount for name, amount in running.items() if amount}
+    for name, amount in peak.items():
+        total[name] = max(amount, total.get(name, 0))
+    _set_pod_level(total, spec)
+    for name, amount in resources(mapping(spec.get("overhead"))).items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _init_containers(spec: Mapping[str, Any]) -> tuple[dict[str, int], Mapping[str, int]]:
+    """Return the sum of the sidecars, and the peak before the containers started."""
+    if not spec.get("initContainers"):
+        return {}, {}
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for _, container in mappings(spec.get("initContainers")):
+        amounts = Counter(_amounts(container))
+        if container.get("restartPolicy") == "Always":
+            sidecars += amounts
+            peak |= sidecars
+        else:
+            peak |= sidecars + amounts
+    return dict(sidecars), peak
+
+
+def _amounts(container: Mapping[str, Any]) -> dict[str, int]:
+    """Requests of a container; a resource that has only a limit counts with its limit."""
+    given = mapping(container.get("resources"))
+    return resources(mapping(given.get("limits"))) | resources(mapping(given.get("requests")))
+
+
+def _set_pod_level(total: dict[str, int], spec: Mapping[str, Any]) -> None:
+    """Replace the sum by the requests of spec.resources; its limits count for resources that no container requests."""
+    given = mapping(spec.get("resources"))
+    if not given:
+        return
+    limits, requests = resources(mapping(given.get("limits"))), resources(mapping(given.get("requests")))
+    defaults = {name: amount for name, amount in limits.items() if name not in total}
+    total.update((name, amount) for name, amount in (defaults | requests).items() if name.startswith(_POD_LEVEL))
+
+
+def _node_terms(spec: Mapping[str, Any]) -> tuple[NodeTerm, ...]:
+    required = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    if not isinstance(required, Mapping):
+        return ()
+    terms = tuple(
+        NodeTerm(labels=_requirements(term.get("matchExpressions")), fields=_requirements(term.get("matchFields")))
+        for _, term in mappings(required.get("nodeSelectorTerms"))
+    )
+    # Kubernetes: an empty term selects no node, while the others are alternatives.
+    return tuple(term for term in terms if term.labels or term.fields) or (_NOWHERE,)
+
+
+def _requirements(entries: Json) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    return tuple(
+        (text(entry.get("key")), text(entry.get("operator")), _texts(entry.get("values")))
+        for _, entry in mappings(entries)
+    )
+
+
+def _texts(values: Json) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
+
+
+class PodTemplate(NamedTuple):
+    """The path of the pod template: `("spec", "template")`, or empty for a Pod, which is its own template."""
+
+    path: tuple[str, ...]
+
+    def of(self, body: JsonObject) -> Json:
+        """Return the pod template; None without one."""
+        return dig(body, *self.path)
+
+    def spec(self, body: JsonObject) -> Json:
+        """Return the pod spec; None without one."""
+        return dig(body, *self.path, "spec")
+
+    def shape(self, body: JsonObject) -> PodShape:
+        """Return the requests of one pod."""
+        return pod_shape(self.spec(body))
+
+    def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
+        """Steps to every container: init containers, containers, ephemeral containers."""
+        spec = self.spec(body)
+        return tuple(
+            (*self.path, "spec", field, index)
+            for field in CONTAINER_LISTS
+            for index, _ in mappings(dig(spec, field))
+        )  # fmt: skip
+
+    def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
+        """Every image of its containers as (steps, reference)."""
+        spec = mapping(self.spec(body))
+        found: list[tuple[tuple[Step, ...], str]] = []
+        for field in CONTAINER_LISTS:
+            containers = spec.get(field)
+            # By hand: every workload is asked, for each registry that it is pulled from.
+            for index, container in enumerate(containers) if isinstance(containers, list) else ():
+                image = container.get("image") if isinstance(container, (dict, Mapping)) else None
+                if isinstance(image, str) and image:
+                    found.append(((*self.path, "spec", field, index, "image"), image))
+        return tuple(found)
+
+    def dependencies(self, body: JsonObject) -> tuple[DependencyRef, ...]:
+        """Return the references of its pods."""
+        return as_dependencies(pod_references(self.spec(body), (*self.path, "spec")), namespace_of(body))
+
+    def prune(self, body: JsonObject) -> JsonObject:
+        """The body without the empty creationTimestamp that generated templates carry."""
+        metadata = dig(body, *self.path, "metadata")
+        if isinstance(metadata, (dict, Mapping)) and "creationTimestamp" in metadata:
+            return without(body, (*self.path, "metadata", "creationTimestamp"))
+        return body
+
+
+SPEC_TEMPLATE = PodTemplate(("spec", "template"))

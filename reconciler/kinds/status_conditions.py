@@ -1,0 +1,134 @@
+"""Health by the status conditions that controllers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from reconciler.api.clusters import Health
+from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.kinds.body_fields import condition, mappings, text
+
+
+def health(live: JsonObject) -> Health:
+    """By kstatus: Progressing until its controller has seen the newest spec, and while it is being deleted.
+
+    The condition Reconciling makes it Progressing, Stalled Unhealthy, and Ready Healthy when True and Progressing when
+    not. Without any of them it is Healthy: nothing says otherwise.
+    """
+    if is_on_its_way(live):
+        return Health.PROGRESSING
+    for _, entry in mappings(dig(live, "status", "conditions")):
+        if entry.get("status") == "True" and entry.get("type") in ("Reconciling", "Stalled"):
+            return Health.PROGRESSING if entry["type"] == "Reconciling" else Health.UNHEALTHY
+    ready = condition(live, "Ready")
+    if not ready or (ready.get("status") == "True" and not is_stale(ready, live)):
+        return Health.HEALTHY
+    return Health.PROGRESSING
+
+
+def is_on_its_way(live: JsonObject) -> bool:
+    """Return whether it is being deleted, or its status is about an older spec: its conditions do not count yet."""
+    if dig(live, "metadata", "deletionTimestamp"):
+        return True
+    status = live.get("status")
+    return isinstance(status, Mapping) and is_stale(status, live)
+
+
+def is_stale(said: Mapping[str, Any], live: JsonObject) -> bool:
+    """Return whether a status or condition is about another generation than the newest."""
+    observed, generation = said.get("observedGeneration"), dig(live, "metadata", "generation")
+    return isinstance(observed, int) and isinstance(generation, int) and observed != generation
+
+
+class ReportedHealth(NamedTuple):
+    """Reported health, and its reason in words; empty if healthy."""
+
+    health: Health
+    why: str = ""
+
+
+WELL: Final = ReportedHealth(Health.HEALTHY)
+
+_GOOD: Final[Mapping[str, tuple[str, str]]] = {
+    "Accepted": ("accepts it", "does not accept it"),
+    "ResolvedRefs": ("finds what it refers to", "does not find what it refers to"),
+    "Programmed": ("has set it up", "has not set it up"),
+}
+"""Conditions that should be true: words for an unreported and for a false one."""
+
+_BAD: Final[Mapping[str, str]] = {
+    "Conflicted": "finds it in conflict with another",
+    "PartiallyInvalid": "leaves a part of it out",
+}
+"""Conditions that should be false or absent, with the words for a true one."""
+
+_PASSING: Final = frozenset({"Pending", "Waiting", "AddressNotAssigned"})
+"""Reasons of temporary states. An address may never come, as that of an Ingress may not."""
+
+
+def told_by(who: str, conditions: Json, live: JsonObject, needed: tuple[str, ...]) -> ReportedHealth:
+    """Return the health from one controller; `who` begins the sentence. `needed`: conditions of a full answer."""
+    entries = {text(entry.get("type")): entry for _, entry in mappings(conditions)}
+    return worst(_each(who, entries, live, needed))
+
+
+def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:
+    """Return the first that is Unhealthy, else the first that is Progressing, else Healthy."""
+    waiting = WELL
+    for told in found:
+        if told.health is Health.UNHEALTHY:
+            return told
+        if waiting is WELL and told.health is not Health.HEALTHY:
+            waiting = told
+    return waiting
+
+
+def _each(
+    who: str, entries: Mapping[str, Mapping[str, Any]], live: JsonObject, needed: tuple[str, ...]
+) -> Iterator[ReportedHealth]:
+    generation = dig(live, "metadata", "generation")
+    for kind, (right, wrong) in _GOOD.items():
+        entry = entries.get(kind)
+        if entry is None:
+            if kind in needed:
+                yield _waits(f"{who} has not said yet whether it {right}")
+        elif _is_stale(entry, generation):
+            yield _waits(f"{who} has not seen the newest spec yet")
+        elif entry.get("status") == "False":
+            passes = text(entry.get("reason")) in _PASSING
+            yield ReportedHealth(Health.PROGRESSING if passes else Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+        elif entry.get("status") != "True":
+            yield _waits(f"{who} has not said yet whether it {right}{_detail(entry)}")
+    for kind, wrong in _BAD.items():
+        entry = entries.get(kind)
+        if entry is not None and entry.get("status") == "True" and not _is_stale(entry, generation):
+            yield ReportedHealth(Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
+
+
+def _waits(why: str) -> ReportedHealth:
+    return ReportedHealth(Health.PROGRESSING, why)
+
+
+def _is_stale(entry: Mapping[str, Any], generation: Json) -> bool:
+    observed = entry.get("observedGeneration")
+    return isinstance(observed, int) and isinstance(generation, int) and observed != generation
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    said = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
+    return f" ({said})" if said else ""
+
+
+def by_condition(live: JsonObject, kind: str) -> Health:
+    """Healthy when the condition is True, Unhealthy when it is False; Progressing before it is about the newest spec.
+
+    Stricter than kstatus, which takes an object without conditions for one that is there: here nothing was made yet.
+    """
+    if is_on_its_way(live):
+        return Health.PROGRESSING
+    found = condition(live, kind)
+    if is_stale(found, live):
+        return Health.PROGRESSING
+    known = {"True": Health.HEALTHY, "False": Health.UNHEALTHY}
+    return known.get(str(found.get("status")), Health.PROGRESSING)

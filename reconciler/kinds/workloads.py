@@ -1,0 +1,263 @@
+"""Kinds that run until they are stopped: Deployment, ReplicaSet, StatefulSet, DaemonSet, Pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.demand import Demand, DependencyRef
+from reconciler.api.tree import JsonObject, dig, with_value
+from reconciler.kinds.body_fields import (
+    REPLICAS,
+    available_replicas,
+    condition,
+    count,
+    has_report,
+    is_observed,
+    mapping,
+    mappings,
+    prune_server_fields,
+    replicas_of,
+    status_count,
+    text,
+    with_replicas,
+)
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
+
+
+def _deployment_demand(body: JsonObject) -> Demand:
+    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
+
+
+def _deployment_health(live: JsonObject) -> Health:
+    """Healthy when every replica is updated and available; a rollout within its deadline is Progressing.
+
+    Source: Karmada: health of a Deployment; design#rollouts: not unhealthy within progressDeadlineSeconds. A finished
+    rollout (NewReplicaSetAvailable) that lost pods since is unhealthy at once. While old pods make up the number
+    (Karmada: healthy) it is Progressing, past the deadline too: a failover would take away serving pods.
+    """
+    if not is_observed(live):
+        return Health.PROGRESSING
+    status = mapping(live.get("status"))
+    updated, available = count(status.get("updatedReplicas"), 0), count(status.get("availableReplicas"), 0)
+    all_updated = updated >= replicas_of(live)
+    if all_updated and available >= updated:
+        return Health.HEALTHY if count(status.get("replicas"), 0) <= updated else Health.PROGRESSING
+    rollout = condition(live, "Progressing")
+    if rollout.get("status") == "False":
+        return Health.UNHEALTHY
+    has_ended = not rollout or rollout.get("reason") == "NewReplicaSetAvailable"
+    return Health.UNHEALTHY if all_updated and has_ended else Health.PROGRESSING
+
+
+def _deployment_sanitize(body: JsonObject) -> JsonObject:
+    return SPEC_TEMPLATE.prune(prune_server_fields(body))
+
+
+DEPLOYMENT = Interpreter(
+    kinds=(("apps", "Deployment"),),
+    demand=_deployment_demand,
+    with_replicas=with_replicas,
+    replicas_path=REPLICAS,
+    dependencies=SPEC_TEMPLATE.dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_deployment_health,
+    available=available_replicas,
+    sanitize=_deployment_sanitize,
+)
+
+
+def _demand(body: JsonObject) -> Demand:
+    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
+
+
+def _health(live: JsonObject) -> Health:
+    """Source: Karmada: health of a ReplicaSet: every replica is available."""
+    if not is_observed(live):
+        return Health.PROGRESSING
+    available = count(mapping(live.get("status")).get("availableReplicas"), 0)
+    return Health.HEALTHY if available >= replicas_of(live) else Health.UNHEALTHY
+
+
+def _sanitize(body: JsonObject) -> JsonObject:
+    return SPEC_TEMPLATE.prune(prune_server_fields(body))
+
+
+REPLICA_SET = Interpreter(
+    kinds=(("apps", "ReplicaSet"),),
+    demand=_demand,
+    with_replicas=with_replicas,
+    replicas_path=REPLICAS,
+    dependencies=SPEC_TEMPLATE.dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_health,
+    available=available_replicas,
+    sanitize=_sanitize,
+)
+
+
+def _statefulset_demand(body: JsonObject) -> Demand:
+    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
+
+
+def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
+    made = {text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
+    return tuple(
+        ref
+        for ref in SPEC_TEMPLATE.dependencies(body)
+        if ref.identity.kind != "PersistentVolumeClaim" or ref.identity.name not in made
+    )
+
+
+def _statefulset_health(live: JsonObject) -> Health:
+    """Healthy if every replica is updated and available.
+
+    Source: Karmada: health of a StatefulSet. Two differences: replicas that the update strategy leaves alone on purpose
+    (partition, OnDelete) need not be updated; and a rollout that takes its pods one by one while the others serve is
+    Progressing, since a StatefulSet has no progressDeadlineSeconds to tell it from a failure.
+    """
+    if not is_observed(live):
+        return Health.PROGRESSING
+    status, replicas = mapping(live.get("status")), replicas_of(live)
+    available = count(status.get("availableReplicas"), count(status.get("readyReplicas"), 0))
+    is_updated = count(status.get("updatedReplicas"), 0) >= replicas - _left_alone(live, replicas)
+    if is_updated and available >= replicas:
+        return Health.HEALTHY
+    is_rolling = status.get("currentRevision") != status.get("updateRevision")
+    return Health.PROGRESSING if is_rolling and available >= max(1, replicas - 1) else Health.UNHEALTHY
+
+
+def _available(live: JsonObject) -> int | None:
+    return status_count(live, "availableReplicas", "readyReplicas")
+
+
+def _lacking_pods(live: JsonObject) -> int:
+    """Source: Kubernetes, StatefulSetStatus: `replicas` is the number of pods that were made."""
+    return replicas_of(live) - count(mapping(live.get("status")).get("replicas"), 0) if has_report(live) else 0
+
+
+def _left_alone(live: JsonObject, replicas: int) -> int:
+    """Return the number of replicas that the update strategy keeps at the old revision."""
+    strategy = mapping(dig(live, "spec", "updateStrategy"))
+    if strategy.get("type") == "OnDelete":
+        return replicas
+    return count(dig(strategy, "rollingUpdate", "partition"), 0)
+
+
+def _statefulset_sanitize(body: JsonObject) -> JsonObject:
+    pruned = SPEC_TEMPLATE.prune(prune_server_fields(body))
+    claims = dig(pruned, "spec", "volumeClaimTemplates")
+    if not isinstance(claims, list):
+        return pruned
+    clean = [prune_server_fields(claim) if isinstance(claim, Mapping) else claim for claim in claims]
+    return pruned if _same_items(clean, claims) else with_value(pruned, ("spec", "volumeClaimTemplates"), clean)
+
+
+def _same_items(left: list[Any], right: list[Any]) -> bool:
+    return all(one is other for one, other in zip(left, right, strict=True))
+
+
+STATEFUL_SET = Interpreter(
+    kinds=(("apps", "StatefulSet"),),
+    demand=_statefulset_demand,
+    with_replicas=with_replicas,
+    replicas_path=REPLICAS,
+    dependencies=_dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_statefulset_health,
+    available=_available,
+    lacking_pods=_lacking_pods,
+    sanitize=_statefulset_sanitize,
+)
+
+
+def _daemonset_health(live: JsonObject) -> Health:
+    """Healthy when the pod of every node is updated and available.
+
+    Source: Karmada: health of a DaemonSet. A rollout while all pods but one serve is Progressing, as is one that the
+    update strategy OnDelete leaves to people Healthy.
+    """
+    if not is_observed(live):
+        return Health.PROGRESSING
+    status = mapping(live.get("status"))
+    desired = count(status.get("desiredNumberScheduled"), 0)
+    updated, available = count(status.get("updatedNumberScheduled"), 0), count(status.get("numberAvailable"), 0)
+    is_updated = updated >= desired or dig(live, "spec", "updateStrategy", "type") == "OnDelete"
+    if is_updated and available >= desired:
+        return Health.HEALTHY
+    return Health.PROGRESSING if not is_updated and available >= max(1, desired - 1) else Health.UNHEALTHY
+
+
+def _daemonset_available(live: JsonObject) -> int | None:
+    return status_count(live, "numberAvailable")
+
+
+def _daemonset_lacking_pods(live: JsonObject) -> int:
+    """Source: Kubernetes, DaemonSetStatus: nodes that should have a pod and have none."""
+    status = mapping(live.get("status"))
+    return count(status.get("desiredNumberScheduled"), 0) - count(status.get("currentNumberScheduled"), 0)
+
+
+def _daemonset_sanitize(body: JsonObject) -> JsonObject:
+    return SPEC_TEMPLATE.prune(prune_server_fields(body))
+
+
+DAEMON_SET = Interpreter(
+    kinds=(("apps", "DaemonSet"),),
+    dependencies=SPEC_TEMPLATE.dependencies,
+    images=SPEC_TEMPLATE.images,
+    containers=SPEC_TEMPLATE.containers,
+    pod_template=SPEC_TEMPLATE.of,
+    health=_daemonset_health,
+    available=_daemonset_available,
+    lacking_pods=_daemonset_lacking_pods,
+    sanitize=_daemonset_sanitize,
+)
+
+
+_TEMPLATE: Final = PodTemplate(())
+
+
+def _pod_demand(body: JsonObject) -> Demand:
+    """Source: Karmada: a Pod is one replica that cannot be revised."""
+    return Demand(replicas=1, shape=_TEMPLATE.shape(body), is_divisible=False)
+
+
+def _pod_health(live: JsonObject) -> Health:
+    """Source: Karmada: a Pod is healthy when it has succeeded, or runs and is Ready."""
+    phase = dig(live, "status", "phase")
+    if phase is None:
+        return Health.PROGRESSING
+    is_ready = phase == "Running" and condition(live, "Ready").get("status") == "True"
+    return Health.HEALTHY if is_ready or phase == "Succeeded" else Health.UNHEALTHY
+
+
+def _outcome(live: JsonObject) -> RunOutcome:
+    match dig(live, "status", "phase"):
+        case "Succeeded":
+            return RunOutcome.SUCCEEDED
+        case "Failed":
+            return RunOutcome.FAILED
+        case _:
+            return RunOutcome.RUNS
+
+
+POD = Interpreter(
+    kinds=(("", "Pod"),),
+    demand=_pod_demand,
+    dependencies=_TEMPLATE.dependencies,
+    images=_TEMPLATE.images,
+    containers=_TEMPLATE.containers,
+    pod_template=_TEMPLATE.of,
+    health=_pod_health,
+    outcome=_outcome,
+)

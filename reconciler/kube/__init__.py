@@ -1,0 +1,1 @@
+"""API servers: requests, discovery, watches. Knows no policy."""

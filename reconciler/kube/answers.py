@@ -1,0 +1,206 @@
+"""Bodies of successful answers, decoded and checked. Any unexpected content raises BadAnswer.
+
+An empty list is a strong statement, from which deletions could follow; so HTML, another kind, a truncated body or a
+list without `items` must never look like one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import orjson
+from msgspec import Struct, field
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK, Identity
+from reconciler.errors import BadAnswer, MalformedObject, MemberClusterError
+from reconciler.kube.connection.shared_trees import SharedTrees
+from reconciler.kube.discovery import ListMetadata, Named, object_metadata
+from reconciler.kube.kube_requests import shown_without
+from reconciler.kube.refusal_errors import clean
+from reconciler.prepared import prepared
+
+_S = TypeVar("_S", bound=Struct)
+
+METADATA_API = "meta.k8s.io/v1"
+
+log = logging.getLogger("reconciler")
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A list, in the API server's order, as of `resource_version`.
+
+    `is_complete` is False when the list was longer than we were ready to read: absence then proves nothing.
+    """
+
+    objects: tuple[LiveObject, ...] = ()
+    resource_version: str = ""
+    is_complete: bool = True
+    unread: Mapping[Identity, str] = field(default_factory=dict)
+    """Objects of the list that break the API's promises, with their faults."""
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """One page of a list: raw items, and the token of the next page, empty on the last one."""
+
+    items: Sequence[Any]
+    resource_version: str
+    token: str
+
+    def __repr__(self) -> str:
+        """Without the items, which may hold secrets."""
+        return shown_without(self, ("items",))
+
+
+@prepared
+class Version(Struct, frozen=True, rename="camel"):
+    """The answer of /version."""
+
+    git_version: Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ReviewStatus(Struct, frozen=True):
+    """The answer of an access review."""
+
+    allowed: bool
+
+
+@prepared
+class AccessReview(Struct, frozen=True):
+    """A SelfSubjectAccessReview that was answered."""
+
+    status: ReviewStatus
+
+
+def json_object(cluster: str, body: bytes, what: str) -> Mapping[str, Any]:
+    """The body as a JSON object."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad(cluster, what, body) from error
+    if not isinstance(answer, dict):
+        raise bad(cluster, what, body)
+    return answer
+
+
+def live_object(cluster: str, body: bytes, gvk: GVK) -> LiveObject:
+    """The one object of the body, which must be of that group and kind."""
+    answer = json_object(cluster, body, gvk.kind)
+    if (answer.get("apiVersion"), answer.get("kind")) != (gvk.api_version, gvk.kind):
+        raise bad(cluster, f"{gvk.kind} ({gvk.api_version})", body)
+    return as_live_object(cluster, answer, gvk)
+
+
+def as_live_object(cluster: str, item: Any, gvk: GVK) -> LiveObject:
+    """Return a parsed item as an object of the kind; items of built-in lists lack it."""
+    identity = identity_of(cluster, item, gvk)
+    kind = item.get("kind", gvk.kind)
+    if kind not in (gvk.kind, "PartialObjectMetadata"):
+        raise BadAnswer(cluster, f"an object is {clean(str(kind))!r} instead of {gvk.kind}")
+    try:
+        metadata = object_metadata(item["metadata"])
+        orjson.dumps(item)
+    except msgspec.ValidationError as error:
+        text = f"the metadata of {identity} are not what the API promises: {error}"
+        raise MalformedObject(cluster, clean(text)) from error
+    except orjson.JSONEncodeError as error:
+        # Whatever walks through it one level after the other would come to the end of its stack.
+        raise MalformedObject(cluster, clean(f"{identity} is nested too deeply")) from error
+    if "kind" not in item or kind != gvk.kind:
+        item = {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
+    return LiveObject(
+        gvk=gvk,
+        identity=identity,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        body=item,
+    )
+
+
+def identity_of(cluster: str, item: Any, gvk: GVK) -> Identity:
+    """Return the identity of an item. One without identity invalidates the whole answer."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    try:
+        named = msgspec.convert(metadata, Named)
+    except msgspec.ValidationError as error:
+        raise BadAnswer(cluster, f"an object of kind {gvk.kind} has no metadata.name") from error
+    return Identity(gvk.group, gvk.kind, named.namespace, named.name)
+
+
+def listing(cluster: str, pages: Sequence[Page], gvk: GVK) -> Listing:
+    """Return the objects of all pages of a list. One that breaks the API's promises is unread; the others remain."""
+    objects: list[LiveObject] = []
+    unread: dict[Identity, str] = {}
+    for item in chain.from_iterable(page_.items for page_ in pages):
+        try:
+            objects.append(as_live_object(cluster, item, gvk))
+        except MalformedObject as error:
+            unread[identity_of(cluster, item, gvk)] = error.message
+    return Listing(objects=tuple(objects), resource_version=pages[0].resource_version, unread=unread)
+
+
+def page(cluster: str, body: bytes, api_version: str, kind: str, trees: SharedTrees | None = None) -> Page:
+    """Return one page of a list. `kind` is for the message: a CRD may name its list kind as it likes.
+
+    `trees`: shares equal parts of the objects.
+    """
+    what = f"list of {kind} ({api_version})"
+    shared = trees.list_answer(body) if trees is not None else None
+    answer = json_object(cluster, body, what) if shared is None else shared
+    items = answer.get("items", "missing")
+    if items is None and api_version == METADATA_API:
+        # How API servers write an empty list of metadata (seen on 1.36); whole objects come as an empty list.
+        items = []
+    is_list = str(answer.get("kind", "")).endswith("List") and answer.get("apiVersion") == api_version
+    if not is_list or not isinstance(items, list):
+        raise bad(cluster, what, body)
+    metadata = list_metadata(cluster, answer, what)
+    if metadata.remaining and not metadata.token:
+        raise BadAnswer(cluster, f"the {what} ends although {metadata.remaining} items remain")
+    return Page(items=items, resource_version=metadata.resource_version, token=metadata.token or "")
+
+
+def list_metadata(cluster: str, answer: Mapping[str, Any], what: str) -> ListMetadata:
+    """The metadata of a list."""
+    try:
+        return msgspec.convert(answer.get("metadata"), ListMetadata)
+    except msgspec.ValidationError as error:
+        text = f"the metadata of the {what} are not what the API promises: {clean(str(error))}"
+        raise BadAnswer(cluster, text) from error
+
+
+def struct(cluster: str, body: bytes, shape: type[_S], what: str) -> _S:
+    """The body as a msgspec struct, which checks the types of all fields that we use."""
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer(cluster, f"the answer is no {what}: {clean(str(error))}") from error
+
+
+def bad(cluster: str, what: str, body: bytes) -> BadAnswer:
+    """The error for a body that is no `what`. Shows its beginning only when that cannot be data of an object."""
+    start = body[:40].decode(errors="replace")
+    shown = f", it begins with {clean(start)!r}" if start.lstrip()[:1] == "<" else ""
+    return BadAnswer(cluster, f"the answer is no {what}{shown} ({len(body)} bytes)")
+
+
+@contextmanager
+def reading(cluster: str, what: str) -> Iterator[None]:
+    """Handle one answer: any fault while it is read is an error of that cluster.
+
+    Raises:
+        MemberClusterError: the answer is refused; BadAnswer for what nobody thought of, which is logged with its trace.
+    """
+    try:
+        yield
+    except MemberClusterError:
+        raise
+    except Exception as error:
+        log.exception("an answer could not be read", extra={"event": "InternalError", "cluster": cluster, "obj": what})
+        text = f"internal-error: the answer ({what}) could not be read: {type(error).__name__}"
+        raise BadAnswer(cluster, text) from error

@@ -1,0 +1,377 @@
+"""One member cluster: the requests of `kube_requests`, answered with values of the model.
+
+Every method raises exceptions from `errors.py` only, and none returns an empty result for something that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.api.tree import JsonObject, dig
+from reconciler.errors import BadAnswer, InvalidObject, MemberClusterError, NotLeading
+from reconciler.fail_points import reach
+from reconciler.kube import kube_requests as requests
+from reconciler.kube.answers import (
+    AccessReview,
+    Listing,
+    Page,
+    Version,
+    as_live_object,
+    json_object,
+    listing,
+    live_object,
+    page,
+    reading,
+    struct,
+)
+from reconciler.kube.discovery import Discovery, ServedKind
+from reconciler.kube.kube_requests import KindResource, ListQuery, Request, Target
+from reconciler.kube.pod_shapes import NodeList, NodeObject, Pod, PodList
+from reconciler.kube.refusal_errors import clean
+from reconciler.kube.served_kinds import DiscoveryCache, FaultJudge, Kinds, Lists
+from reconciler.kube.table import PrintedTable, table
+from reconciler.kube.transport import Answer, Transport
+from reconciler.kube.watch_stream import Bookmark, LineCutter, WatchEvent, watch_event
+
+PRESENCE_DEADLINE_S = 5.0
+"""Time limit for a cluster to prove that it answers, after a failed request about one of its kinds."""
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound=Struct)
+_NAMESPACE = GVK("", "v1", "Namespace")
+_KUBE_SYSTEM = Target(
+    resource=KindResource(group_version="v1", plural="namespaces", kind="Namespace", namespaced=False),
+    namespace="",
+    name="kube-system",
+)
+_ITSELF = replace(requests.get(_KUBE_SYSTEM), part="")
+"""A request about the cluster as such: it needs etcd and our credentials, and no foreign API server."""
+_POD, _NODE = GVK("", "v1", "Pod"), GVK("", "v1", "Node")
+_PODS = KindResource(group_version="v1", plural="pods", kind="Pod", namespaced=True)
+_NODES = KindResource(group_version="v1", plural="nodes", kind="Node", namespaced=False)
+
+
+def always() -> float:
+    """Return no limit, for writers without one."""
+    return float("inf")
+
+
+class MemberCluster:
+    """The API server of one member. Its methods may be called concurrently; the transport bounds them."""
+
+    def __init__(
+        self, transport: Transport, user_agent: Callable[[], str], writing_left_s: Callable[[], float] = always
+    ) -> None:
+        """Nothing is asked before the first call. `writing_left_s`: so long a write may take that begins now."""
+        self.name = transport.name
+        self._writing_left_s = writing_left_s
+        self._transport = transport
+        self._user_agent = user_agent
+        self._discovery = DiscoveryCache(self.name, self._send)
+        self._kinds = Kinds(self._discovery, FaultJudge(self._presence))
+        self._lists = Lists(self.name, self._send, transport.lists)
+
+    @property
+    def answers(self) -> int:
+        """Return the number of answers of the cluster, except to watches. It grows while the cluster answers."""
+        return self._transport.answers
+
+    async def __aenter__(self) -> MemberCluster:
+        """The cluster itself; connections belong to the pool."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing of its own is left open."""
+
+    async def version(self) -> str:
+        """The API server's version, e.g. `v1.36.3`."""
+        answer = await self._send(requests.read("/version"))
+        return self._read(answer, Version, "version").git_version
+
+    async def identity(self, *, is_anew: bool = False) -> str:
+        """Return the uid of kube-system, which identifies the cluster.
+
+        `is_anew`: over a new connection, also while the breaker is open, to see if an unreachable cluster is back.
+        Later requests use new connections too.
+        """
+        request = replace(_ITSELF, is_anew=is_anew)
+        uid = self._object(await self._send(request), _NAMESPACE, _KUBE_SYSTEM).uid
+        if not uid:
+            raise BadAnswer(self.name, "namespace kube-system has no uid")
+        return uid
+
+    async def current_version(self, gvk: GVK, *, namespace: str = "", name: str = "") -> str:
+        """The version of an object, or of the kind as a whole, read through to etcd over a new connection.
+
+        Raises:
+            KindNotServed, ObjectNotFound: there is nothing that has one.
+        """
+        served = await self._discovery.served(gvk)
+        if name:
+            found = replace(requests.get(self._named(served, namespace, name)), is_anew=True)
+            return self._object(await self._send(found), gvk, self._named(served, namespace, name)).resource_version
+        nothing = ListQuery(field_selector="metadata.name=-")
+        asked = requests.list_page(served.resource, nothing, limit=1, accept=requests.METADATA_LIST)
+        answer = await self._send(replace(asked, is_anew=True))
+        with reading(self.name, f"list of {gvk.kind}"):
+            return listing(self.name, [page(self.name, answer.body, "meta.k8s.io/v1", gvk.kind)], gvk).resource_version
+
+    async def _presence(self) -> None:
+        answer = await self._send(replace(_ITSELF, deadline_s=PRESENCE_DEADLINE_S))
+        self._object(answer, _NAMESPACE, _KUBE_SYSTEM)
+
+    async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
+        """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""
+        return await self._kinds.fault_of(gvk, error)
+
+    async def discover(self, *, refresh: bool = False) -> Discovery:
+        """Return the served kinds. Cached until `refresh`: two conditional requests when nothing changed."""
+        return await self._discovery.discover(refresh=refresh)
+
+    async def openapi(self, group_version: str) -> JsonObject:
+        """Return the OpenAPI v3 document of a group version (`v1`, `apps/v1`); KindNotServed without one."""
+        path = f"/openapi/v3{requests.api_root(group_version)}"
+        answer = await self._send(requests.read(path, part=path))
+        with reading(self.name, "OpenAPI document"):
+            document = json_object(self.name, answer.body, "OpenAPI document")
+        if not isinstance(dig(document, "components", "schemas"), dict):
+            raise BadAnswer(self.name, f"the OpenAPI document of {group_version} has no components.schemas")
+        return document
+
+    async def list_objects(
+        self, gvk: GVK, *, namespace: str = "", label_selector: str = "", field_selector: str = ""
+    ) -> Listing:
+        """All objects of the kind that match, whole."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+        return await self._list(gvk, query, accept=requests.JSON, api_version=gvk.api_version)
+
+    async def list_metadata(
+        self,
+        gvk: GVK,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        is_cached: bool = False,
+    ) -> Listing:
+        """Return all matching objects of the kind, with only their metadata in the body.
+
+        `is_cached`: the API server may answer from memory, which costs it least; the answer may be old, so that it
+        proves nothing absent or unchanged.
+        """
+        query = ListQuery(
+            namespace=namespace, label_selector=label_selector, field_selector=field_selector, is_cached=is_cached
+        )
+        return await self._list(gvk, query, accept=requests.METADATA_LIST, api_version="meta.k8s.io/v1")
+
+    async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
+        """The object. ObjectNotFound is a proven absence; a KindFault is not about the object."""
+        return await self._kinds.read(gvk, partial(self._one, namespace, name, requests.get))
+
+    async def create(
+        self, gvk: GVK, namespace: str, name: str, body: JsonObject, *, manager: str, dry_run: bool = False
+    ) -> LiveObject:
+        """The object that server-side apply made; AlreadyExists when anything of that name is there."""
+        make = partial(requests.create, body=body, manager=manager, dry_run=dry_run)
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
+
+    async def apply(  # noqa: PLR0913 - the parts of one request, by name
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        body: JsonObject,
+        *,
+        manager: str,
+        force: bool,
+        uid: str = "",
+        resource_version: str = "",
+        dry_run: bool = False,
+    ) -> LiveObject:
+        """Return the object after a server-side apply.
+
+        With a uid, WriteConflict when that object is gone or another one; with a resourceVersion, when it has changed.
+        """
+        make = partial(
+            requests.apply,
+            body=body,
+            manager=manager,
+            force=force,
+            uid=uid,
+            resource_version=resource_version,
+            dry_run=dry_run,
+        )
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
+
+    async def json_patch(
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        operations: Sequence[JsonObject],
+        *,
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> LiveObject:
+        """The object after an RFC 6902 patch; WriteConflict when a `test` fails or a path is missing."""
+        make = partial(requests.json_patch, operations=operations, manager=manager, dry_run=dry_run)
+        return await self._kinds.where_served(gvk, partial(self._one, namespace, name, make))
+
+    async def delete(
+        self,
+        gvk: GVK,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        resource_version: str = "",
+        propagation: str = "Background",
+        dry_run: bool = False,
+    ) -> LiveObject | None:
+        """Delete the object; return it while finalizers run, None when it is gone.
+
+        Raises WriteConflict when the uid or the resourceVersion is another one; ObjectNotFound when there is none.
+        """
+        assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
+
+        async def asked(served: ServedKind) -> LiveObject | None:
+            target = self._named(served, namespace, name)
+            request = requests.delete(
+                target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
+            )
+            sent = await self._send(request)
+            with reading(self.name, gvk.kind):
+                answer = json_object(self.name, sent.body, gvk.kind)
+                return None if answer.get("kind") == "Status" else as_live_object(self.name, answer, gvk)
+
+        return await self._kinds.where_served(gvk, asked)
+
+    async def watch(
+        self,
+        gvk: GVK,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        resource_version: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncGenerator[WatchEvent | Bookmark, None]:
+        """Changes after `resource_version` until the API server ends the watch (some minutes).
+
+        Without a resourceVersion the existing objects come first as ADDED. ListExpired: list again. Use it inside
+        `contextlib.aclosing`, so that leaving it early ends the request.
+        """
+        served = await self._discovery.served(gvk)
+        request = requests.watch(
+            served.resource,
+            ListQuery(namespace=namespace, label_selector=label_selector),
+            resource_version=resource_version,
+            metadata_only=metadata_only,
+            seconds=requests.WATCH_SECONDS,
+        )
+        cutter = LineCutter(self.name)
+        async with self._kinds.about(gvk), self._transport.stream(request, self._user_agent()) as stream:
+            async for chunk in stream.iter_any():
+                for line in cutter.feed(chunk):
+                    with reading(self.name, "watch event"):
+                        event = watch_event(self.name, line, gvk, request)
+                    yield event
+
+    async def table(
+        self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = ""
+    ) -> PrintedTable:
+        """Return the table of `kubectl get` for the kind; for one object when a name is given, else ObjectNotFound."""
+        async with self._kinds.about(kind.gvk):
+            if name:
+                target = self._named(kind, namespace, name)
+                answer = await self._send(replace(requests.get(target), accept=requests.TABLE))
+                with reading(self.name, "Table"):
+                    return table(self.name, answer.body)
+            query = ListQuery(namespace=namespace, label_selector=label_selector)
+            pages = await self._lists.pages(kind.resource, query, partial(table, self.name), accept=requests.TABLE)
+        return replace(pages[-1], rows=tuple(row for page_ in pages for row in page_.rows))
+
+    async def may(self, verb: str, gvk: GVK, namespace: str = "") -> bool:
+        """Return whether our credentials allow the verb on the kind, in all namespaces when none is named."""
+        served = await self._discovery.served(gvk)
+        return await self.allows(verb, gvk.group, served.plural, namespace=namespace)
+
+    async def allows(self, verb: str, group: str, plural: str, *, namespace: str = "", name: str = "") -> bool:
+        """Return whether our credentials allow the verb on a resource type, whether it is served or not.
+
+        Without a namespace: in all of them. Without a name: for every object.
+        """
+        answer = await self._send(requests.access_review(verb, group, plural, namespace=namespace, name=name))
+        return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
+
+    async def nodes(self) -> tuple[NodeObject, ...]:
+        """Return all nodes, with the fields that capacity needs."""
+        async with self._kinds.about(_NODE):
+            as_nodes = partial(struct, self.name, shape=NodeList, what="list of Nodes")
+            pages = await self._lists.pages(_NODES, ListQuery(), as_nodes)
+        return tuple(node for page_ in pages for node in page_.items)
+
+    async def pods(self, *, namespace: str = "", label_selector: str = "") -> tuple[Pod, ...]:
+        """Return all matching pods, with the fields that capacity and scheduling need."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector)
+        async with self._kinds.about(_POD):
+            pages = await self._lists.pages(_PODS, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
+        return tuple(pod for page_ in pages for pod in page_.items)
+
+    async def _list(self, gvk: GVK, query: ListQuery, *, accept: str, api_version: str) -> Listing:
+        trees = self._transport.trees
+
+        def parse(body: bytes) -> Page:
+            return page(self.name, body, api_version, gvk.kind, trees)
+
+        async def asked(served: ServedKind) -> Listing:
+            with trees.reading():
+                pages = await self._lists.pages(served.resource, query, parse, accept=accept)
+            with reading(self.name, f"list of {gvk.kind}"):
+                return listing(self.name, pages, gvk)
+
+        return await self._kinds.read(gvk, asked)
+
+    async def _send(self, request: Request) -> Answer:
+        if request.purpose is requests.Purpose.READ:
+            return await self._transport.send(request, self._user_agent())
+        reach(f"before a write to a member: {request.purpose} {request.kind}")
+        left_s = self._writing_left_s()
+        if left_s <= 0:
+            raise NotLeading(self.name, "this process does not lead now; whoever does makes the change")
+        if left_s < request.deadline_s:
+            request = replace(request, deadline_s=left_s)
+        answer = await self._transport.send(request, self._user_agent())
+        reach(f"after a write to a member: {request.purpose} {request.kind}")
+        return answer
+
+    async def _one(self, namespace: str, name: str, make: Callable[[Target], Request], kind: ServedKind) -> LiveObject:
+        """The object that the API server answers with to a request about it."""
+        target = self._named(kind, namespace, name)
+        return self._object(await self._send(make(target)), kind.gvk, target)
+
+    def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
+        """The object that was asked for, and no other one."""
+        with reading(self.name, gvk.kind):
+            found = live_object(self.name, answer.body, gvk)
+        if (found.identity.name, found.identity.namespace) != (target.name, target.namespace):
+            raise BadAnswer(self.name, clean(f"it was asked for {gvk.kind} {target.name}, and sent {found.identity}"))
+        return found
+
+    def _read(self, answer: Answer, shape: type[_S], what: str) -> _S:
+        with reading(self.name, what):
+            return struct(self.name, answer.body, shape, what)
+
+    def _named(self, kind: ServedKind, namespace: str, name: str) -> Target:
+        """The target, whose namespace and name come from files of strangers and end up in a path."""
+        is_named = requests.is_path_segment(name) and (not kind.namespaced or requests.is_path_segment(namespace))
+        if not is_named:
+            wants = "a namespace and a name" if kind.namespaced else "a name"
+            raise InvalidObject(self.name, f"{kind.gvk.kind} needs {wants} that fit into a path: {namespace}/{name}")
+        return Target(resource=kind.resource, namespace=namespace if kind.namespaced else "", name=name)

@@ -1,0 +1,1 @@
+"""Connections to API servers: credentials, TLS, HTTP sessions, bounds."""

@@ -1,0 +1,208 @@
+"""Circuit breakers: a cluster, or a part of it, that does not answer is asked rarely instead of in every request.
+
+The memory limits of one cluster, and of all of them together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.clock import BackOff
+from reconciler.errors import AnswerTooLarge
+
+
+class BreakerSettings(Struct, frozen=True, kw_only=True):
+    """After `failures_max` failures in a row nothing is sent for the first pause, after another one for the second."""
+
+    failures_max: int = 3
+    back_off: BackOff = BackOff(least_s=5, most_s=60)
+
+
+DEFAULTS: Final = BreakerSettings()
+
+
+class Breaker:
+    """Counts failures in a row of one cluster. Any answer, also a refusal, is a success: the cluster is there."""
+
+    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
+        """Start closed."""
+        self._monotonic_s = monotonic_s
+        self._settings = settings
+        self.why = ""
+        """The last failure."""
+        self._failures = 0
+        self._closed_from_s = 0.0
+        self._is_probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the cluster has failed so often that requests are held back."""
+        return self._failures >= self._settings.failures_max
+
+    def wait_s(self) -> float:
+        """Seconds until a request may be sent; 0 lets this one through.
+
+        When the pause is over, one request goes through as a probe; the others wait for its outcome.
+        """
+        if not self.is_open:
+            return 0.0
+        left_s = self._closed_from_s - self._monotonic_s()
+        if left_s > 0 or self._is_probing:
+            return max(left_s, 1.0)
+        self._is_probing = True
+        return 0.0
+
+    def succeeded(self) -> None:
+        """An answer came."""
+        self._failures = 0
+        self._is_probing = False
+
+    def failed(self, why: str = "") -> None:
+        """No answer came. Failures of requests that were under way when it opened do not lengthen the pause."""
+        self.why = why
+        was_open = self.is_open
+        self._failures += 0 if was_open and not self._is_probing else 1
+        if self.is_open and (not was_open or self._is_probing):
+            failed_probes = self._failures - self._settings.failures_max
+            self._closed_from_s = self._monotonic_s() + self._settings.back_off.pause_s(1 + failed_probes)
+        self._is_probing = False
+
+    def abandoned(self) -> None:
+        """The request ended without telling anything (it was cancelled): another one may probe."""
+        self._is_probing = False
+
+
+class Breakers:
+    """One breaker for a cluster, and one for each part of it: a kind may give no answer while the cluster answers.
+
+    An empty part is the cluster itself. Any answer proves the cluster reachable, whatever its part.
+    """
+
+    def __init__(self, monotonic_s: Callable[[], float], settings: BreakerSettings = DEFAULTS) -> None:
+        """Start closed."""
+        self._monotonic_s, self._settings = monotonic_s, settings
+        self._whole = Breaker(monotonic_s, settings)
+        self._parts: dict[str, Breaker] = {}
+
+    def is_open(self, part: str = "") -> bool:
+        """Return whether requests about the part are held back."""
+        return self._whole.is_open or (part in self._parts and self._parts[part].is_open)
+
+    def why(self, part: str) -> str:
+        """Return the reason of the last failure."""
+        return self._whole.why if self._whole.is_open or part not in self._parts else self._parts[part].why
+
+    def wait_s(self, part: str) -> float:
+        """Seconds until a request may be sent; 0 lets this one through, as a probe after a pause."""
+        own = self._parts.get(part)
+        if own is not None and (wait_s := own.wait_s()):
+            return wait_s
+        wait_s = self._whole.wait_s()
+        if wait_s and own is not None:
+            own.abandoned()
+        return wait_s
+
+    def succeeded(self, part: str) -> None:
+        """An answer came."""
+        self._whole.succeeded()
+        if part in self._parts:
+            del self._parts[part]
+
+    def failed(self, part: str, why: str = "") -> None:
+        """Record that the part gave no answer; the other parts are unaffected."""
+        if not part:
+            self._whole.failed(why)
+            return
+        self._whole.abandoned()
+        self._parts.setdefault(part, Breaker(self._monotonic_s, self._settings)).failed(why)
+
+    def lost(self, part: str, why: str) -> None:
+        """The cluster could not be reached, whatever it was asked."""
+        self._whole.failed(why)
+        if part in self._parts:
+            self._parts[part].abandoned()
+
+    def abandoned(self, part: str) -> None:
+        """The request ended without telling anything (it was cancelled): another one may probe."""
+        self._whole.abandoned()
+        if part in self._parts:
+            self._parts[part].abandoned()
+
+
+class Budget:
+    """Bytes of lists that are under way: a list whose pages never end is no answer that we could use."""
+
+    def __init__(self, cluster: str, max_bytes: int) -> None:
+        """Nothing is taken."""
+        self._cluster = cluster
+        self._max_bytes = max_bytes
+        self._taken = 0
+
+    @contextmanager
+    def share(self) -> Iterator[Callable[[int], None]]:
+        """A function that takes so many bytes more; they are given back at the end of the block.
+
+        Raises:
+            AnswerTooLarge: no so many are left.
+        """
+        mine = 0
+
+        def take(count: int) -> None:
+            nonlocal mine
+            mine += count
+            self._taken += count
+            if self._taken > self._max_bytes:
+                raise AnswerTooLarge(
+                    self._cluster, f"the lists that are read at once are larger than {self._max_bytes:,} bytes"
+                )
+
+        try:
+            yield take
+        finally:
+            self._taken -= mine
+
+
+class SumBudget:
+    """Bytes that all clusters together may make us hold. One that takes much does not take it from the others."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """Nothing is taken."""
+        self.taken = 0
+        self._max_bytes = max_bytes
+        self._by_cluster: Counter[str] = Counter()
+
+    @contextmanager
+    def share(self, cluster: str) -> Iterator[Callable[[int], None]]:
+        """A function that takes so many bytes more for a cluster; they are given back at the end of the block.
+
+        Raises:
+            AnswerTooLarge: no so many are left, or half of all are taken and the cluster has more than its part of it.
+        """
+        mine = 0
+
+        def take(count: int) -> None:
+            nonlocal mine
+            mine += count
+            self.taken += count
+            self._by_cluster[cluster] += count
+            self._refuse(cluster)
+
+        try:
+            yield take
+        finally:
+            self.taken -= mine
+            self._by_cluster[cluster] -= mine
+            if not self._by_cluster[cluster]:
+                del self._by_cluster[cluster]
+
+    def _refuse(self, cluster: str) -> None:
+        half = self._max_bytes // 2
+        is_more_than_its_part = self._by_cluster[cluster] * len(self._by_cluster) > half
+        if self.taken > self._max_bytes or (self.taken > half and is_more_than_its_part):
+            text = f"the answers of all clusters that are received at once take more than {half:,} bytes"
+            raise AnswerTooLarge(cluster, text)

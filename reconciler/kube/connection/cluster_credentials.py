@@ -1,0 +1,379 @@
+"""Credentials for one API server: TLS context and headers, renewed when they expire or are refused.
+
+Token files and authorities are read again every minute, exec plugins run when their token expires, and a 401 renews
+everything once; so does a connection that ended without an answer, once the files of certificates were replaced. A file
+that is broken for a while costs nothing: its former content is used until it is refused. Static entries come from the
+kubeconfig as read. For exec plugins the kubernetes package checks the entry and builds the command's environment; it is
+run here, since the package's own runner has no deadline. The auth providers of old (oidc, gcp) are the package's alone.
+
+Source: Kubernetes, "Authenticating, client-go credential plugins"; "kubeconfig (v1), AuthInfo".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import ssl
+import tempfile
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.clock import Clock, epoch_s
+from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
+from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
+from reconciler.kube.connection.risks import why_rejected
+from reconciler.kube.connection.tls import SharedContexts, system_authorities
+from reconciler.kube.refusal_errors import clean
+from reconciler.regex import regex
+
+TOKEN_FILE_AGE_MAX_S = 60.0
+PLUGIN_DEADLINE_S = 30.0
+FAILURE_AGE_MAX_S = 5.0
+"""For so long a failure is the answer to everybody: those who waited for it do not each wait for another one."""
+EXPIRY_MARGIN_S = 10.0
+TOKEN_MAX_BYTES: Final = 65_536
+"""API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
+Headers = tuple[tuple[str, str], ...]
+"""Name and value; a name may be there several times."""
+_TOKEN: Final = regex(r"[\x21-\x7e]+")
+_CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
+
+
+class Credentials:
+    """Headers and TLS context for one cluster. Renewal is single-flight: hundreds of requests wait for one plugin."""
+
+    def __init__(self, config: MemberConfig, clock: Clock, contexts: SharedContexts | None = None) -> None:
+        """Nothing is read or run before the first request. `contexts`: of all clusters."""
+        self._config = config
+        self._contexts = contexts or SharedContexts()
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._headers: Headers | None = None
+        self._context: ssl.SSLContext | None = None
+        self._made_of = b""
+        self._is_distrusted = False
+        self._stale_from_s: float | None = None
+        self._failure: tuple[float, MemberClusterError] | None = None
+        self.generation = 0
+        """Counts renewals: a request that was refused renews only what it was sent with."""
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """The TLS context, None where the URL is plain HTTP. Valid after `headers`."""
+        return self._context
+
+    async def headers(self) -> Headers:
+        """Authorization and impersonation headers, renewed if they have run out."""
+        if self._headers is None:
+            await self.renew(self.generation)
+        elif self._is_stale():
+            await self._refresh()
+        assert self._headers is not None, "renew sets the headers or raises"
+        return self._headers
+
+    async def renew(self, seen: int) -> None:
+        """Read and run everything again unless another task did since generation `seen`.
+
+        Raises CredentialsRejected when a plugin, a provider or a file gives nothing usable.
+        """
+        async with self._lock:
+            if self.generation != seen:
+                return
+            token, pair = await self._loaded()
+            headers = self._headers_with(token)
+            if self._config.server.startswith("https:"):
+                self._renew_context(pair)
+            self._headers, self._is_distrusted = headers, False
+            self.generation += 1
+
+    async def _refresh(self) -> None:
+        """Renew old credentials. While a file is broken, keep those in use, as the server still accepts them."""
+        try:
+            await self.renew(self.generation)
+        except MemberClusterError:
+            if self._config.token_file is None or self._is_distrusted:
+                raise
+            self._expires_in(FAILURE_AGE_MAX_S)
+
+    def _headers_with(self, token: str) -> Headers:
+        headers = [("Authorization", token)] if token else []
+        for header, values in sorted(self._config.impersonate.items()):
+            headers += [(header, value) for value in values]
+        if any(_CONTROL.search(value) for _, value in headers):
+            raise self._rejected(f"a token or name in {self._config.source} holds a line break or another control sign")
+        return tuple(headers)
+
+    def _renew_context(self, pair: tuple[bytes, bytes] | None) -> None:
+        """Make a new TLS context if its parts have changed: connections belong to a context, and end with it."""
+        config, ca = self._config, b""
+        if pair is None and config.client_certificate:
+            pair = (self._read(config.client_certificate), self._read(config.client_key))
+        if config.ca and not config.is_insecure:
+            ca = self._read(config.ca)
+        made_of = _digests(ca, pair)
+        if self._context is None or self._is_distrusted or made_of != self._made_of:
+            self._context, self._made_of = self._tls_context(ca, pair), made_of
+
+    async def _loaded(self) -> tuple[str, tuple[bytes, bytes] | None]:
+        """As `_load`; a failure of a moment ago is not tried again."""
+        if self._failure is not None:
+            failed_s, failure = self._failure
+            if self._clock.monotonic_s() < failed_s + FAILURE_AGE_MAX_S:
+                raise failure
+        try:
+            return await self._load()
+        except MemberClusterError as error:
+            self._failure = self._clock.monotonic_s(), error
+            raise
+
+    def refused(self, error: CredentialsRejected) -> CredentialsRejected:
+        """Return the error of a 401, with the fault of the credentials and the remedy."""
+        authorization = dict(self._headers or ()).get("Authorization", "")
+        why = why_rejected(self._config, authorization, self._clock.now())
+        told = CredentialsRejected(error.cluster, f"{error.message}: {why}", status=error.status)
+        told.changed_nothing = error.changed_nothing
+        return told
+
+    def distrust(self) -> None:
+        """Read and run everything again before the next request: a certificate was refused, by us or by the server."""
+        if self._headers is not None:
+            self._is_distrusted, self._stale_from_s = True, self._clock.monotonic_s()
+
+    def are_replaced(self) -> bool:
+        """Return whether the files of certificates and keys have changed since the context was made.
+
+        A server that refuses a client certificate over TLS 1.3 says so after the handshake, and the client may only see
+        a closed connection. Source: RFC 8446, 4.4.2.4.
+        """
+        config = self._config
+        has_files = any(pem.file for pem in (config.ca, config.client_certificate)) and config.exec_plugin is None
+        if self._context is None or not has_files:
+            return False
+        pair = None
+        try:
+            if config.client_certificate:
+                pair = (config.client_certificate.read(), config.client_key.read())
+            ca = config.ca.read() if config.ca and not config.is_insecure else b""
+        except OSError:
+            return False  # They are being replaced just now.
+        return _digests(ca, pair) != self._made_of
+
+    def _is_stale(self) -> bool:
+        return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
+
+    def _expires_in(self, seconds: float | None) -> None:
+        self._stale_from_s = None if seconds is None else self._clock.monotonic_s() + seconds
+
+    async def _load(self) -> tuple[str, tuple[bytes, bytes] | None]:
+        """The Authorization header, and a client certificate that a plugin gave."""
+        config = self._config
+        self._expires_in(None)
+        if config.token_file is not None:
+            self._expires_in(TOKEN_FILE_AGE_MAX_S)
+            return f"Bearer {self._token_in(config.token_file)}", None
+        if config.token:
+            return f"Bearer {config.token}", None
+        if config.username:
+            return "Basic " + b64encode(f"{config.username}:{config.password}".encode()).decode(), None
+        if config.exec_plugin is not None:
+            return await self._from_plugin(config.exec_plugin)
+        if config.auth_provider is not None:
+            return await self._from_provider(config.auth_provider), None
+        return "", None
+
+    async def _from_plugin(self, entry: Mapping[str, Any]) -> tuple[str, tuple[bytes, bytes] | None]:
+        status = await run_plugin(self._config, entry)
+        expiry = status.get("expirationTimestamp")
+        if expiry:
+            try:
+                self._expires_in(epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S)
+            except ValueError as error:
+                raise self._rejected(
+                    f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}"
+                ) from error
+        certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        token = f"Bearer {status['token']}" if status.get("token") else ""
+        if not token and not (certificate and key):
+            raise self._rejected("the exec plugin gave neither a token nor a client certificate with its key")
+        return token, (certificate.encode(), key.encode()) if certificate and key else None
+
+    async def _from_provider(self, entry: Mapping[str, Any]) -> str:
+        """The header that the kubernetes package makes of an auth-provider entry.
+
+        It is shown no cluster, so that it writes no certificate into a temporary file.
+        """
+        import aiohttp  # noqa: PLC0415 - the package brings it
+        from kubernetes.aio.client import Configuration  # noqa: PLC0415 - 270 ms that few need
+        from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+        from kubernetes.aio.config.kube_config import KubeConfigLoader  # noqa: PLC0415
+
+        loader = KubeConfigLoader(  # type: ignore[no-untyped-call] # the package has no types here
+            {
+                "current-context": "member",
+                "contexts": [{"name": "member", "context": {"cluster": "member", "user": "member"}}],
+                "clusters": [{"name": "member", "cluster": {"server": "http://unused.invalid"}}],
+                "users": [{"name": "member", "user": {"auth-provider": json.loads(json.dumps(entry))}}],
+            }
+        )
+        configuration = Configuration()
+        try:
+            async with asyncio.timeout(PLUGIN_DEADLINE_S):
+                await loader.load_and_set(configuration)  # type: ignore[no-untyped-call] # as above
+        except (ConfigException, aiohttp.ClientError, OSError, ValueError, KeyError, ImportError) as error:
+            raise self._rejected(f"auth-provider {entry.get('name')!r} failed: {type(error).__name__}") from error
+        self._expires_in(TOKEN_FILE_AGE_MAX_S)
+        return str(configuration.api_key.get("BearerToken", ""))
+
+    def _token_in(self, file: Path) -> str:
+        try:
+            with file.open("rb") as opened:
+                data = opened.read(TOKEN_MAX_BYTES + 1)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        text = data.decode("ascii", errors="replace").strip()
+        if not text:
+            raise self._rejected(f"token file {file} is empty")
+        if len(data) > TOKEN_MAX_BYTES or _TOKEN.fullmatch(text) is None:
+            raise self._rejected(f"token file {file} holds no token: that is one line of letters, digits and signs")
+        return text
+
+    def _read(self, pem: Pem) -> bytes:
+        try:
+            return pem.read()
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> CredentialsRejected:
+        return self._rejected(f"{error.filename} cannot be read: {error.strerror}{self._config.where_files_come_from}")
+
+    def _tls_context(self, ca: bytes, pair: tuple[bytes, bytes] | None) -> ssl.SSLContext:
+        """A context that trusts the cluster's own CA only: a tenth of a millisecond, where all system CAs cost 19."""
+        config = self._config
+
+        def make() -> ssl.SSLContext:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            if config.is_insecure:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            elif config.ca:
+                context.load_verify_locations(cadata=ca.decode())
+            else:
+                context.load_default_certs()
+            if pair is not None:
+                with _private_file(pair[0] + b"\n" + pair[1]) as path:
+                    context.load_cert_chain(path)
+            return context
+
+        if config.is_insecure:
+            trusted = (b"anybody", b"")
+        elif config.ca:
+            trusted = (b"own", ca)
+        else:
+            trusted = (b"system", system_authorities())
+        try:
+            parts = (*trusted, *(pair or ()), config.tls_server_name.encode())
+            return self._contexts.of(parts, make, is_anew=self._is_distrusted)
+        except (ssl.SSLError, ValueError) as error:  # a ValueError: there is nothing in it, or it is no text
+            raise self._rejected(
+                f"a certificate or key in {config.source} is unusable: {type(error).__name__}"
+            ) from error
+
+    def _rejected(self, message: str) -> CredentialsRejected:
+        return CredentialsRejected(self._config.name, f"{message}; run 'reconciler doctor'")
+
+
+def _digests(ca: bytes, pair: tuple[bytes, bytes] | None) -> bytes:
+    return b"".join(hashlib.sha256(part).digest() for part in (ca, *(pair or ())))
+
+
+async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of the ExecCredential that an exec plugin prints. Raises CredentialsRejected.
+
+    Its output is never shown, as it may hold a token; the beginning of its error output is.
+    """
+    from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+    from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415 - 270 ms that few need
+    from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
+
+    try:
+        node = ConfigNode("exec", dict(entry))  # type: ignore[no-untyped-call] # the package has no types here
+        plugin = ExecProvider(node)  # type: ignore[no-untyped-call] # as above
+    except ConfigException as error:
+        raise CredentialsRejected(config.name, clean(str(error))) from error
+    command = str(plugin.args[0])
+    if "/" in command:
+        command = str(config.folder / command)
+    environment = {**plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(_exec_info(config, entry))}
+    output = await _run(config, [command, *map(str, plugin.args[1:])], environment)
+    try:
+        answer = json.loads(output)
+        status = answer["status"]
+        is_credential = answer["kind"] == "ExecCredential" and answer["apiVersion"] == plugin.api_version
+    except (ValueError, KeyError, TypeError):
+        is_credential, status = False, None
+    if not is_credential or not isinstance(status, Mapping):
+        raise CredentialsRejected(config.name, f"exec plugin {command} printed no ExecCredential {plugin.api_version}")
+    return status
+
+
+async def _run(config: MemberConfig, command: list[str], environment: Mapping[str, str]) -> bytes:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"exec plugin {command[0]} cannot be started: {error.strerror}"
+        raise CredentialsRejected(config.name, message) from error
+    try:
+        async with asyncio.timeout(PLUGIN_DEADLINE_S):
+            output, errors = await process.communicate()
+    except TimeoutError as error:
+        message = f"exec plugin {command[0]} gave no answer in {PLUGIN_DEADLINE_S:g} s"
+        raise ClusterUnreachable(config.name, message) from error
+    finally:
+        if process.returncode is None:
+            # With all that it has started: a child that lives on keeps the pipes open, which `wait` waits for.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode:
+        message = f"exec plugin {command[0]} ended with {process.returncode}: {clean(errors.decode(errors='replace'))}"
+        raise CredentialsRejected(config.name, message)
+    return output
+
+
+def _exec_info(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec: dict[str, Any] = {"interactive": False}
+    if entry.get("provideClusterInfo"):
+        cluster: dict[str, Any] = {
+            "server": config.server,
+            "tls-server-name": config.tls_server_name,
+            "proxy-url": config.proxy_url,
+            "insecure-skip-tls-verify": config.is_insecure,
+        }
+        if config.ca:
+            cluster["certificate-authority-data"] = b64encode(config.ca.read()).decode()
+        spec["cluster"] = {key: value for key, value in cluster.items() if value}
+        if config.exec_extension is not None:
+            spec["cluster"]["config"] = config.exec_extension
+    return {"apiVersion": entry.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+
+
+@contextmanager
+def _private_file(data: bytes) -> Iterator[Path]:
+    """Yield a file that only we can read, deleted afterwards: OpenSSL takes client certificates only from files."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        yield Path(file.name)

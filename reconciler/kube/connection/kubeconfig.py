@@ -1,0 +1,379 @@
+"""Kubeconfigs, and the account of the pod: how each member cluster is reached. Nothing is connected here.
+
+The files are read by ourselves, once for all members: the loaders of the kubernetes package parse the whole file again
+for each context and put certificates and keys into temporary files. Where they agree is a test
+(`tests/unit/kube/test_kubeconfig.py`).
+
+Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "kubeconfig (v1)" and "Accessing the Kubernetes
+API from a Pod".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Cluster
+from reconciler.errors import ConfigurationError
+from reconciler.kube.kube_requests import shown_without
+
+FILE_MAX_BYTES = 16 * 1024 * 1024
+IN_CLUSTER: Final = "in-cluster"
+"""The context of the cluster that we run in, where no kubeconfig has one of that name."""
+SERVICE_ACCOUNT_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+SERVICE_ACCOUNT_VARIABLE: Final = "RECONCILER_SERVICE_ACCOUNT_FOLDER"
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that its exec plugin receives as `spec.cluster.config` of the ExecCredential."""
+SUFFIXES = (".kubeconfig", ".yaml", ".yml", ".json", ".conf", ".config")
+_SECRET: Final = ("proxy_url", "token", "password", "exec_plugin", "exec_extension", "auth_provider")
+
+
+class Pem(Struct, frozen=True, kw_only=True):
+    """A certificate or key, inline or in a file that may be replaced while we run."""
+
+    data: bytes = b""
+    file: Path | None = None
+
+    def __repr__(self) -> str:
+        """Without the bytes, which may be a key."""
+        return shown_without(self, ("data",))
+
+    def __bool__(self) -> bool:
+        """Return whether there is one."""
+        return bool(self.data or self.file)
+
+    def read(self) -> bytes:
+        """The bytes as they are now. Raises OSError."""
+        return self.data if self.data or self.file is None else self.file.read_bytes()
+
+
+class MemberConfig(Struct, frozen=True, kw_only=True):
+    """Address and credentials of one API server. Its repr shows no secret."""
+
+    name: str
+    server: str
+    ca: Pem = Pem()
+    is_insecure: bool = False
+    """insecure-skip-tls-verify."""
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    client_certificate: Pem = Pem()
+    client_key: Pem = Pem()
+    token: str = ""
+    token_file: Path | None = None
+    username: str = ""
+    password: str = ""
+    exec_plugin: Mapping[str, Any] | None = None
+    exec_extension: Any = None
+    """The cluster info of the kubeconfig for an exec plugin that asks for it; None: nothing."""
+    auth_provider: Mapping[str, Any] | None = None
+    impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Impersonation headers."""
+    folder: Path = Path()
+    """The folder of the user entry: commands of plugins that contain a slash are relative to it."""
+    source: str = ""
+    """The file, for messages."""
+    is_in_cluster: bool = False
+    """The account of the pod that we run in. No proxy of the environment is on the way to its API server."""
+
+    def __repr__(self) -> str:
+        """Without secrets."""
+        return shown_without(self, _SECRET)
+
+    @property
+    def where_files_come_from(self) -> str:
+        """Return an addition to messages about a missing file; empty: the kubeconfig names it."""
+        return "; the pod must mount the token of its account there" if self.is_in_cluster else ""
+
+
+def file_contents(config: MemberConfig) -> tuple[bytes, ...]:
+    """Digests of the files that an entry names, as they are now; empty for one that cannot be read."""
+    token = Pem(file=config.token_file)
+    return tuple(_digest(pem) for pem in (config.ca, config.client_certificate, config.client_key, token))
+
+
+def _digest(pem: Pem) -> bytes:
+    if pem.file is None:
+        return b""
+    try:
+        return hashlib.sha256(pem.read()).digest()
+    except OSError:
+        return b""
+
+
+class _KubeconfigEntry(Struct, frozen=True, kw_only=True):
+    """A cluster, user or context with the file that it came from."""
+
+    body: Mapping[str, Any]
+    file: Path
+
+
+class Kubeconfig(Struct, frozen=True, kw_only=True):
+    """One or several files, merged as kubectl does: the first file that names an entry wins."""
+
+    clusters: Mapping[str, _KubeconfigEntry]
+    users: Mapping[str, _KubeconfigEntry]
+    contexts: Mapping[str, _KubeconfigEntry]
+    current_context: str = ""
+    description: str = ""
+
+
+def load_members(
+    kubeconfig: Path | None, clusters: Iterable[Cluster], environ: Mapping[str, str] = os.environ
+) -> Mapping[str, MemberConfig | ConfigurationError]:
+    """Return the access of each cluster, by name, or its error: one bad entry harms no other.
+
+    `kubeconfig` is a file, or a folder with one kubeconfig a cluster. None: as kubectl, `$KUBECONFIG` (a list of files)
+    or `~/.kube/config`; in a systemd service with credentials, `$CREDENTIALS_DIRECTORY` comes before the latter.
+    The context `in-cluster` is the account of the pod that we run in, unless a kubeconfig has a context of that name.
+    Raises ConfigurationError when a file that was named cannot be read at all.
+    """
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path) and location.is_dir():
+        return {cluster.name: _from_folder(location, cluster, environ) for cluster in clusters}
+    files = [location] if isinstance(location, Path) else location
+    merged = read_files(files, may_be_missing=kubeconfig is None)
+    return {cluster.name: _attempt(merged, cluster, environ) for cluster in clusters}
+
+
+def stamp_of(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[tuple[int, ...], ...]:
+    """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path):
+        files = sorted(location.iterdir()) if location.is_dir() else [location]
+    else:
+        files = list(location)
+    return tuple(_stamp(file) for file in files)
+
+
+def _stamp(file: Path) -> tuple[int, ...]:
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _default_location(environ: Mapping[str, str]) -> Path | Sequence[Path]:
+    if environ.get("KUBECONFIG"):
+        return [Path(part).expanduser() for part in environ["KUBECONFIG"].split(os.pathsep) if part]
+    if environ.get("CREDENTIALS_DIRECTORY"):
+        return Path(environ["CREDENTIALS_DIRECTORY"])
+    return [Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"]
+
+
+def _from_folder(folder: Path, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
+    """The cluster's own file, else a file `kubeconfig` with a context for it."""
+    candidates = [folder / f"{cluster.name}{suffix}" for suffix in ("", *SUFFIXES)]
+    file = next((candidate for candidate in candidates if candidate.is_file()), None)
+    try:
+        if file is None:
+            shared = folder / "kubeconfig"
+            if not shared.is_file() and cluster.context_name == IN_CLUSTER:
+                return in_cluster_config(cluster.name, environ)
+            if not shared.is_file():
+                return ConfigurationError(
+                    f"{folder} has no kubeconfig for cluster {cluster.name}; name it {cluster.name}.yaml"
+                )
+            return _attempt(read_files([shared]), cluster, environ)
+        own = read_files([file])
+        return member_config(own, cluster.name, _only_context(own, cluster))
+    except ConfigurationError as error:
+        return error
+
+
+def _only_context(own: Kubeconfig, cluster: Cluster) -> str:
+    """In a file of its own the context need not have the cluster's name when there is no doubt which one is meant."""
+    if cluster.context_name in own.contexts:
+        return cluster.context_name
+    return next(iter(own.contexts)) if len(own.contexts) == 1 else own.current_context or cluster.context_name
+
+
+def _attempt(merged: Kubeconfig, cluster: Cluster, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
+    try:
+        if cluster.context_name == IN_CLUSTER and IN_CLUSTER not in merged.contexts:
+            return in_cluster_config(cluster.name, environ)
+        return member_config(merged, cluster.name, cluster.context_name)
+    except ConfigurationError as error:
+        return error
+
+
+def in_cluster_config(name: str, environ: Mapping[str, str]) -> MemberConfig:
+    """Return the configuration for the cluster that we run in, as the account of our pod.
+
+    Nothing is read: the kubelet replaces token and authority as we run. Raises ConfigurationError outside of a pod.
+    """
+    host, port = (environ.get(f"KUBERNETES_SERVICE_{part}", "").strip() for part in ("HOST", "PORT"))
+    if not host or not port:
+        raise ConfigurationError(
+            f"cluster {name}: context {IN_CLUSTER!r} is the account of the pod, and this process runs in none "
+            f"(KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set); give a kubeconfig with a context "
+            f"{IN_CLUSTER!r} here"
+        )
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    check_url(name, "what KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT make", server, ("https",))
+    folder = Path(environ.get(SERVICE_ACCOUNT_VARIABLE) or SERVICE_ACCOUNT_FOLDER)
+    return MemberConfig(
+        name=name,
+        server=server,
+        ca=Pem(file=folder / "ca.crt"),
+        token_file=folder / "token",
+        source=str(folder),
+        is_in_cluster=True,
+    )
+
+
+def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeconfig:
+    """Return the merged files. Raises ConfigurationError for an invalid or, unless allowed, a missing one."""
+    sections: dict[str, dict[str, _KubeconfigEntry]] = {"clusters": {}, "users": {}, "contexts": {}}
+    current = ""
+    for file in files:
+        if may_be_missing and not file.exists():
+            continue
+        body = _read_yaml(file)
+        for section, entries in sections.items():
+            singular = section.removesuffix("s")
+            for item in _named_items(body, section, file):
+                entries.setdefault(item["name"], _KubeconfigEntry(body=item.get(singular) or {}, file=file))
+        current = current or str(body.get("current-context") or "")
+    return Kubeconfig(**sections, current_context=current, description=os.pathsep.join(map(str, files)))
+
+
+def _read_yaml(file: Path) -> Mapping[str, Any]:
+    try:
+        if file.stat().st_size > FILE_MAX_BYTES:
+            raise ConfigurationError(f"kubeconfig {file} is larger than {FILE_MAX_BYTES} bytes")
+        body = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
+    except OSError as error:
+        advice = "name a file that is there with --kubeconfig, or a folder with a file for each cluster"
+        raise ConfigurationError(f"kubeconfig {file} cannot be read: {error.strerror}; {advice}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        # A YAML error quotes the line, which may hold a token.
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}" if mark else ""
+        raise ConfigurationError(f"kubeconfig {file} is no YAML{line}; 'kubectl config view' reads it, too") from None
+    if body is not None and not isinstance(body, Mapping):
+        raise ConfigurationError(f"kubeconfig {file} is no mapping")
+    return body or {}
+
+
+def _named_items(body: Mapping[str, Any], section: str, file: Path) -> Iterable[Mapping[str, Any]]:
+    items = body.get(section) or []
+    if not isinstance(items, list) or not all(isinstance(i, Mapping) and isinstance(i.get("name"), str) for i in items):
+        raise ConfigurationError(f"kubeconfig {file}: {section} is no list of entries with a name")
+    for item in items:
+        if not isinstance(item.get(section.removesuffix("s")) or {}, Mapping):
+            raise ConfigurationError(f"kubeconfig {file}: {section} {item['name']!r} is no mapping")
+    return items
+
+
+def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
+    """Return the settings behind one context. Raises ConfigurationError that names the fault."""
+    if context not in merged.contexts:
+        known = ", ".join(sorted(merged.contexts)) or "none"
+        what = "add one" if merged.contexts else "name the right file with --kubeconfig, or add one"
+        raise ConfigurationError(
+            f"cluster {name}: no context {context!r} in {merged.description} (contexts: {known}); {what}, or write the "
+            "name of its context into the annotation fleet.reconciler/context of the Cluster document"
+        )
+    pair = merged.contexts[context].body
+    cluster = merged.clusters.get(str(pair.get("cluster")))
+    if cluster is None:
+        raise ConfigurationError(f"cluster {name}: context {context!r} names a cluster that {merged.description} lacks")
+    user = merged.users.get(str(pair.get("user")))
+    if user is None and pair.get("user"):
+        raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {merged.description} lacks")
+    user = user or _KubeconfigEntry(body={}, file=cluster.file)
+    check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
+    proxy_url = str(cluster.body.get("proxy-url") or "")
+    if proxy_url:
+        check_url(name, "proxy-url", proxy_url, ("http", "https"))
+    try:
+        return _config(name, cluster, user, proxy_url)
+    except ValueError as error:
+        raise ConfigurationError(f"cluster {name}: a *-data field in {merged.description} is no base64") from error
+
+
+def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_url: str) -> MemberConfig:
+    token_file = user.body.get("tokenFile")
+    return MemberConfig(
+        name=name,
+        server=str(cluster.body["server"]).rstrip("/"),
+        ca=_pem(cluster, "certificate-authority"),
+        is_insecure=cluster.body.get("insecure-skip-tls-verify") is True,
+        tls_server_name=str(cluster.body.get("tls-server-name") or ""),
+        proxy_url=proxy_url,
+        client_certificate=_pem(user, "client-certificate"),
+        client_key=_pem(user, "client-key"),
+        token=str(user.body.get("token") or ""),
+        token_file=user.file.parent / token_file if token_file else None,
+        username=str(user.body.get("username") or ""),
+        password=str(user.body.get("password") or ""),
+        exec_plugin=user.body.get("exec"),
+        exec_extension=_exec_extension(cluster.body),
+        auth_provider=user.body.get("auth-provider"),
+        impersonate=_impersonation(user.body),
+        folder=user.file.parent.absolute(),
+        source=str(user.file),
+    )
+
+
+def _exec_extension(cluster: Mapping[str, Any]) -> Any:
+    found = cluster.get("extensions")
+    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
+    return next((one.get("extension") for one in named if one.get("name") == EXEC_EXTENSION), None)
+
+
+def _pem(entry: _KubeconfigEntry, key: str) -> Pem:
+    """Data come before a file, as in kubectl; a file is relative to the kubeconfig."""
+    data, file = entry.body.get(f"{key}-data"), entry.body.get(key)
+    if data:
+        return Pem(data=b64decode(data))
+    return Pem(file=entry.file.parent / file) if file else Pem()
+
+
+def _impersonation(user: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+    headers = {
+        "Impersonate-User": (str(user.get("as") or ""),),
+        "Impersonate-Uid": (str(user.get("as-uid") or ""),),
+        "Impersonate-Group": tuple(str(group) for group in user.get("as-groups") or ()),
+    }
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers[f"Impersonate-Extra-{key}"] = tuple(str(value) for value in values)
+    return {header: values for header, values in headers.items() if any(values)}
+
+
+def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Nothing, when a URL of a cluster has one of the schemes and a host.
+
+    Raises:
+        ConfigurationError: it has not. The URL itself is not shown: it may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigurationError(f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)}")
+
+
+def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The contexts that a kubeconfig file (or each file of a folder) has, sorted.
+
+    Raises ConfigurationError when a file that was named cannot be read at all.
+    """
+    location = kubeconfig if kubeconfig is not None else _default_location(environ)
+    if isinstance(location, Path) and location.is_dir():
+        files: Sequence[Path] = sorted(path for path in location.iterdir() if path.is_file())
+    else:
+        files = [location] if isinstance(location, Path) else location
+    return tuple(sorted(read_files(files, may_be_missing=kubeconfig is None).contexts))

@@ -1,0 +1,216 @@
+"""Until when certificates are valid: the one field that matters here, read from their DER form.
+
+Source: RFC 5280, 4.1 Basic Certificate Fields; X.690 for the encoding. The standard library reads no certificates.
+
+Risks in the kubeconfig entry of a cluster. Nothing is connected and nothing is run.
+
+The reason of a 401, as far as the kubeconfig shows, and the remedy.
+"""
+
+from __future__ import annotations
+
+import binascii
+import ipaddress
+import os
+import re
+import ssl
+import stat
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
+from reconciler.regex import regex
+
+_PEM: Final = regex(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_SEQUENCE: Final = 0x30
+_VERSION: Final = 0xA0
+_UTC_TIME: Final = 0x17
+_GENERALIZED_TIME: Final = 0x18
+_LONG_LENGTH: Final = 0x80
+_CENTURY_BEGINS: Final = 50
+"""Source: RFC 5280, 4.1.2.5.1: two digits from 50 on are of the last century."""
+
+
+def ends_of_validity(pem: bytes) -> list[datetime]:
+    """Return the end of validity of each certificate of a PEM text (UTC), in order; unreadable ones are left out."""
+    ends = []
+    for found in _PEM.finditer(pem.decode("ascii", errors="replace")):
+        try:
+            ends.append(_not_after(ssl.PEM_cert_to_DER_cert(found[0])))
+        except (ValueError, IndexError):
+            continue
+    return ends
+
+
+def _not_after(der: bytes) -> datetime:
+    _, certificate = _elements(der)[0]
+    _, signed = _elements(certificate)[0]
+    fields = [element for element in _elements(signed) if element[0] != _VERSION]
+    # serialNumber, signature, issuer, validity
+    tag, validity = fields[3]
+    if tag != _SEQUENCE:
+        raise ValueError("no validity where it should be")
+    _, (tag, value) = _elements(validity)
+    return _time(tag, value.decode("ascii"))
+
+
+def _elements(data: bytes) -> list[tuple[int, bytes]]:
+    """Yield tag and content of each element in the data, one after the other."""
+    found, at = [], 0
+    while at < len(data):
+        tag, length, at = data[at], data[at + 1], at + 2
+        if length & _LONG_LENGTH:
+            size = length & ~_LONG_LENGTH
+            length, at = int.from_bytes(data[at : at + size]), at + size
+        if at + length > len(data):
+            raise ValueError("an element is longer than what holds it")
+        found.append((tag, data[at : at + length]))
+        at += length
+    return found
+
+
+def _time(tag: int, text: str) -> datetime:
+    if tag == _UTC_TIME:
+        text = ("19" if int(text[:2]) >= _CENTURY_BEGINS else "20") + text
+    elif tag != _GENERALIZED_TIME:
+        raise ValueError("no time where it should be")
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+SOON: Final = timedelta(days=14)
+"""The warning about a certificate begins this long before its end."""
+
+
+def kubeconfig_risks(config: MemberConfig, now: str) -> tuple[str, ...]:
+    """Return the risks, a sentence each, with a remedy. `now`: RFC 3339."""
+    return (
+        *_connection(config),
+        *_certificates(config, datetime.fromisoformat(now)),
+        *_files(config),
+    )
+
+
+def exec_plugin_of(config: MemberConfig) -> str:
+    """The command that is run to get credentials; empty: none is."""
+    return str((config.exec_plugin or {}).get("command") or "")
+
+
+def _connection(config: MemberConfig) -> Iterator[str]:
+    url = urlsplit(config.server)
+    if url.scheme == "http" and not _is_loopback(url.hostname or ""):
+        yield "server is an http:// URL: credentials and Secrets are sent in clear; use https://"
+    if config.is_insecure:
+        yield (
+            "insecure-skip-tls-verify: whoever is on the way can pose as the API server and gets the credentials and "
+            "Secrets; give certificate-authority instead"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _certificates(config: MemberConfig, now: datetime) -> Iterator[str]:
+    # Of a chain the first is our own; of several authorities one valid one is enough.
+    yield from _validity("client-certificate", config.client_certificate, now, lambda ends: ends[0])
+    yield from _validity("certificate-authority", config.ca, now, max)
+
+
+def _validity(what: str, pem: Pem, now: datetime, deciding: Callable[[list[datetime]], datetime]) -> Iterator[str]:
+    try:
+        ends = ends_of_validity(pem.read())
+    except OSError:
+        return  # The first request tells that it cannot be read.
+    if not ends:
+        return
+    end = deciding(ends)
+    if end <= now:
+        yield f"{what} expired on {end:%Y-%m-%d}; renew it"
+    elif end <= now + SOON:
+        yield f"{what} expires on {end:%Y-%m-%d}, in {(end - now).days} days; renew it"
+
+
+def _files(config: MemberConfig) -> Iterator[str]:
+    has_credentials = config.token or config.password or config.client_key.data or config.auth_provider
+    held = (
+        ("the kubeconfig", Path(config.source) if config.source and has_credentials else None),
+        ("client-key", config.client_key.file),
+        ("tokenFile", config.token_file),
+    )
+    for what, file in held:
+        who = _other_readers(file) if file is not None and not _is_mounted(file, config) else ""
+        if who:
+            yield f"{what} {file} holds credentials and {who} can read it; chmod 600 {file}"
+
+
+def _is_mounted(file: Path, config: MemberConfig) -> bool:
+    """Return whether the file is in a folder made for us alone: there modes mean nothing, and chmod is refused."""
+    return config.is_in_cluster or str(file.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
+
+
+def _other_readers(file: Path) -> str:
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return ""
+    if mode & stat.S_IROTH:
+        return "everybody on this machine"
+    return "its group" if mode & stat.S_IRGRP else ""
+
+
+def why_rejected(config: MemberConfig, authorization: str, now: str) -> str:
+    """Return the refused credential, the time of its end if it explains the refusal, and the remedy.
+
+    `authorization`: the header that was sent, never quoted. `now`: RFC 3339.
+    """
+    where = f" in {config.source}" if config.source else ""
+    if config.exec_plugin is not None:
+        plugin = str(config.exec_plugin.get("command") or "")
+        return f"the API server does not accept what the exec plugin {plugin} gave; log in with it again"
+    if authorization.startswith("Bearer "):
+        end = _end_of_token(authorization.removeprefix("Bearer "))
+        what = f"token file {config.token_file}" if config.token_file is not None else f"token{where}"
+        if end is not None and end <= datetime.fromisoformat(now):
+            return f"the {what} expired at {end:%Y-%m-%dT%H:%M:%SZ}; log in to the cluster again, or put in a new one"
+        return (
+            f"the API server does not accept the {what}: it expired, was revoked, or is another cluster's; log in to "
+            "the cluster again, or put in a new one"
+        )
+    if authorization:
+        return f"the API server does not accept the user name and password{where}; correct them"
+    end = _end_of_certificate(config)
+    if end is not None and end <= datetime.fromisoformat(now):
+        return f"the client certificate{where} expired at {end:%Y-%m-%dT%H:%M:%SZ}; put in a new one"
+    if config.client_certificate.data or config.client_certificate.file:
+        return f"the API server does not accept the client certificate{where}; put in one that its authority signed"
+    return f"the entry of the cluster{where} has no credentials; add a token, a client certificate or an exec plugin"
+
+
+def _end_of_token(token: str) -> datetime | None:
+    """Return the end of validity of a JSON web token; None: it is none, or has no end. Source: RFC 7519, 4.1.4."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = orjson.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return datetime.fromtimestamp(claims["exp"], UTC)
+    except (binascii.Error, ValueError, KeyError, TypeError, OverflowError, OSError):
+        return None
+
+
+def _end_of_certificate(config: MemberConfig) -> datetime | None:
+    try:
+        ends = ends_of_validity(config.client_certificate.read())
+    except OSError:
+        return None
+    # Of a chain the first is the one that speaks for us.
+    return ends[0] if ends else None

@@ -1,0 +1,332 @@
+"""Served kinds of an API server, with plurals, scopes and verbs.
+
+Source: Kubernetes, "Kubernetes API, API Discovery": aggregated discovery, and the older answers for API servers or
+proxies that do not have it.
+
+Discovery answers of API servers as declared types: an answer that does not fit is no answer.
+
+Source: Kubernetes, apidiscovery.k8s.io/v2 and meta/v1 `APIVersions`, `APIGroupList`, `APIResourceList`; `null` is
+allowed only where an API server writes it for an empty list.
+
+The metadata of live objects as declared types, which the pipeline relies on.
+
+Source: Kubernetes, meta/v1 `ObjectMeta` and `ListMeta`; API servers write an empty list or map as `null` or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from reconciler.api.refs import GVK
+from reconciler.kube.kube_requests import KindResource
+from reconciler.prepared import prepared
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]{0,253}$")]
+"""Of a group or a version: it becomes a part of a path."""
+GroupVersion = Annotated[str, Meta(pattern=r"^([A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9.-]{1,253}$")]
+NotEmpty = Annotated[str, Meta(min_length=1)]
+
+
+class ResponseKind(Struct, frozen=True):
+    """The kind of the objects of a resource; an empty group or version means those around it."""
+
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+class AggregatedResource(Struct, frozen=True, rename="camel"):
+    """A resource of aggregated discovery."""
+
+    resource: NotEmpty
+    response_kind: ResponseKind | None = None
+    scope: str = ""
+    verbs: list[str] | None = None
+    singular_resource: str = ""
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+
+class AggregatedVersion(Struct, frozen=True):
+    """A version of a group with its resources."""
+
+    version: Name
+    resources: list[AggregatedResource] | None = None
+    freshness: str = ""
+
+
+class GroupMetadata(Struct, frozen=True):
+    """The name of a group; the core group has none."""
+
+    name: Name = ""
+
+
+@prepared
+class AggregatedGroup(Struct, frozen=True):
+    """A group with its versions, the preferred one first."""
+
+    versions: list[AggregatedVersion] = []
+    metadata: GroupMetadata = GroupMetadata()
+
+
+class GroupVersionName(Struct, frozen=True, rename="camel"):
+    """A version of a group in an APIGroupList."""
+
+    group_version: GroupVersion
+    version: Name
+
+
+class ApiGroup(Struct, frozen=True, rename="camel"):
+    """A group in an APIGroupList."""
+
+    name: Name
+    versions: list[GroupVersionName]
+    preferred_version: GroupVersionName
+
+
+@prepared
+class Root(Struct, frozen=True):
+    """The answer of /api or /apis: aggregated (`items`), or of the older form (`versions`, `groups`)."""
+
+    kind: str
+    items: list[AggregatedGroup] | UnsetType = UNSET
+    versions: list[GroupVersion] | UnsetType = UNSET
+    groups: list[ApiGroup] | UnsetType | None = UNSET
+
+
+class ListedResource(Struct, frozen=True, rename="camel"):
+    """A resource in an APIResourceList; subresources have a slash in their name."""
+
+    name: NotEmpty
+    kind: NotEmpty
+    namespaced: bool
+    group: str | None = None
+    version: str | None = None
+    verbs: list[str] | None = None
+    singular_name: str = ""
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+
+@prepared
+class ResourceList(Struct, frozen=True, rename="camel"):
+    """The resources of one group version."""
+
+    kind: str
+    group_version: GroupVersion
+    resources: list[ListedResource] | None
+
+
+class ServedKind(Struct, frozen=True, kw_only=True):
+    """One resource type. `is_preferred`: its version is the one that the API server prefers for the group."""
+
+    gvk: GVK
+    plural: str
+    namespaced: bool
+    verbs: frozenset[str] = frozenset()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    is_preferred: bool = True
+
+    @property
+    def resource(self) -> KindResource:
+        """The resource as in paths."""
+        return KindResource(
+            group_version=self.gvk.api_version, plural=self.plural, kind=self.gvk.kind, namespaced=self.namespaced
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return its names for people, in lower case: plural, singular, kind, short names."""
+        return frozenset({self.plural, self.singular, self.gvk.kind.lower(), *self.short_names}) - {""}
+
+
+class Discovery(Struct, frozen=True, kw_only=True):
+    """Every resource type of an API server.
+
+    `stale` holds the group versions that an extension API server should serve and does not answer for: their kinds
+    are unknown, not absent.
+    """
+
+    kinds: Mapping[GVK, ServedKind] = field(default_factory=dict)
+    stale: frozenset[str] = frozenset()
+
+    def served(self) -> Mapping[GVK, bool]:
+        """Each kind that can be read, with whether it is namespaced."""
+        return {gvk: kind.namespaced for gvk, kind in self.kinds.items() if {"get", "list"} <= kind.verbs}
+
+    def preferred(self, group: str, kind: str) -> ServedKind | None:
+        """The kind in the version that the API server prefers, else in the first one that has it."""
+        found = [served for gvk, served in self.kinds.items() if gvk.group_kind == (group, kind)]
+        return next((served for served in found if served.is_preferred), found[0] if found else None)
+
+    def find(self, name: str) -> ServedKind | None:
+        """The kind that a person means: `deploy`, `Deployment`, `deployments.apps` or `deployments.v1.apps`.
+
+        The core group comes before others, as in kubectl, and preferred versions before others.
+        """
+        wanted, _, suffix = name.lower().partition(".")
+        candidates = [served for served in self.kinds.values() if wanted in served.names and _is_in(served.gvk, suffix)]
+        candidates.sort(key=lambda served: (not served.is_preferred, served.gvk.group != "", wanted != served.plural))
+        return candidates[0] if candidates else None
+
+
+def _is_in(gvk: GVK, suffix: str) -> bool:
+    return suffix in ("", gvk.group, f"{gvk.version}.{gvk.group}")
+
+
+def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:
+    """Of the groups in the two APIGroupDiscoveryList answers (/api and /apis)."""
+    kinds: dict[GVK, ServedKind] = {}
+    stale = set()
+    for group_item in chain.from_iterable(answers):
+        group = group_item.metadata.name
+        for index, version_item in enumerate(group_item.versions):
+            if version_item.freshness == "Stale":
+                stale.add(f"{group}/{version_item.version}" if group else version_item.version)
+            # The first version is the preferred one.
+            for kind in _aggregated_kinds(group, version_item, is_preferred=index == 0):
+                kinds[kind.gvk] = kind
+    return Discovery(kinds=_preferred_where_served(kinds), stale=frozenset(stale))
+
+
+def _aggregated_kinds(group: str, version_item: AggregatedVersion, *, is_preferred: bool) -> Iterable[ServedKind]:
+    version = version_item.version
+    for item in version_item.resources or ():
+        response = item.response_kind
+        if response is None or not response.kind:
+            continue
+        gvk = GVK(response.group or group, response.version or version, response.kind)
+        if (gvk.group, gvk.version) != (group, version):
+            continue
+        yield ServedKind(
+            gvk=gvk,
+            plural=item.resource,
+            namespaced=item.scope == "Namespaced",
+            verbs=frozenset(item.verbs or ()),
+            singular=item.singular_resource,
+            short_names=tuple(item.short_names or ()),
+            categories=tuple(item.categories or ()),
+            is_preferred=is_preferred,
+        )
+
+
+def from_resource_lists(answers: Iterable[ResourceList], preferred: Mapping[str, str]) -> Discovery:
+    """Of APIResourceList answers, one a group version; `preferred` maps groups to versions."""
+    kinds: dict[GVK, ServedKind] = {}
+    for answer in answers:
+        group, _, version = answer.group_version.rpartition("/")
+        for item in answer.resources or ():
+            # Subresources (pods/log) and kinds of another group version (scale) are no kinds of this one.
+            is_of_another = (item.group or group, item.version or version) != (group, version)
+            if "/" in item.name or is_of_another:
+                continue
+            gvk = GVK(group, version, item.kind)
+            kinds[gvk] = ServedKind(
+                gvk=gvk,
+                plural=item.name,
+                namespaced=item.namespaced,
+                verbs=frozenset(item.verbs or ()),
+                singular=item.singular_name,
+                short_names=tuple(item.short_names or ()),
+                categories=tuple(item.categories or ()),
+                is_preferred=preferred.get(group, version) == version,
+            )
+    return Discovery(kinds=_preferred_where_served(kinds))
+
+
+def _preferred_where_served(kinds: Mapping[GVK, ServedKind]) -> Mapping[GVK, ServedKind]:
+    """Kinds in preferred versions first, so that the first match of a search is the best one."""
+    return dict(sorted(kinds.items(), key=lambda item: not item[1].is_preferred))
+
+
+_Text = Annotated[str, Meta(min_length=1)]
+
+
+class ManagedFields(Struct, frozen=True, rename="camel", gc=False):
+    """Owners of fields."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: str | None = None
+    fields_type: str = ""
+    fields: dict[str, Any] | None = field(default=None, name="fieldsV1")
+    subresource: str = ""
+
+
+class OwnerEntry(Struct, frozen=True, rename="camel", gc=False):
+    """An entry of ownerReferences."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+@prepared
+class ObjectMetadata(Struct, frozen=True, rename="camel"):
+    """The guaranteed metadata of every object."""
+
+    name: _Text
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[OwnerEntry] | None = None
+    managed_fields: list[ManagedFields] | None = None
+
+
+@prepared
+class Named(Struct, frozen=True):
+    """The part of an object that must be valid before anything else is reported about it."""
+
+    name: _Text
+    namespace: str = ""
+
+
+@prepared
+class ListMetadata(Struct, frozen=True, rename="camel"):
+    """The guaranteed metadata of every list."""
+
+    resource_version: str = ""
+    token: str | None = field(default="", name="continue")
+    remaining: int | None = field(default=0, name="remainingItemCount")
+
+
+def object_metadata(value: Any) -> ObjectMetadata:
+    """The metadata of an object.
+
+    Raises:
+        msgspec.ValidationError: it is not what the API promises; the message names the field.
+    """
+    found = msgspec.convert(value, ObjectMetadata)
+    for index, entry in enumerate(found.managed_fields or ()):
+        if entry.fields and not _is_field_set(entry.fields):
+            raise msgspec.ValidationError(f"Expected fields - at `$.managedFields[{index}].fieldsV1`")
+    return found
+
+
+def _is_field_set(tree: dict[str, Any]) -> bool:
+    """Return whether it is FieldsV1: objects all the way down."""
+    rest = [tree]
+    while rest:
+        for below in rest.pop().values():
+            if below.__class__ is not dict:
+                return False
+            if below:
+                rest.append(below)
+    return True

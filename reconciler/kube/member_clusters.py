@@ -1,0 +1,175 @@
+"""All member clusters of a fleet: one session, one event loop, each cluster by itself.
+
+Usage: `async with Members.open(configs, fleet="shop") as members: await members["m1"].version()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
+
+from reconciler import __version__
+from reconciler.clock import Clock, SystemClock
+from reconciler.errors import ConfigurationError, MemberClusterError
+from reconciler.kube.client import MemberCluster, always
+from reconciler.kube.connection.bounds import SumBudget
+from reconciler.kube.connection.kubeconfig import MemberConfig, file_contents
+from reconciler.kube.connection.light import open_light_session
+from reconciler.kube.connection.session import Session
+from reconciler.kube.connection.shared_slots import SharedSlots
+from reconciler.kube.connection.shared_trees import SharedTrees
+from reconciler.kube.transport import Shared, Transport, TransportSettings
+from reconciler.kube.watch_stream import Answered, nobody
+from reconciler.regex import regex
+
+BRIEF_APART_BYTES: Final = 32 * 1024 * 1024
+"""A command decodes this much of its lists without sharing: some 15,000 objects, for 140 MiB more than with sharing.
+A service, which holds lists while others are read, shares all of it."""
+DEFAULT_SETTINGS = TransportSettings()
+_T = TypeVar("_T")
+_NOT_IN_A_HEADER = regex(r"[^A-Za-z0-9._:/@+-]")
+
+
+class _Clients(NamedTuple):
+    """Each client, its configuration, and the errors of the others."""
+
+    clusters: Mapping[str, MemberCluster] = MappingProxyType({})
+    configs: Mapping[str, tuple[MemberConfig, tuple[bytes, ...]]] = MappingProxyType({})
+    failed: Mapping[str, ConfigurationError] = MappingProxyType({})
+
+
+_NONE: Final = _Clients()
+
+
+class MemberClusters(Mapping[str, MemberCluster]):
+    """The clusters with a usable configuration, by name; `failed` has the errors of the others.
+
+    An immutable value: who holds it over an await finds every name that was there. A changed configuration makes
+    another value. A client that is in no value any more needs no closing: its requests end by themselves, and its
+    connections belong to the pool of the session.
+    """
+
+    def __init__(
+        self, shared: Shared, agent: UserAgent, writing_left_s: Callable[[], float] = always, reached: _Clients = _NONE
+    ) -> None:
+        """These clusters. Whoever opens a session begins with none."""
+        self._writing_left_s = writing_left_s
+        self._shared = shared
+        self._agent = agent
+        self._reached = reached
+
+    def reached_by(self, configs: Mapping[str, MemberConfig | ConfigurationError]) -> MemberClusters:
+        """These clusters over the same session. One whose configuration is unchanged keeps its client and breaker.
+
+        Part of it are the certificates, keys and tokens in files that it names: they may have been replaced.
+        """
+        before = self._reached
+        usable = {
+            name: (config, file_contents(config))
+            for name, config in sorted(configs.items())
+            if isinstance(config, MemberConfig)
+        }
+        clusters = {
+            name: before.clusters[name] if before.configs.get(name) == found else self._member(found[0])
+            for name, found in usable.items()
+        }
+        failed = {name: error for name, error in sorted(configs.items()) if isinstance(error, ConfigurationError)}
+        reached = _Clients(MappingProxyType(clusters), MappingProxyType(usable), MappingProxyType(failed))
+        return MemberClusters(self._shared, self._agent, self._writing_left_s, reached)
+
+    @property
+    def failed(self) -> Mapping[str, ConfigurationError]:
+        """Return the errors of missing clusters, by name."""
+        return self._reached.failed
+
+    def servers(self) -> dict[str, str]:
+        """The address of each cluster, as the kubeconfig names it."""
+        return {name: config.server for name, (config, _) in self._reached.configs.items()}
+
+    def _member(self, config: MemberConfig) -> MemberCluster:
+        return MemberCluster(Transport(config, self._shared), self._agent.header, self._writing_left_s)
+
+    def __getitem__(self, name: str) -> MemberCluster:
+        return self._reached.clusters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reached.clusters)
+
+    def __len__(self) -> int:
+        return len(self._reached.clusters)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(  # noqa: PLR0913 - what a fleet's members have in common, by name
+        cls,
+        configs: Mapping[str, MemberConfig | ConfigurationError],
+        *,
+        agent: UserAgent,
+        clock: Clock | None = None,
+        settings: TransportSettings = DEFAULT_SETTINGS,
+        jitter: random.Random | None = None,
+        answered: Answered = nobody,
+        writing_left_s: Callable[[], float] = always,
+        is_brief: bool = False,
+    ) -> AsyncIterator[MemberClusters]:
+        """Open the members over a session of their own, which ends with the block. Nothing is connected yet.
+
+        `answered` is called for each request. `writing_left_s`: the time that a new write may take; 0: none may begin.
+        `is_brief`: for a command that ends soon, to which the import of aiohttp matters.
+        """
+        async with session_for(is_brief=is_brief) as session:
+            shared = Shared(
+                session=session,
+                slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),
+                clock=clock or SystemClock(),
+                settings=settings,
+                jitter=jitter or random.Random(),  # noqa: S311 - spreads retries, guards nothing
+                answers=SumBudget(settings.answers_max_bytes),
+                answered=answered,
+                trees=SharedTrees(BRIEF_APART_BYTES if is_brief else 0),
+            )
+            yield cls(shared, agent, writing_left_s).reached_by(configs)
+
+    async def each(
+        self, ask: Callable[[MemberCluster], Awaitable[_T]]
+    ) -> Mapping[str, _T | MemberClusterError | ConfigurationError]:
+        """Return the result of `ask` for every cluster, or its error: no cluster waits for another's error."""
+
+        async def outcome(cluster: MemberCluster) -> _T | MemberClusterError:
+            try:
+                return await ask(cluster)
+            except MemberClusterError as error:
+                return error
+
+        answers = await asyncio.gather(*(outcome(cluster) for cluster in self.values()))
+        return {**self.failed, **dict(zip(self, answers, strict=True))}
+
+
+def session_for(*, is_brief: bool) -> AbstractAsyncContextManager[Session]:
+    """A session to open, for a command or for a service."""
+    if is_brief:
+        return open_light_session()
+    from reconciler.kube.connection.over_aiohttp import open_session  # noqa: PLC0415 - see `is_brief`
+
+    return open_session()
+
+
+class UserAgent:
+    """The user agent of every request, so that an API server's audit log leads back to the commit."""
+
+    def __init__(self, fleet: str, commit: str = "") -> None:
+        """Name the fleet and the revision that is worked on."""
+        self.take_up(fleet, commit)
+
+    def take_up(self, fleet: str, commit: str) -> None:
+        """Another revision is worked on from now on; a new journal learns the fleet's name with its first one."""
+        fleet, commit = (_NOT_IN_A_HEADER.sub("_", text) for text in (fleet, commit))
+        self._header = f"fleet-reconciler/{__version__} (fleet={fleet}; commit={commit})"
+
+    def header(self) -> str:
+        """`fleet-reconciler/0.1.0 (fleet=shop; commit=0a1b2c)`."""
+        return self._header

@@ -1,0 +1,213 @@
+"""All ClusterProfiles of one management cluster, or an error: half a list would look like removed clusters.
+
+Source: KEP-4322; `multicluster.x-k8s.io` v1alpha1 and v1alpha2.
+
+The operator's file of credential providers for the access providers of profiles.
+
+The same file that Go programs read with `--clusterprofile-provider-file`: it alone names commands, never a profile.
+
+Source: KEP-5339 and its `pkg/access`: the first provider of the file that a profile lists wins; a profile's additions
+to the arguments and the environment count only under the policies of the file, which by default ignore them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.refs import GVK
+from reconciler.api.tree import JsonObject
+from reconciler.errors import BadAnswer, ConfigurationError, KindNotServed, ObjectNotFound
+from reconciler.kube.answers import Listing
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.kube.refusal_errors import clean
+
+# The older one is asked for first, as it alone has `credentialProviders`, which some managers still write.
+_VERSIONS: Final = ("v1alpha1", "v1alpha2")
+_GROUP: Final = "multicluster.x-k8s.io"
+
+ProfileKey = tuple[str, str]
+"""(namespace, name)."""
+
+
+class InventoryPlace(NamedTuple):
+    """The API server and the namespace of an inventory; an empty namespace: all of them."""
+
+    context: str
+    namespace: str
+    config: MemberConfig
+
+
+def inventory_place(text: str, kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> InventoryPlace:
+    """Parse `CONTEXT[/NAMESPACE]`. Contexts of clouds have slashes, so the whole text is tried first.
+
+    Raises:
+        ConfigurationError: the kubeconfig has no such context, or its entry is unusable.
+    """
+    whole = _config(text, kubeconfig, environ)
+    if isinstance(whole, MemberConfig):
+        return InventoryPlace(text, "", whole)
+    context, slash, namespace = text.rpartition("/")
+    if not slash or not context or not namespace:
+        raise whole
+    found = _config(context, kubeconfig, environ)
+    if isinstance(found, ConfigurationError):
+        raise found
+    return InventoryPlace(context, namespace, found)
+
+
+def _config(context: str, kubeconfig: Path | None, environ: Mapping[str, str]) -> MemberConfig | ConfigurationError:
+    return load_members(kubeconfig, [Cluster(name=context)], environ)[context]
+
+
+async def read_profiles(
+    place: InventoryPlace, fleet: str, expected: Collection[ProfileKey] = ()
+) -> tuple[JsonObject, ...]:
+    """Return the profiles, by namespace and name. `fleet`: the name for the audit log.
+
+    `expected`: earlier profiles. Each one missing in the list is read by name.
+
+    Raises:
+        MemberClusterError: the list was not read as a whole, whatever the reason.
+    """
+    async with MemberClusters.open({place.context: place.config}, agent=UserAgent(fleet or "unnamed")) as members:
+        return await list_profiles(members[place.context], place.namespace, expected)
+
+
+async def list_profiles(
+    member: MemberCluster, namespace: str, expected: Collection[ProfileKey] = ()
+) -> tuple[JsonObject, ...]:
+    """The profiles that an API server has, by namespace and name; empty `namespace`: all of them.
+
+    Raises:
+        KindNotServed: it has no ClusterProfiles, which is not the same as none.
+        BadAnswer: the list lacks one of the `expected` that is there, so others may be missing, too.
+        MemberClusterError: the list was not read as a whole.
+    """
+    gvk, listing = await _listed(member, namespace)
+    for identity, why in listing.unread.items():
+        raise BadAnswer(member.name, clean(f"{identity} in the list cannot be read: {why}"))
+    if not listing.is_complete:
+        raise BadAnswer(member.name, "the list of ClusterProfiles is longer than what is read")
+    for live in listing.objects:
+        if namespace and live.identity.namespace != namespace:
+            raise BadAnswer(member.name, clean(f"{live.identity} was not asked for; it is in another namespace"))
+    told = {(live.identity.namespace, live.identity.name) for live in listing.objects}
+    for missing in sorted(set(expected) - told):
+        await _prove_gone(member, gvk, missing)
+    return tuple(live.body for live in sorted(listing.objects, key=lambda live: live.identity))
+
+
+async def _listed(member: MemberCluster, namespace: str) -> tuple[GVK, Listing]:
+    gvk = GVK(_GROUP, _VERSIONS[0], "ClusterProfile")
+    try:
+        return gvk, await member.list_objects(gvk, namespace=namespace)
+    except KindNotServed:
+        gvk = GVK(_GROUP, _VERSIONS[1], "ClusterProfile")
+        return gvk, await member.list_objects(gvk, namespace=namespace)
+
+
+async def _prove_gone(member: MemberCluster, gvk: GVK, key: ProfileKey) -> None:
+    """Raise unless the API server confirms that there is no such profile: a list may end early without a sign."""
+    try:
+        await member.get(gvk, *key)
+    except ObjectNotFound:
+        return
+    raise BadAnswer(
+        member.name, f"the list of ClusterProfiles lacks {'/'.join(key)}, which is there; nothing of it counts"
+    )
+
+
+FILE_MAX_BYTES: Final = 1024 * 1024
+_ARGS_POLICIES: Final = ("Ignore", "Append")
+_ENVS_POLICIES: Final = ("Ignore", "AppendIfNotExists", "Replace")
+_EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class Provider(Struct, frozen=True, kw_only=True):
+    """One entry. `plugin` is as the `exec` of a kubeconfig."""
+
+    name: str
+    plugin: Mapping[str, Any]
+    args_policy: str = "Ignore"
+    envs_policy: str = "Ignore"
+
+
+class Providers(Struct, frozen=True, kw_only=True):
+    """The entries of a file, in its order. `folder`: commands that contain a slash are relative to it."""
+
+    entries: tuple[Provider, ...]
+    folder: Path
+
+
+def read_providers(file: Path) -> Providers:
+    """The entries of a provider file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or an entry is not what the format says.
+    """
+    try:
+        if file.stat().st_size > FILE_MAX_BYTES:
+            raise ConfigurationError(f"{file} is larger than {FILE_MAX_BYTES:,} bytes")
+        body = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        # A JSON error quotes the text, which may hold a secret of the environment.
+        raise ConfigurationError(f"{file} is no JSON") from None
+    found = body.get("providers") if isinstance(body, Mapping) else None
+    if not isinstance(found, list):
+        raise ConfigurationError(f"{file}: it has no list 'providers'")
+    entries = tuple(_provider(file, number, one) for number, one in enumerate(found))
+    names = [one.name for one in entries]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"{file}: a provider stands there twice")
+    return Providers(entries=entries, folder=file.parent.absolute())
+
+
+def _provider(file: Path, number: int, found: Any) -> Provider:
+    where = f"{file}: providers[{number}]"
+    if not isinstance(found, Mapping) or not isinstance(found.get("name"), str) or not found["name"]:
+        raise ConfigurationError(f"{where} has no name")
+    args = found.get("profileSourcedCLIArgsPolicy") or "Ignore"
+    envs = found.get("profileSourcedEnvVarsPolicy") or "Ignore"
+    if args not in _ARGS_POLICIES:
+        raise ConfigurationError(f"{where}: profileSourcedCLIArgsPolicy is one of {', '.join(_ARGS_POLICIES)}")
+    if envs not in _ENVS_POLICIES:
+        raise ConfigurationError(f"{where}: profileSourcedEnvVarsPolicy is one of {', '.join(_ENVS_POLICIES)}")
+    return Provider(
+        name=found["name"], plugin=_plugin(where, found.get("execConfig")), args_policy=args, envs_policy=envs
+    )
+
+
+def _plugin(where: str, found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping) or not isinstance(found.get("command"), str) or not found["command"]:
+        raise ConfigurationError(f"{where} has no execConfig with a command")
+    if found.get("apiVersion") not in _EXEC_VERSIONS:
+        raise ConfigurationError(f"{where}: execConfig.apiVersion is one of {', '.join(_EXEC_VERSIONS)}")
+    args, env = found.get("args") or [], found.get("env") or []
+    if not isinstance(args, list) or not all(isinstance(one, str) for one in args):
+        raise ConfigurationError(f"{where}: execConfig.args is no list of strings")
+    if not isinstance(env, list) or not all(_is_variable(one) for one in env):
+        raise ConfigurationError(f"{where}: execConfig.env is no list of names with values")
+    return {
+        "apiVersion": found["apiVersion"],
+        "command": found["command"],
+        "args": list(args),
+        "env": [{"name": one["name"], "value": one["value"]} for one in env],
+        "provideClusterInfo": found.get("provideClusterInfo") is True,
+        "installHint": str(found.get("installHint") or ""),
+        "interactiveMode": "Never",
+    }
+
+
+def _is_variable(found: Any) -> bool:
+    return isinstance(found, Mapping) and isinstance(found.get("name"), str) and isinstance(found.get("value"), str)

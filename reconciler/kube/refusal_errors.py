@@ -1,0 +1,241 @@
+"""Refusals of an API server as our exceptions, with a message that is fit for a user.
+
+A refusal of a Secret never repeats the API server's words, since they may quote a value: it keeps field paths and the
+refusing component, as the API server itself words that before quoting others. Source: Kubernetes API conventions,
+Response Status Kind; the cases that deviate were seen on 1.36 and are in the contract tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from reconciler.api.tree import dig
+from reconciler.errors import (
+    AccountNotMade,
+    AdmissionFailed,
+    AlreadyExists,
+    BadAnswer,
+    ClusterUnreachable,
+    CredentialsRejected,
+    Forbidden,
+    InvalidObject,
+    KindNotServed,
+    ListExpired,
+    MemberClusterError,
+    ObjectNotFound,
+    RefusedField,
+    Throttled,
+    WriteConflict,
+)
+from reconciler.kube.kube_requests import Purpose, Request
+from reconciler.regex import regex
+
+MESSAGE_MAX = 500
+VALUE_MAX = 80
+CAUSES_MAX = 5
+
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f]+")
+_INVALID_VALUE = regex(r"(Invalid value: )(.*)(: )", re.DOTALL)
+_RIGHT = regex(
+    r'(User "[^"]{0,256}") cannot ([a-z]{1,20}) resource "([a-z0-9./-]{1,256})" in API group "([a-z0-9.-]{0,256})"'
+    r'(?: in the namespace "([a-z0-9.-]{1,256})"| at the cluster scope)'
+)
+"""The message of a missing right. Source: Kubernetes, apiserver, `forbiddenMessage`. Other refusals with 403 come
+from admission and name no right."""
+_NO_ACCOUNT = regex(r"error looking up service account [a-z0-9.-]{1,253}/default: ")
+"""The message of the admission of pods. Source: Kubernetes, plugin/pkg/admission/serviceaccount, `Admit`."""
+_FORBIDDEN = r'(?:[a-z0-9.]{1,253} "[a-z0-9.:-]{1,253}" is forbidden: )?'
+_WEBHOOK_FAILED = regex(r'(?:Internal error occurred: )?failed calling webhook "([a-z0-9./-]{1,253})":')
+"""The message of an unreachable webhook that may not be skipped (failurePolicy: Fail). Source: Kubernetes,
+apiserver, `webhook.ErrCallingWebhook`; admission comes before anything is stored."""
+_REFUSED_BY: Mapping[re.Pattern[str], str] = {
+    regex(r'admission webhook "([a-z0-9./-]{1,253})" denied the request'): "admission webhook {} denied it",
+    _WEBHOOK_FAILED: "admission webhook {} could not be asked",
+    regex(
+        _FORBIDDEN + r"((?:Validating|Mutating)AdmissionPolicy '[a-z0-9.-]{1,253}' with binding '[a-z0-9.-]{1,253}') "
+    ): "{} denied it",
+    regex(_FORBIDDEN + r"exceeded quota: ([a-z0-9.-]{1,253}), requested: "): "ResourceQuota {} is exhausted",
+    regex(_FORBIDDEN + r"unable to create new content in namespace ([a-z0-9-]{1,63}) because it is being terminated"):
+        "namespace {} is being deleted",
+}  # fmt: skip
+"""Beginnings of refusals that name the refusing component, with our words. Matched at the beginning alone, since the
+rest quotes others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`, `policy/validating.dispatcher`;
+plugin/pkg/admission/resourcequota and namespace/lifecycle."""
+_LEVEL_WITH_VERB: Mapping[str, str] = {
+    **dict.fromkeys(("get", "list", "watch"), "read"),
+    **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
+    "delete": "full",
+}
+"""The level of `doctor --rbac` whose role has the verb."""
+_GRANT = "is attempting to grant RBAC permissions not currently held"
+_ABOUT_A_BODY = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
+"""Statuses about a request's body: a read sends none, so that they are no statement about an object."""
+_PLAIN_BY_STATUS: Mapping[int, type[MemberClusterError]] = {
+    400: InvalidObject,
+    401: CredentialsRejected,
+    403: Forbidden,
+    405: KindNotServed,
+    406: BadAnswer,
+    410: ListExpired,
+    413: InvalidObject,
+    415: BadAnswer,
+    422: InvalidObject,
+    429: Throttled,
+    502: ClusterUnreachable,
+    503: ClusterUnreachable,
+    504: ClusterUnreachable,
+}
+
+
+def refusal(
+    cluster: str, request: Request, status: int, body: bytes, retry_after_s: float | None = None
+) -> MemberClusterError:
+    """The exception for an answer of 300 and above; the caller raises it."""
+    answer = _status_object(body)
+    error = _class_of(request, status, answer, retry_after_s)
+    if error is AlreadyExists:
+        message = f"an object of kind {request.kind} exists there already"
+    else:
+        message = _message(request, status, answer, body)
+    refused = error(cluster, message, status=status, retry_after_s=retry_after_s)
+    if isinstance(refused, InvalidObject):
+        refused.causes = tuple(
+            RefusedField(*(str(cause.get(name) or "") for name in ("field", "reason", "message")))
+            for cause in _causes(answer)
+        )
+    return refused
+
+
+def watch_failure(cluster: str, request: Request, answer: Mapping[str, Any]) -> MemberClusterError:
+    """The exception for an ERROR event of a watch, whose object is a Status."""
+    code = answer.get("code")
+    return refusal(cluster, request, code if isinstance(code, int) else 500, orjson.dumps(answer))
+
+
+def _status_object(body: bytes) -> Mapping[str, Any]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return answer if isinstance(answer, Mapping) and answer.get("kind") == "Status" else {}
+
+
+def _class_of(
+    request: Request, status: int, answer: Mapping[str, Any], retry_after_s: float | None
+) -> type[MemberClusterError]:
+    if status == HTTPStatus.NOT_FOUND:
+        # A missing resource type answers in plain text or without the name of an object.
+        return ObjectNotFound if dig(answer, "details", "name") else KindNotServed
+    if status == HTTPStatus.FORBIDDEN and _NO_ACCOUNT.search(str(answer.get("message") or "")):
+        return AccountNotMade
+    if status == HTTPStatus.CONFLICT:
+        return _conflict(request, answer)
+    if status == HTTPStatus.UNPROCESSABLE_ENTITY and _is_precondition(request, answer):
+        return WriteConflict
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after_s is not None:
+        return Throttled
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR and request.purpose is not Purpose.READ:
+        if _is_schema_error(answer):
+            return InvalidObject
+        if _WEBHOOK_FAILED.match(str(answer.get("message") or "")):
+            return AdmissionFailed
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        return BadAnswer
+    if request.purpose is Purpose.READ and status in _ABOUT_A_BODY:
+        return BadAnswer
+    return _PLAIN_BY_STATUS.get(status, MemberClusterError)
+
+
+def _conflict(request: Request, answer: Mapping[str, Any]) -> type[MemberClusterError]:
+    """Return the class of a 409; a create that met an object may say "modified": its version is not 1."""
+    if answer.get("reason") == "AlreadyExists":
+        return AlreadyExists
+    is_create = request.purpose is Purpose.CREATE and not dig(answer, "details", "causes")
+    return AlreadyExists if is_create else WriteConflict
+
+
+def _is_precondition(request: Request, answer: Mapping[str, Any]) -> bool:
+    """Another uid than the object's counts as a change of an immutable field; a failed `test` gives no details."""
+    if request.purpose is Purpose.PATCH and not answer.get("details"):
+        return True
+    causes = _causes(answer)
+    return bool(causes) and all(cause.get("field") == "metadata.uid" for cause in causes)
+
+
+def _is_schema_error(answer: Mapping[str, Any]) -> bool:
+    """Return whether it is a schema misfit, which server-side apply reports as 500 without a reason."""
+    return bool(answer) and not answer.get("reason")
+
+
+def _causes(answer: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    causes = dig(answer, "details", "causes")
+    return [cause for cause in causes if isinstance(cause, Mapping)] if isinstance(causes, list) else []
+
+
+def _message(request: Request, status: int, answer: Mapping[str, Any], body: bytes) -> str:
+    if status == HTTPStatus.FORBIDDEN and (lacking := _missing_right(str(answer.get("message") or ""))):
+        return clean(lacking)
+    if request.kind == "Secret" and request.purpose is not Purpose.READ:
+        return _message_without_values(status, answer)
+    if not answer:
+        return f"HTTP {status} {_phrase(status)}: {clean(body[:MESSAGE_MAX].decode(errors='replace')) or 'no body'}"
+    causes = list(dict.fromkeys(_cause_text(cause) for cause in _causes(answer)))
+    if not causes:
+        return clean(str(answer.get("message") or _phrase(status)))
+    more = f"; and {len(causes) - CAUSES_MAX} more" if len(causes) > CAUSES_MAX else ""
+    return clean("; ".join(causes[:CAUSES_MAX]) + more)
+
+
+def _missing_right(message: str) -> str:
+    """Return the missing right with a remedy; empty: it is about something else. Source: design#missing-right."""
+    found = _RIGHT.search(message)
+    if found is None:
+        hint = "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
+        return f"{message[: MESSAGE_MAX // 2]}; {hint}" if _GRANT in message else ""
+    user, verb, resource, group, namespace = found.groups()
+    where = f"in namespace {namespace}" if namespace else "at the cluster scope"
+    level = _LEVEL_WITH_VERB.get(verb)
+    hint = f"; 'reconciler doctor --rbac {level}' prints the role" if level else ""
+    return f"{user} cannot {verb} {resource}{'.' if group else ''}{group} {where}{hint}"
+
+
+def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:
+    fields = sorted({str(cause.get("field") or "") for cause in _causes(answer)} - {""})
+    reason = str(answer.get("reason") or _phrase(status))
+    at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
+    who = _refused_by(str(answer.get("message") or ""))
+    by = f"{who}, " if who else ""
+    return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
+
+
+def _refused_by(message: str) -> str:
+    """Return the component that refused an object, without quoted text; empty: the message names none."""
+    found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
+    return next((told.format(match.group(1)) for match, told in found if match), "")
+
+
+def _cause_text(cause: Mapping[str, Any]) -> str:
+    message = _INVALID_VALUE.sub(_short_value, str(cause.get("message") or cause.get("reason") or ""))
+    field = str(cause.get("field") or "")
+    return f"{field}: {message}" if field else message
+
+
+def _short_value(match: re.Match[str]) -> str:
+    """An immutable field is quoted as a whole, which can be an entire pod template: no reader wants it."""
+    before, value, after = match.groups()
+    return f"{before}{value if len(value) <= VALUE_MAX else '…'}{after}"
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus.__members__.values() else "unknown status"
+
+
+def clean(text: str) -> str:
+    """Return foreign text on one line, without terminal escapes, cut to the size of a message."""
+    line = _CONTROL.sub(" ", text).strip()
+    return line if len(line) <= MESSAGE_MAX else f"{line[: MESSAGE_MAX - 1]}…"

@@ -1,0 +1,340 @@
+"""Faults of one kind, distinct from faults of its cluster, and messages for both.
+
+A status says little: 500 comes from a missing conversion webhook as from an etcd without a leader, 503 from an
+extension API server as from a proxy in front of everything. So the cluster is asked about itself: if it answers that,
+the fault is the kind's. Source: design#kind-not-read.
+
+Discovery over the wire, remembered per cluster and refreshed when a kind is missed.
+
+Lists of one cluster, page by page.
+
+The kinds of one cluster, each a failure domain of its own: its resource, and its own faults.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final, Protocol, TypeVar
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Listed, Unlisted, UnlistedCause
+from reconciler.api.refs import GVK
+from reconciler.errors import (
+    AlreadyExists,
+    AnswerTooLarge,
+    BadAnswer,
+    Forbidden,
+    InvalidObject,
+    KindFault,
+    KindNotRead,
+    KindNotServed,
+    ListExpired,
+    MalformedObject,
+    MemberClusterError,
+    NotLeading,
+    ObjectNotFound,
+    WriteConflict,
+)
+from reconciler.kube.answers import reading, struct
+from reconciler.kube.connection.bounds import Budget
+from reconciler.kube.discovery import (
+    ApiGroup,
+    Discovery,
+    ResourceList,
+    Root,
+    ServedKind,
+    from_aggregated,
+    from_resource_lists,
+)
+from reconciler.kube.kube_requests import (
+    AGGREGATED_DISCOVERY,
+    JSON,
+    LIST_PAGE,
+    KindResource,
+    ListQuery,
+    Request,
+    api_root,
+    list_page,
+)
+from reconciler.kube.transport import Answer
+
+_OF_AN_OBJECT = (AlreadyExists, InvalidObject, MalformedObject, ObjectNotFound, WriteConflict)
+_OF_US = (ListExpired, NotLeading)
+
+
+class _KindFaultCount(Struct, frozen=True):
+    is_there: bool
+
+
+class FaultJudge:
+    """Says of a failed request whether its kind is at fault, or the cluster."""
+
+    def __init__(self, ask: Callable[[], Awaitable[object]]) -> None:
+        """`ask`: a request about the cluster itself, which raises MemberClusterError where that does not answer."""
+        self._ask = ask
+        self._seen: _KindFaultCount | None = None
+        self._lock = asyncio.Lock()
+
+    async def of_kind(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
+        """The error, as a KindNotRead where the cluster answers all the same."""
+        if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
+            return error
+        message = f"{gvk.shown} cannot be read: {error.message}{_remedy(gvk, error)}"
+        found = KindNotRead(error.cluster, message, status=error.status, retry_after_s=error.retry_after_s)
+        found.changed_nothing = error.changed_nothing
+        return found
+
+    async def _is_there(self) -> bool:
+        """Return whether the cluster answers now. Concurrent callers share one request."""
+        before = self._seen
+        async with self._lock:
+            if self._seen is before:
+                try:
+                    await self._ask()
+                except MemberClusterError:
+                    self._seen = _KindFaultCount(is_there=False)
+                else:
+                    self._seen = _KindFaultCount(is_there=True)
+            assert self._seen is not None, "somebody has asked"
+            return self._seen.is_there
+
+
+def unlisted(what: Listed, error: KindFault, why: str) -> Unlisted:
+    """Return the list that failed with the error. `why`: its message."""
+    match error:
+        case Forbidden():
+            return Unlisted(what, UnlistedCause.RIGHT_MISSING, why)
+        case KindNotServed():
+            return Unlisted(what, UnlistedCause.NOT_SERVED, why)
+        case _:
+            return Unlisted(what, UnlistedCause.NOT_READ, why)
+
+
+def silent_api(gvk: GVK) -> str:
+    """The message for a kind whose extension API server is down, and where to look."""
+    return f"{gvk.shown} cannot be read: the API server of {gvk.api_version} does not answer; see {_api_service(gvk)}"
+
+
+def not_served(gvk: GVK, served: Iterable[GVK]) -> str:
+    """Return the message for a kind that a cluster does not serve, with a remedy. `served`: its kinds."""
+    versions = sorted(other.version for other in served if other.group_kind == gvk.group_kind)
+    other = f"it serves version {', '.join(versions)}, which the store has to name"
+    gone = "its CustomResourceDefinition is not there; bring it back, or take the kind out of the store"
+    return f"{gvk.shown} is not served: {other if versions else gone}"
+
+
+def _remedy(gvk: GVK, error: MemberClusterError) -> str:
+    if "conversion webhook" in error.message:
+        return "; see spec.conversion of its CustomResourceDefinition"
+    return f"; see {_api_service(gvk)}" if gvk.group and error.status in _GATEWAYS else ""
+
+
+_GATEWAYS = (0, 502, 503, 504)
+"""Statuses of an API server that could not reach another one; 0: no answer."""
+
+
+def _api_service(gvk: GVK) -> str:
+    return f"'kubectl get apiservice {gvk.version}.{gvk.group}'"
+
+
+_ROOTS = ("/api", "/apis")
+_S = TypeVar("_S", bound=Struct)
+
+
+class DiscoveryCache:
+    """The discovery of one cluster. A miss asks again, once for all concurrent misses."""
+
+    def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]]) -> None:
+        """Nothing is asked yet."""
+        self._cluster = cluster
+        self._send = send
+        self._known: Discovery | None = None
+        self._lock = asyncio.Lock()
+        self._answers: dict[str, tuple[str, Struct]] = {}
+
+    async def discover(self, *, refresh: bool = False) -> Discovery:
+        """Return the served kinds, cached or fresh."""
+        known = self._known
+        if known is not None and not refresh:
+            return known
+        async with self._lock:
+            # Whoever held the lock in the meantime has asked for us too.
+            if self._known is None or self._known is known:
+                self._known = await self._ask()
+            return self._known
+
+    async def served(self, gvk: GVK) -> ServedKind:
+        """Return the resource of the kind, cached or, if missing, fresh. Raises as `served_now`."""
+        found = (await self.discover()).kinds.get(gvk)
+        # A CustomResourceDefinition may have come since.
+        return found if found is not None else await self.served_now(gvk)
+
+    async def served_now(self, gvk: GVK) -> ServedKind:
+        """Return the resource of the kind from fresh discovery.
+
+        Raises:
+            KindNotServed: the cluster does not serve it.
+            KindNotRead: the extension API server that should serve it does not answer.
+        """
+        discovery = await self.discover(refresh=True)
+        found = discovery.kinds.get(gvk)
+        if found is not None:
+            return found
+        if gvk.api_version in discovery.stale:
+            raise KindNotRead(self._cluster, silent_api(gvk))
+        raise KindNotServed(self._cluster, not_served(gvk, discovery.served()), status=HTTPStatus.NOT_FOUND)
+
+    async def _ask(self) -> Discovery:
+        core, groups = await asyncio.gather(*(self._root(path) for path in _ROOTS))
+        is_aggregated = core.kind == groups.kind == "APIGroupDiscoveryList"
+        if is_aggregated and core.items is not UNSET and groups.items is not UNSET:
+            fresh = from_aggregated([core.items, groups.items])
+        elif core.kind == "APIVersions" and groups.kind == "APIGroupList" and core.versions:
+            fresh = await self._ask_each_group_version(core.versions, groups.groups or ())
+        else:
+            raise BadAnswer(self._cluster, "the answers to discovery are neither aggregated nor of the older form")
+        # An unchanged Discovery must still be another value, since waiting readers compare by identity.
+        return replace(fresh)
+
+    async def _ask_each_group_version(self, versions: Sequence[str], groups: Iterable[ApiGroup]) -> Discovery:
+        preferred = {"": versions[0]}
+        group_versions = [*versions]
+        for group in groups:
+            preferred[group.name] = group.preferred_version.version
+            group_versions += [found.group_version for found in group.versions]
+        answers = await asyncio.gather(*(self._group_version(group_version) for group_version in group_versions))
+        lists = {name: answer for name, answer in zip(group_versions, answers, strict=True) if answer is not None}
+        discovery = from_resource_lists(lists.values(), preferred)
+        return replace(discovery, stale=frozenset(set(group_versions) - set(lists)))
+
+    async def _group_version(self, group_version: str) -> ResourceList | None:
+        """The APIResourceList, None when an extension API server does not answer for it."""
+        try:
+            path = api_root(group_version)
+            answer = await self._get(path, JSON, ResourceList, part=path)
+        except MemberClusterError as error:
+            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
+                return None
+            raise
+        if answer.kind != "APIResourceList":
+            raise BadAnswer(self._cluster, f"the answer is no APIResourceList of {group_version}")
+        return answer
+
+    async def _root(self, path: str) -> Root:
+        return await self._get(path, AGGREGATED_DISCOVERY, Root)
+
+    async def _get(self, path: str, accept: str, shape: type[_S], *, part: str = "") -> _S:
+        etag, known = self._answers.get(path, ("", None))
+        answer = await self._send(Request(method="GET", path=path, accept=accept, part=part, if_none_match=etag))
+        if answer.status == HTTPStatus.NOT_MODIFIED and isinstance(known, shape):
+            return known
+        fresh = struct(self._cluster, answer.body, shape, "discovery document")
+        self._answers[path] = (answer.headers.get("ETag", ""), fresh)
+        return fresh
+
+
+class HasToken(Protocol):
+    """A page: its token leads to the next one and is empty on the last."""
+
+    @property
+    def token(self) -> str:
+        """The continue token."""
+
+
+PAGES_MAX: Final = 4000
+"""Two million objects: a longer list is unusable."""
+
+_P = TypeVar("_P", bound=HasToken)
+
+
+class Lists:
+    """Reads lists within the shared memory limit."""
+
+    def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]], budget: Budget) -> None:
+        """Nothing is asked yet."""
+        self._cluster, self._send, self._budget = cluster, send, budget
+
+    async def pages(
+        self, resource: KindResource, query: ListQuery, parse: Callable[[bytes], _P], *, accept: str = JSON
+    ) -> list[_P]:
+        """Return every page of one list, as of one resourceVersion.
+
+        If the token expires on the way, the list is read again in one piece, which cannot expire. A page that is too
+        large to be read is asked for again in smaller ones, which an API server that answers from memory may not make.
+        """
+        pages: list[_P] = []
+        token, limit = "", LIST_PAGE
+        with self._budget.share() as take:
+            while len(pages) < PAGES_MAX:
+                request = list_page(resource, query, limit=limit, token=token, accept=accept)
+                try:
+                    answer = await self._send(request)
+                except AnswerTooLarge:
+                    if limit == 1:
+                        raise
+                    limit, query = max(1, limit // 10), replace(query, is_cached=False)
+                    continue
+                except ListExpired:
+                    if not token:
+                        raise
+                    answer = await self._send(list_page(resource, query, limit=0, accept=accept))
+                    pages.clear()
+                take(len(answer.body))
+                with reading(self._cluster, f"list of {resource.plural}"):
+                    pages.append(parse(answer.body))
+                token = pages[-1].token
+                if not token:
+                    return pages
+        raise BadAnswer(self._cluster, f"the list of {resource.plural} has more than {PAGES_MAX} pages")
+
+
+_T = TypeVar("_T")
+
+
+class Kinds:
+    """The resources of kinds, and an error boundary for each."""
+
+    def __init__(self, discovery: DiscoveryCache, faults: FaultJudge) -> None:
+        """Nothing is asked yet."""
+        self._discovery, self._faults = discovery, faults
+
+    async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
+        """As `where_served`, within `about`."""
+
+        async def judged(served: ServedKind) -> _T:
+            async with self.about(gvk):
+                return await ask(served)
+
+        return await self.where_served(gvk, judged)
+
+    async def where_served(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
+        """Ask about a kind; ask again if fresh discovery has another resource for it."""
+        served = await self._discovery.served(gvk)
+        try:
+            return await ask(served)
+        except KindNotServed as error:
+            fresh = await self._discovery.served_now(gvk)
+            if fresh.resource == served.resource:
+                why = f"{gvk.shown} is not served, although discovery still lists it: {error.message}"
+                raise KindNotServed(error.cluster, why, status=error.status) from error
+            return await ask(fresh)
+
+    @asynccontextmanager
+    async def about(self, gvk: GVK) -> AsyncIterator[None]:
+        """The boundary of one kind: its failure, while the cluster answers otherwise, is a KindFault."""
+        try:
+            yield
+        except MemberClusterError as error:
+            found = await self.fault_of(gvk, error)
+            if found is error:
+                raise
+            raise found from error
+
+    async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
+        """Return the error of a request about a kind: a KindFault if the cluster answers otherwise."""
+        return await self._faults.of_kind(gvk, error)

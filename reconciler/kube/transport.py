@@ -1,0 +1,397 @@
+"""Requests to one API server over the shared session: limits, deadlines, retries, breaker.
+
+Every member is isolated: it has its own slots, breaker and credentials. What is shared is the event loop, the
+connection pool, the TLS contexts of those who trust and show the same certificates, and a number of slots that a
+request gives back when its answer is slow to come, so that clusters that have gone silent never hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+import resource
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from msgspec import Struct, field
+
+from reconciler.clock import BackOff, Clock, epoch_s, rfc3339
+from reconciler.errors import (
+    AnswerTooLarge,
+    BadAnswer,
+    ClusterUnreachable,
+    CredentialsRejected,
+    MemberClusterError,
+    Throttled,
+)
+from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SumBudget
+from reconciler.kube.connection.cluster_credentials import Credentials, Headers
+from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.connection.session import (
+    POOLS,
+    Call,
+    HttpContent,
+    Response,
+    Session,
+    SessionFault,
+    proxy_of,
+    reason,
+)
+from reconciler.kube.connection.shared_slots import SharedSlots
+from reconciler.kube.connection.shared_trees import SharedTrees
+from reconciler.kube.connection.tls import SharedContexts
+from reconciler.kube.kube_requests import Purpose, Request, shown_without
+from reconciler.kube.refusal_errors import clean, refusal
+from reconciler.kube.watch_stream import Answered, nobody, timed
+
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
+_BEFORE_VALUES = (b",", b"{", b"[")
+"""Each value of a JSON text has one of these before it. Inside of strings they are counted too."""
+_SECONDS_DIGITS = 12
+_GATEWAY_FAILURES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+
+
+MIB = 1024 * 1024
+
+
+class TransportSettings(Struct, frozen=True, kw_only=True):
+    """Limits on requests to members and on our own resources."""
+
+    in_flight_max: int = 16
+    """Reads under way to one cluster, and as many writes; watches do not count."""
+    in_flight_all_max: int = 64
+    """Requests under way to all clusters that are answering promptly."""
+    slow_after_s: float = 1.0
+    """A request that has waited this long for its answer no longer counts among all."""
+    connect_deadline_s: float = 10.0
+    attempts_max: int = 4
+    back_off: BackOff = BackOff(least_s=0.25, most_s=60)
+    retry_after_max_s: float = 15.0
+    """Asked to wait longer than this, the request is given up as Throttled, and nothing is sent before that time."""
+    left_alone_max_s: float = 86_400.0
+    """Asked to wait for longer, a cluster is asked again after a day: it may have meant something else."""
+    body_max_bytes: int = 32 * MIB
+    """Of one answer. A page of a list that is larger is asked for again in smaller ones."""
+    body_max_values: int = 1_000_000
+    """Of one answer that is larger than `body_dense_bytes`: a value takes a hundred bytes, however short it is."""
+    body_dense_bytes: int = 4 * MIB
+    body_small_bytes: int = 1 * MIB
+    """Of the answers of one cluster that are larger than this, one is received at a time."""
+    answers_max_bytes: int = 256 * MIB
+    """Limit on the answers of all clusters that are being received. From half of it on, a cluster is refused
+    anything above its share of that half; its list is then read in smaller pages."""
+    lists_max_bytes: int = 256 * MIB
+    """Of all lists of one cluster that are under way, over all of their pages."""
+    watch_silence_max_s: float = 150.0
+    """A watch that is silent for so long may be a half-open connection, and is ended. Bookmarks may keep it open."""
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """A successful answer."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Without the body, which may hold secrets."""
+        return shown_without(self, ("body",))
+
+
+class Shared(Struct, frozen=True, kw_only=True):
+    """Shared parts of the members of a fleet. `jitter` gives numbers in [0, 1)."""
+
+    session: Session
+    slots: SharedSlots
+    clock: Clock
+    settings: TransportSettings
+    jitter: random.Random
+    answers: SumBudget
+    trees: SharedTrees = field(default_factory=SharedTrees)
+    contexts: SharedContexts = field(default_factory=SharedContexts)
+    answered: Answered = nobody
+
+
+class Transport:
+    """Sends requests to one cluster. Every way to fail is an exception from `errors.py`."""
+
+    def __init__(self, config: MemberConfig, shared: Shared) -> None:
+        """Nothing is connected before the first request."""
+        self.name = config.name
+        self.reading = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
+        self.writing = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
+        self._config = config
+        self._shared = shared
+        self._settings = shared.settings
+        self._credentials = Credentials(config, shared.clock, shared.contexts)
+        self._reads = asyncio.Semaphore(shared.settings.in_flight_max)
+        self._writes = asyncio.Semaphore(shared.settings.in_flight_max)
+        self._large = asyncio.Lock()
+        self._left_alone: dict[str, tuple[float, str]] = {}
+        """Until when nothing is sent, since the cluster asked for it (monotonic seconds), and what is told of it."""
+        self.answers = 0
+        """Parts of answers that have come in, but for those of watches."""
+        self.trees = shared.trees
+        self.lists = Budget(config.name, shared.settings.lists_max_bytes)
+        self._proxy = proxy_of(config)
+        self._pool = 0
+        """Of connections to this cluster. Those of one before may be open on our side alone."""
+
+    async def send(self, request: Request, user_agent: str) -> Answer:
+        """Send the request and return the answer, after at most `attempts_max` attempts within the limits.
+
+        An error that `changed_nothing` says so of all attempts.
+        """
+        async with self._slot(request):
+            attempt, has_renewed, is_certain = 1, False, True
+            while True:
+                seen = self._credentials.generation
+                try:
+                    return await self._send_once(request, user_agent)
+                except MemberClusterError as error:
+                    is_certain = error.changed_nothing = error.changed_nothing and is_certain
+                    if isinstance(error, CredentialsRejected):
+                        if error.status != HTTPStatus.UNAUTHORIZED:
+                            raise
+                        if has_renewed:
+                            raise self._credentials.refused(error) from error
+                        has_renewed = True
+                        await self._renew(max(seen, 1), is_certain=is_certain)
+                        continue
+                    pause_s = self._pause_s(request, error, attempt)
+                    if pause_s is None:
+                        raise
+                    attempt += 1
+                    await self._shared.clock.sleep(pause_s)
+
+    def _slot(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Return the slot of the request, which limits concurrency by purpose. One with `is_anew` needs none."""
+        if request.is_anew:
+            return nullcontext()
+        return self._reads if request.purpose is Purpose.READ else self._writes
+
+    @asynccontextmanager
+    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[HttpContent]:
+        """The body of a watch as it comes, until it ends or falls silent.
+
+        It takes no slot: hundreds of them idle beside the requests.
+        """
+        async with self._respond(
+            request, user_agent, self._settings.connect_deadline_s + request.deadline_s
+        ) as response:
+            yield response.content
+
+    async def _renew(self, seen: int, *, is_certain: bool) -> None:
+        try:
+            await self._credentials.renew(seen)
+        except MemberClusterError as error:
+            error.changed_nothing = is_certain
+            raise
+
+    def _pause_s(self, request: Request, error: MemberClusterError, attempt: int) -> float | None:
+        """Return the delay before the next attempt; None gives up.
+
+        429, and 503 with Retry-After, say that nothing was done. After a lost or broken answer only a request that
+        changes nothing the second time is sent again.
+        """
+        if attempt >= self._settings.attempts_max:
+            return None
+        back_off, jitter = self._settings.back_off, self._shared.jitter.random
+        if isinstance(error, Throttled):
+            asked_s = error.retry_after_s if error.retry_after_s is not None else back_off.pause_s(1 + attempt)
+            return asked_s * (1 + jitter() / 2) if asked_s <= self._settings.retry_after_max_s else None
+        is_lost = isinstance(error, ClusterUnreachable | BadAnswer) and not isinstance(error, AnswerTooLarge)
+        is_lost = is_lost and not self._breakers(request).is_open(request.part)
+        if not (is_lost and request.may_repeat and attempt == 1):
+            return None
+        return back_off.pause_s(1, jitter)
+
+    async def _send_once(self, request: Request, user_agent: str) -> Answer:
+        async with (
+            self._shared.slots.slot(),
+            self._respond(request, user_agent, request.deadline_s) as response,
+        ):
+            body = await self._read(response)
+            return Answer(status=response.status, body=body, headers=response.headers)
+
+    @asynccontextmanager
+    async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[Response]:
+        """A response of status 2xx or 304; refusals and network faults are raised as ours."""
+        # A cluster whose writes hang behind a dead webhook answers every read: each has breakers of its own.
+        breakers, part = self._breakers(request), request.part
+        self._refuse_while_left_alone(request, breakers)
+        is_reached = is_answered = False
+        is_watch = "watch" in request.query
+        try:
+            headers = await self._headers(request, user_agent)
+            async with (
+                timed(request, self.name, self._shared.answered, self._shared.clock) as told,
+                asyncio.timeout(deadline_s) as deadline,
+                self._open(request, headers) as response,
+            ):
+                told(response.status)
+                is_reached, is_answered = True, response.status not in _GATEWAY_FAILURES
+                if is_answered:
+                    breakers.succeeded(part)
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES and response.status != HTTPStatus.NOT_MODIFIED:
+                    body = await self._read(response)
+                    asked_s = _retry_after_s(response, self._shared.clock)
+                    raise self._remembered(refusal(self.name, request, response.status, body, asked_s), part)
+                if is_watch:
+                    deadline.reschedule(None)
+                try:
+                    yield response
+                finally:
+                    response.hang_up()
+        except (SessionFault, OSError) as error:
+            seen = as_fault(error)
+            is_ended = not is_answered and not seen.is_timeout
+            if seen.is_about_certificates or (is_ended and self._credentials.are_replaced()):
+                self._credentials.distrust()
+            if seen.is_timeout and is_watch and is_answered:
+                return  # A silent watch is over; whoever wants more asks again, and learns then what is wrong.
+            fault = self._fault(seen, deadline_s, request, is_answered=is_answered)
+            raise (fault if seen.is_sent else _never_sent(fault)) from error
+        except MemberClusterError as error:
+            if not is_answered:
+                (breakers.failed if is_reached else breakers.lost)(part, error.message)
+            raise
+        except asyncio.CancelledError:
+            if not is_answered:
+                breakers.abandoned(part)
+            raise
+
+    def _remembered(self, error: MemberClusterError, part: str) -> MemberClusterError:
+        """The error; a cluster, or a part of it, that asks for a long pause is left alone for as long."""
+        asked_s = error.retry_after_s or 0.0
+        if isinstance(error, Throttled) and asked_s > self._settings.retry_after_max_s:
+            pause_s = min(asked_s, self._settings.left_alone_max_s)
+            clock = self._shared.clock
+            until = rfc3339(epoch_s(clock.now()) + pause_s)
+            asked = f"it asked for a pause (Retry-After: {asked_s:.0f} s), and is left alone until {until}"
+            why = f"{error.message}; {asked}"
+            self._left_alone[part] = clock.monotonic_s() + pause_s, why
+            return Throttled(self.name, why, status=error.status, retry_after_s=asked_s)
+        return error
+
+    def _refuse_while_left_alone(self, request: Request, breakers: Breakers) -> None:
+        """Raise for a cluster, or a part of it, that asked to be left alone or does not answer.
+
+        The words of its request stay the same, so that they are reported once.
+        """
+        for part in {"", request.part} & self._left_alone.keys():
+            until_s, why = self._left_alone[part]
+            left_s = until_s - self._shared.clock.monotonic_s()
+            if left_s > 0:
+                raise Throttled(self.name, why, retry_after_s=left_s)
+            del self._left_alone[part]
+        wait_s = breakers.wait_s(request.part) if not request.is_anew else 0.0
+        if wait_s:
+            left_alone = "it is left alone" if breakers is self.reading else "nothing is written to it"
+            why = f"{breakers.why(request.part)}; {left_alone} for {wait_s:.0f} s"
+            raise _never_sent(ClusterUnreachable(self.name, why))
+
+    def _breakers(self, request: Request) -> Breakers:
+        return self.reading if request.purpose is Purpose.READ else self.writing
+
+    def _fault(
+        self, seen: SessionFault, deadline_s: float, request: Request, *, is_answered: bool
+    ) -> MemberClusterError:
+        """Return the error for a fault of the network; the breakers count it if there was no sign of life."""
+        breakers, part = self._breakers(request), request.part
+        if seen.is_timeout:
+            why = f"no answer within {deadline_s:g} s"
+            breakers.failed(part, why)
+            return ClusterUnreachable(self.name, why)
+        if seen.errno in _NO_DESCRIPTORS:
+            # That is our own want: the cluster had no chance to answer.
+            breakers.abandoned(part)
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            return ClusterUnreachable(self.name, f"this process may open no more files than {soft}; {_RAISE_LIMIT}")
+        if seen.is_cut_off:
+            return BadAnswer(self.name, f"the answer was cut off: {clean(str(seen))}")
+        message = clean(str(seen))
+        if not is_answered:
+            breakers.lost(part, message)
+        return ClusterUnreachable(self.name, message)
+
+    async def _headers(self, request: Request, user_agent: str) -> Headers:
+        headers = [*await self._credentials.headers(), ("User-Agent", user_agent), ("Accept", request.accept)]
+        if request.content_type:
+            headers.append(("Content-Type", request.content_type))
+        if request.if_none_match:
+            headers.append(("If-None-Match", request.if_none_match))
+        return tuple(headers)
+
+    def _open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Response]:
+        settings = self._settings
+        if request.is_anew:
+            self._pool = (self._pool + 1) % POOLS
+        return self._shared.session.request(
+            Call(
+                method=request.method,
+                url=self._config.server + request.target,
+                body=request.body,
+                headers=headers,
+                tls=self._credentials.context,
+                tls_server_name=self._config.tls_server_name,
+                proxy=self._proxy,
+                connect_s=settings.connect_deadline_s,
+                pool=self._pool,
+                silence_s=settings.watch_silence_max_s if "watch" in request.query else None,
+            )
+        )
+
+    async def _read(self, response: Response) -> bytes:
+        chunks, size, limits = [], 0, self._settings
+        async with AsyncExitStack() as held:
+            self.answers += 1
+            take = held.enter_context(self._shared.answers.share(self.name))
+            async for chunk in response.content.iter_any():
+                self.answers += 1
+                if size <= limits.body_small_bytes < size + len(chunk):
+                    await held.enter_async_context(self._large)
+                size += len(chunk)
+                take(len(chunk))
+                if size > limits.body_max_bytes:
+                    raise AnswerTooLarge(self.name, f"the answer is larger than {limits.body_max_bytes:,} bytes")
+                chunks.append(chunk)
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        if size > limits.body_dense_bytes and sum(map(body.count, _BEFORE_VALUES)) > limits.body_max_values:
+            raise AnswerTooLarge(self.name, f"the answer holds more than {limits.body_max_values:,} values")
+        return body
+
+
+def _never_sent(error: MemberClusterError) -> MemberClusterError:
+    error.changed_nothing = True
+    return error
+
+
+def _retry_after_s(response: Response, clock: Clock) -> float | None:
+    """Seconds of the Retry-After header, in either form. Source: RFC 9110, 10.2.3; API servers write seconds."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isdecimal() and value.isascii():
+        return float(value[:_SECONDS_DIGITS])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, moment.timestamp() - epoch_s(clock.now())) if moment.tzinfo is not None else None
+
+
+def as_fault(error: SessionFault | OSError) -> SessionFault:
+    """Return the fault, also of an error from elsewhere: a deadline of ours, or a file."""
+    if isinstance(error, SessionFault):
+        return error
+    return SessionFault(
+        reason(error),
+        is_timeout=isinstance(error, TimeoutError),
+        is_about_certificates=isinstance(error, ssl.SSLError),
+        errno=error.errno,
+    )

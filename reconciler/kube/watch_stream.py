@@ -1,0 +1,106 @@
+"""The stream of a watch, cut into events. Pure: bytes in, events out.
+
+Source: Kubernetes, "Kubernetes API Concepts, Efficient detection of changes".
+
+The time until answers of API servers begin, reported to a callback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.refs import GVK
+from reconciler.clock import Clock
+from reconciler.errors import BadAnswer
+from reconciler.kube.answers import as_live_object, bad, json_object, list_metadata
+from reconciler.kube.kube_requests import Request
+from reconciler.kube.refusal_errors import clean, watch_failure
+
+LINE_MAX_BYTES = 4 * 1024 * 1024
+"""Above what etcd stores in one object by default (1.5 MB), with room for API servers that allow more."""
+
+
+class WatchEvent(Struct, frozen=True, kw_only=True):
+    """`type` is ADDED, MODIFIED or DELETED."""
+
+    type: str
+    object: LiveObject
+
+
+class Bookmark(Struct, frozen=True, kw_only=True):
+    """Nothing changed up to this resourceVersion: a watch may continue from here."""
+
+    resource_version: str
+
+
+class LineCutter:
+    """Cuts chunks into whole lines; an incomplete last line is dropped."""
+
+    def __init__(self, cluster: str) -> None:
+        """Start with nothing."""
+        self._cluster = cluster
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that are complete by now."""
+        start = len(self._rest)
+        self._rest += chunk
+        if self._rest.find(b"\n", start) < 0:
+            if len(self._rest) > LINE_MAX_BYTES:
+                raise BadAnswer(self._cluster, f"a watch event is longer than {LINE_MAX_BYTES} bytes")
+            return
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in lines:
+            if line:
+                yield bytes(line)
+
+
+def watch_event(cluster: str, line: bytes, gvk: GVK, request: Request) -> WatchEvent | Bookmark:
+    """One event. An ERROR event raises: ListExpired when the resourceVersion is too old."""
+    event = json_object(cluster, line, "watch event")
+    kind, item = event.get("type"), event.get("object")
+    if not isinstance(item, dict):
+        raise bad(cluster, "watch event", line)
+    if kind == "ERROR":
+        raise watch_failure(cluster, request, item)
+    if kind == "BOOKMARK":
+        return Bookmark(resource_version=list_metadata(cluster, item, "bookmark").resource_version)
+    if kind not in ("ADDED", "MODIFIED", "DELETED"):
+        raise BadAnswer(cluster, f"a watch event has the unknown type {clean(str(kind))!r}")
+    return WatchEvent(type=kind, object=as_live_object(cluster, item, gvk))
+
+
+Answered = Callable[[str, str, str, float], None]
+"""Told of each request: cluster, verb, class of the answer's status (`2xx`, `none`), seconds until that began."""
+
+
+def nobody(cluster: str, verb: str, code: str, seconds: float) -> None:
+    """Do nothing."""
+
+
+@asynccontextmanager
+async def timed(
+    request: Request, cluster: str, answered: Answered, clock: Clock
+) -> AsyncIterator[Callable[[int], None]]:
+    """Yield a function to call with the status once known; a missing answer is reported automatically.
+
+    A request that we cancel is not reported.
+    """
+    begun_s, is_told = clock.monotonic_s(), False
+
+    def tell(status: int) -> None:
+        nonlocal is_told
+        is_told = True
+        verb = "watch" if "watch" in request.query else str(request.purpose)
+        answered(cluster, verb, f"{status // 100}xx" if status else "none", clock.monotonic_s() - begun_s)
+
+    try:
+        yield tell
+    except Exception:
+        if not is_told:
+            tell(0)
+        raise

@@ -1,0 +1,190 @@
+"""Selectors that select nothing, templates that nothing claims, policies that overlap.
+
+Possible content of broken files: it does not count as missing.
+
+Source: design#broken-input: the content of a broken document is unknown, not absent.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from reconciler.api.fleet import Fleet, FrozenReach, Template
+from reconciler.api.policies import PropagationPolicy, ResourceSelector
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
+from reconciler.policy import Claims
+
+_SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
+    {
+        "affinity-matches-nothing",
+        "cluster-unknown",
+        "no-clusters",
+        "override-selects-nothing",
+        "override-targets-nothing",
+        "selector-matches-nothing",
+        "weights-all-outside",
+    }
+)
+
+
+def known_to_be_missing(fleet: Fleet, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems, without those of missing things that an unreadable file may hold."""
+    is_anything_unread = any(reach.everything for reach in _unread(fleet))
+    for problem in problems:
+        if not (is_anything_unread and problem.code in _SAY_THAT_SOMETHING_IS_MISSING):
+            yield problem
+
+
+def may_be_unread(fleet: Fleet, policy: PolicyRef, selector: ResourceSelector) -> bool:
+    """Return whether a selector of a policy may mean a broken document. Its labels are unknown."""
+    namespace = policy.namespace or selector.namespace
+    return any(
+        reach.everything
+        or (reach.namespace and namespace in ("", reach.namespace))
+        or any(_is_meant(selector, namespace, identity) for identity in reach.identities)
+        for reach in _unread(fleet)
+    )
+
+
+def _is_meant(selector: ResourceSelector, namespace: str, identity: Identity) -> bool:
+    return (
+        selector.kind == identity.kind
+        and selector.name in ("", identity.name)
+        and namespace in ("", identity.namespace)
+    )
+
+
+def _unread(fleet: Fleet) -> Iterator[FrozenReach]:
+    """Broken documents that are no policies."""
+    return (reach for reach in fleet.frozen if reach.policy is None)
+
+
+_CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
+_OVERLAPS_SHOWN = 3
+
+
+def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """A warning for each propagation selector that selects no template of the store."""
+    by_kind: dict[str, list[Template]] = {}
+    for identity, template in sorted(fleet.templates.items()):
+        if not is_never_distributed(template.gvk, identity):
+            by_kind.setdefault(identity.kind, []).append(template)
+    for policy in fleet.propagation:
+        selecting = claims.selecting.get(policy.ref, frozenset())
+        for index, selector in enumerate(policy.selectors):
+            elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
+            if index in selecting or elsewhere:  # a selector for another namespace was warned of when it was parsed
+                continue
+            if may_be_unread(fleet, policy.ref, selector):
+                continue
+            yield Problem(
+                source=selector.source,
+                path=f"spec.resourceSelectors[{index}]",
+                code="selector-matches-nothing",
+                message=_selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector),
+                severity=Severity.WARNING,
+            )
+
+
+def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
+    what = _described(selector)
+    if ref.namespace and selector.kind in _CLUSTER_SCOPED:
+        return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
+    for template in of_kind:
+        identity = template.identity
+        in_place = selector.namespace in ("", identity.namespace)
+        named = selector.name in ("", identity.name)
+        if in_place and named and template.gvk.api_version != selector.api_version:
+            return (
+                f"{what} selects nothing: {identity} is written as {template.gvk.api_version}, and versions compare "
+                "exactly; write the same in both"
+            )
+        if named and selector.name and not in_place:
+            return f"{what} selects nothing: there is {identity}, in another namespace; check the namespace"
+    return f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
+
+
+def _described(selector: ResourceSelector) -> str:
+    named = f" {selector.name}" if selector.name else ""
+    where = f" in {selector.namespace}" if selector.namespace else ""
+    labels = " by label" if selector.labels is not None and not selector.name else ""
+    return f"{selector.api_version} {selector.kind}{named}{labels}{where}"
+
+
+def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) -> Iterator[Problem]:
+    """Yield a hint for each template that is placed nowhere.
+
+    A dependency (`carried`) is placed with its owner, a Namespace with its objects. Definitions of policies' kinds and
+    objects that are never distributed have hints elsewhere.
+    """
+    inhabited = {identity.namespace for identity in claims.claims}
+    for identity in claims.unclaimed:
+        template = fleet.templates[identity]
+        if identity in carried or is_never_distributed(template.gvk, identity):
+            continue
+        if identity.kind in PROPAGATION_KINDS | OVERRIDE_KINDS:
+            yield _policy_of_no_group(template)
+            continue
+        if identity.group == "" and identity.kind == "Namespace":
+            if identity.name in inhabited:
+                continue
+            message = f"nothing that a policy claims is in {identity}, and no policy claims it, so it goes nowhere"
+        else:
+            message = (
+                f"no policy claims {identity}, so it goes nowhere unless a workload that propagates its dependencies "
+                "refers to it; add it to a policy, or take it out"
+            )
+        yield _hint(template, "template-unclaimed", message)
+
+
+def _policy_of_no_group(template: Template) -> Problem:
+    """Return the problem of a policy of an unknown group: it would count as an ordinary object, without effect.
+
+    Source: design#policy-groups.
+    """
+    close = difflib.get_close_matches(template.gvk.api_version, list(FLAVORS), n=1, cutoff=0.3)
+    return Problem(
+        source=template.source,
+        path="apiVersion",
+        code="policy-group-unknown",
+        message=(
+            f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you mean "
+            f"{close[0] if close else next(iter(FLAVORS))}?"
+        ),
+        severity=Severity.WARNING,
+    )
+
+
+def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """A hint for each policy that loses templates to another one, with the first few of them and why.
+
+    One line for each pair of policies: a default policy beneath many precise ones is ordinary.
+    """
+    lost: dict[tuple[PolicyRef, PolicyRef], list[tuple[str, str]]] = {}
+    for identity, claim in claims.claims.items():
+        for loser, why in claim.losers:
+            lost.setdefault((loser, claim.policy), []).append((str(identity), why))
+    policies = {policy.ref: policy for policy in fleet.propagation}
+    for (loser, winner), templates in sorted(lost.items()):
+        yield _overlap(policies[loser], winner, sorted(templates))
+
+
+def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[str, str]]) -> Problem:
+    shown = ", ".join(name for name, _ in templates[:_OVERLAPS_SHOWN])
+    more = f" and {len(templates) - _OVERLAPS_SHOWN} more" if len(templates) > _OVERLAPS_SHOWN else ""
+    message = f"{winner} wins {shown}{more} from {loser.ref}: {templates[0][1]}"
+    return Problem(
+        source=loser.source,
+        path="spec.resourceSelectors",
+        code="policies-overlap",
+        message=message,
+        severity=Severity.HINT,
+    )
+
+
+def _hint(template: Template, code: str, message: str) -> Problem:
+    return Problem(source=template.source, code=code, message=message, severity=Severity.HINT)

@@ -1,0 +1,225 @@
+"""Overrides that never apply, change nothing, or apply to everything.
+
+Parts of a placement that do nothing: ignored weights and spread constraints, affinities that match no cluster.
+
+StatefulSets whose volumes keep them where they are, under a policy that would move them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.api.fleet import Fleet
+from reconciler.api.policies import Division, OverridePolicy, Overriders, PropagationPolicy
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.lint.claims import may_be_unread
+from reconciler.lint.cluster_names import affinities_of
+from reconciler.policy import Claims, PolicyIndex, matching_clusters
+from reconciler.templates import claims_of
+from reconciler.ticks import is_descheduled
+
+_WEIGHTS = "spec.placement.replicaScheduling.weightPreference"
+_WHY_IGNORED = {
+    Division.DUPLICATED: "replicaSchedulingType is Duplicated: every cluster gets all replicas",
+    Division.AGGREGATED: "replicaDivisionPreference is Aggregated: free capacity decides",
+    Division.DYNAMIC: "dynamicWeight is set: free capacity decides",
+}
+
+
+def candidate_clusters(fleet: Fleet, policy: PropagationPolicy) -> frozenset[str]:
+    """Names of the clusters that some affinity of a policy matches: every cluster when it has none."""
+    clusters = tuple(fleet.clusters.values())
+    affinities = [affinity for _, affinity in affinities_of(policy)]
+    if not affinities:
+        return frozenset(fleet.clusters)
+    return frozenset(name for affinity in affinities for name in matching_clusters(affinity, clusters))
+
+
+def lint_placement(fleet: Fleet) -> Iterator[Problem]:
+    """Yield warnings about placements. Checks that need clusters are left out when the store declares none."""
+    for policy in fleet.propagation:
+        yield from _spread(policy)
+        yield from _failover(policy)
+        scheduling = policy.placement.scheduling
+        if scheduling.static_weights and scheduling.division is not Division.STATIC:
+            message = f"staticWeightList is ignored: {_WHY_IGNORED[scheduling.division]}; take one of the two out"
+            path = f"{_WEIGHTS}.staticWeightList"
+            yield _warning(scheduling.static_weights[0].source, path, "weights-ignored", message)
+        if fleet.clusters:
+            yield from _affinities(fleet, policy)
+            if scheduling.static_weights and scheduling.division is Division.STATIC:
+                yield from _static_weights(fleet, policy)
+
+
+def _affinities(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
+    clusters = tuple(fleet.clusters.values())
+    for path, affinity in affinities_of(policy):
+        if not matching_clusters(affinity, clusters):
+            message = "no cluster of the store matches this; check names, labels and exclusions"
+            yield _warning(affinity.source, path, "affinity-matches-nothing", message)
+
+
+def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
+    """Karmada: a candidate without a weight gets nothing, unless no candidate has one: then every weight is 1."""
+    candidates = candidate_clusters(fleet, policy)
+    weights = policy.placement.scheduling.static_weights
+    clusters = tuple(fleet.clusters.values())
+    weighed: set[str] = set()
+    for index, weight in enumerate(weights):
+        matching = frozenset(matching_clusters(weight.target, clusters))
+        weighed |= matching & candidates
+        outside = sorted(matching - candidates)
+        if matching and not matching & candidates:
+            message = f"the weight is ignored: {', '.join(outside)} is outside the cluster affinity; add it there"
+            path = f"{_WEIGHTS}.staticWeightList[{index}]"
+            yield _warning(weight.source, path, "weight-outside-affinity", message)
+    source, path = weights[0].source, f"{_WEIGHTS}.staticWeightList"
+    if candidates and not weighed:
+        message = (
+            "no weight is for a cluster of the affinity, so every cluster weighs 1; write weights for these clusters"
+        )
+        yield _warning(source, path, "weights-all-outside", message)
+    elif candidates - weighed:
+        without = ", ".join(sorted(candidates - weighed))
+        message = (
+            f"without a weight these clusters of the affinity get nothing: {without}; add a weight, or exclude them"
+        )
+        yield _warning(source, path, "cluster-without-weight", message)
+
+
+def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
+    """Karmada: static weights take every candidate; only cluster and region select, the rest demands a property."""
+    placement = policy.placement
+    for index, constraint in enumerate(placement.spread):
+        path = f"spec.placement.spreadConstraints[{index}]"
+        if constraint.by_label:
+            message = "spreading by a label is not supported: it selects nothing; use spreadByField cluster or region"
+            yield _warning(constraint.source, path, "spread-by-label", message)
+        elif constraint.by_field in ("zone", "provider"):
+            message = (
+                f"a constraint on {constraint.by_field} only demands that a cluster has one; its groups are not "
+                "counted, use cluster or region"
+            )
+            yield _warning(constraint.source, path, "spread-not-counted", message)
+    if not placement.spread or placement.scheduling.division is not Division.STATIC:
+        return
+    if placement.scheduling.has_weight_preference and not placement.scheduling.static_weights:
+        return
+    message = "static weights take every cluster of the affinity and ignore spread constraints; use dynamicWeight"
+    yield _warning(placement.spread[0].source, "spec.placement.spreadConstraints", "spread-ignored", message)
+
+
+def _failover(policy: PropagationPolicy) -> Iterator[Problem]:
+    """Karmada refuses failover without propagateDeps; here it is a warning (design#failover)."""
+    if policy.application_failover is not None and not policy.propagate_deps:
+        message = (
+            "after a failover the workload may miss what it refers to in the new cluster; set propagateDeps: true, "
+            "or distribute its ConfigMaps, Secrets and volumes everywhere by policy"
+        )
+        source = policy.application_failover.source
+        yield _warning(source, "spec.failover.application", "failover-without-dependencies", message)
+
+
+def _warning(source: Source, path: str, code: str, message: str) -> Problem:
+    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)
+
+
+def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """Warnings about override policies."""
+    selected, selecting = _selected(fleet)
+    places = {policy.ref: candidate_clusters(fleet, policy) for policy in fleet.propagation}
+    for policy in fleet.overrides:
+        yield from _itself(policy)
+        yield from _selectors(fleet, policy, selecting.get(policy.ref, set()))
+        identities = selected.get(policy.ref, set())
+        owners = {claims.claims[identity].policy for identity in identities if identity in claims.claims}
+        # An unclaimed template may follow an owner to any cluster, so its overrides cannot be checked.
+        if fleet.clusters and identities and all(identity in claims.claims for identity in identities):
+            yield from _targets(fleet, policy, frozenset().union(*(places[ref] for ref in owners)))
+
+
+def _selected(fleet: Fleet) -> tuple[dict[PolicyRef, set[Identity]], dict[PolicyRef, set[int]]]:
+    """By override policy: the templates that it selects, and its selectors that select any."""
+    index = PolicyIndex(fleet.overrides)
+    selected: dict[PolicyRef, set[Identity]] = {}
+    selecting: dict[PolicyRef, set[int]] = {}
+    for template in fleet.templates.values():
+        for match in index.matches(template):
+            selected.setdefault(match.policy.ref, set()).add(template.identity)
+            if match.selector is not None:
+                selecting.setdefault(match.policy.ref, set()).add(match.selector)
+    return selected, selecting
+
+
+def _itself(policy: OverridePolicy) -> Iterator[Problem]:
+    if not policy.selectors:
+        where = f"in {policy.ref.namespace}" if policy.ref.namespace else "in every namespace, and cluster-scoped ones"
+        message = f"without resourceSelectors this overrides every template {where}; list them if that is not meant"
+        yield _problem(policy.source, "spec.resourceSelectors", "override-of-everything", message, Severity.HINT)
+    if not policy.rules:
+        message = "there are no overrideRules, so nothing is overridden; write a rule, or take the policy out"
+        yield _problem(policy.source, "spec.overrideRules", "override-without-rules", message)
+    for index, rule in enumerate(policy.rules):
+        if rule.overriders == Overriders():
+            message = "the rule has no overriders, so it changes nothing; write one, or take the rule out"
+            yield _problem(rule.source, f"spec.overrideRules[{index}]", "rule-without-overriders", message)
+
+
+def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Iterator[Problem]:
+    for index, selector in enumerate(policy.selectors):
+        elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
+        if index not in selecting and not elsewhere and not may_be_unread(fleet, policy.ref, selector):
+            what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
+            message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
+            path = f"spec.resourceSelectors[{index}]"
+            yield _problem(selector.source, path, "override-selects-nothing", message)
+
+
+def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> Iterator[Problem]:
+    """Yield rules for clusters that no selected object may be placed in."""
+    clusters = tuple(fleet.clusters.values())
+    for index, rule in enumerate(policy.rules):
+        if rule.target is None:
+            continue
+        targets = frozenset(matching_clusters(rule.target, clusters))
+        path = f"spec.overrideRules[{index}].targetCluster"
+        if not targets:
+            message = "no cluster of the store matches this, so the rule never applies; check names and labels"
+            yield _problem(rule.source, path, "override-targets-nothing", message)
+        elif not targets & places:
+            named = ", ".join(sorted(targets))
+            message = (
+                f"nothing that this policy selects may go to {named}, so the rule never applies; check both policies"
+            )
+            yield _problem(rule.source, path, "override-targets-nothing", message)
+
+
+def _problem(source: Source, path: str, code: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
+    return Problem(source=source, path=path, code=code, message=message, severity=severity)
+
+
+def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
+    """A hint for each StatefulSet with volume claims that ticks would move if it had none."""
+    policies = {policy.ref: policy for policy in fleet.propagation}
+    for identity, claim in claims.claims.items():
+        if identity[:2] != ("apps", "StatefulSet") or not _may_move(identity, policies[claim.policy]):
+            continue
+        template = fleet.templates[identity]
+        names = ", ".join(claims_of(identity, template.body))
+        if names:
+            message = (
+                f"{identity} has volume claims ({names}), which stay in their cluster: descheduling leaves it where it "
+                f"is, and a failover by {claim.policy} is held until a person confirms it"
+            )
+            yield Problem(
+                source=template.source,
+                path="spec.volumeClaimTemplates",
+                code="volumes-stay",
+                message=message,
+                severity=Severity.HINT,
+            )
+
+
+def _may_move(identity: Identity, policy: PropagationPolicy) -> bool:
+    return is_descheduled(identity, policy) or policy.application_failover is not None

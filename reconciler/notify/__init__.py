@@ -1,0 +1,1 @@
+"""Webhooks, and comments and commit statuses at forges."""

@@ -1,0 +1,108 @@
+"""An event of history as a CloudEvent in structured mode: the signature covers all of it.
+
+Source: CloudEvents 1.0.2, "JSON Event Format" and "HTTP Protocol Binding"; the extension `sequence`.
+
+The headers by which a receiver verifies that a message is ours, and no replayed one.
+
+Source: Standard Webhooks 1.0.0, "Webhook scheme": HMAC-SHA256 of `ID.TIMESTAMP.BODY`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from reconciler.api.ledger import Event
+from reconciler.api.tree import Json, canonical_bytes
+from reconciler.errors import ConfigurationError
+from reconciler.report.status.history_text import Words, history_entry
+
+CONTENT_TYPE: Final = "application/cloudevents+json; charset=utf-8"
+BODY_MAX_BYTES: Final = 256 * 1024
+"""Of a larger one the lists of `data` are left out: receivers commonly take no more."""
+
+
+def event_id(journal: str, number: int, event: Event) -> str:
+    """Return a unique, stable id of an event: a receiver counts each once by it.
+
+    `journal`: the uuid of the journal. A rebuilt journal counts from one again, so the event's content is part of the
+    id.
+    """
+    said = canonical_bytes([event.time, event.kind, event.subject, dict(event.data)])
+    return f"{journal}-{number}-{hashlib.sha256(said).hexdigest()[:12]}"
+
+
+def cloud_event(journal: str, fleet: str, number: int, event: Event, words: Words) -> dict[str, Json]:
+    """Return the event. `data` is that of `history -o json`; `words`: of the authors of commits."""
+    return {
+        "specversion": "1.0",
+        "id": event_id(journal, number, event),
+        "source": f"/fleets/{quote(fleet or 'unnamed', safe='')}",
+        "type": event_type(event.kind),
+        "subject": event.subject,
+        "time": event.time,
+        "datacontenttype": "application/json",
+        "sequence": f"{number:020d}",
+        "data": history_entry(event, words),
+    }
+
+
+def event_type(kind: str) -> str:
+    """`io.fleet-reconciler.drift.v1`."""
+    return f"io.fleet-reconciler.{kind}.v1"
+
+
+def event_body(document: dict[str, Any]) -> bytes:
+    """Return the bytes that are signed and sent, at most `BODY_MAX_BYTES`; a shortened one has `cut: true`."""
+    body = canonical_bytes(document)
+    if len(body) <= BODY_MAX_BYTES:
+        return body
+    data = {key: value for key, value in document["data"].items() if not isinstance(value, list | dict)}
+    data = {key: value[:1000] if isinstance(value, str) else value for key, value in data.items()}
+    return canonical_bytes({**document, "data": {**data, "cut": True}})
+
+
+_PREFIX: Final = "whsec_"
+_KEY_MIN_BYTES: Final = 16
+
+
+def keys_in(text: str) -> tuple[bytes, ...]:
+    """The keys of a secret file, one a line: while one is exchanged there are two, and each message has both.
+
+    `whsec_…` is base64 of the key, as the convention writes it; anything else is the key itself.
+
+    Raises:
+        ConfigurationError: one is no base64, or shorter than 16 bytes. The message holds nothing of it.
+    """
+    found = tuple(_key(line.strip()) for line in text.splitlines() if line.strip())
+    if not found:
+        raise ConfigurationError("the secret of the webhook is empty")
+    return found
+
+
+def _key(line: str) -> bytes:
+    key = line.encode()
+    if line.startswith(_PREFIX):
+        try:
+            key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
+        except ValueError as error:
+            raise ConfigurationError(
+                "the secret of the webhook begins with whsec_ and goes on with no base64"
+            ) from error
+    if len(key) < _KEY_MIN_BYTES:
+        raise ConfigurationError(f"the secret of the webhook is shorter than {_KEY_MIN_BYTES} bytes")
+    return key
+
+
+def signed_headers(message_id: str, timestamp: int, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
+    """`webhook-id`, `webhook-timestamp` (Unix seconds) and, where there are keys, `webhook-signature`."""
+    headers = {"webhook-id": message_id, "webhook-timestamp": str(timestamp)}
+    if keys:
+        content = f"{message_id}.{timestamp}.".encode() + body
+        digests = (hmac.new(key, content, hashlib.sha256).digest() for key in keys)
+        headers["webhook-signature"] = " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
+    return headers

@@ -1,0 +1,206 @@
+"""The progress of a commit in the words of forges, made from the counts of the state alone.
+
+The request of each forge that sets the status of a commit, and the meaning of its answer.
+
+Source: GitHub, REST, "Commit statuses"; GitLab, REST, "Commits", "Set the pipeline status of a commit"; Gitea and
+Forgejo, API, `repoCreateStatus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import quote
+
+import orjson
+from msgspec import Struct
+
+from reconciler.api.rollout_progress import Paused, RolloutProgress, Skipped, StageDone, StageProgress
+from reconciler.errors import ConfigurationError
+from reconciler.report.plan.stages import state_words
+from reconciler.state import HealthWord, Lag, RevisionStep
+
+DESCRIPTION_MAX: Final = 140
+"""So many characters GitHub takes."""
+_NAMED_MAX: Final = 3
+
+
+class CommitState(StrEnum):
+    """State of a commit status."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERROR = "error"
+
+
+def commit_status(
+    step: RevisionStep, source_error: str = "", rollouts: Iterable[RolloutProgress] = ()
+) -> tuple[CommitState, str]:
+    """Return the commit status of the active revision, and its text.
+
+    `source_error`: the error of reading the store; empty: none. `rollouts`: a commit that has not reached all stages is
+    pending, whatever the clusters say of their own revisions; a paused one is a failure. A failed, held, conflicting,
+    refused or degraded object is a failure; an unreachable cluster is pending.
+    """
+    said = f"{step.in_step} of {step.clusters} clusters in step"
+    stages = [(found.rollout, stage) for found in rollouts if not found.is_done for stage in found.stages]
+    paused = [f"{name} paused in {stage.name}" for name, stage in stages if isinstance(stage.state, Paused)]
+    troubles = [*paused, *_troubles(step)]
+    if step.errors or step.broken:
+        verdict, words = CommitState.ERROR, [_store_words(step)]
+    elif source_error:
+        verdict, words = CommitState.ERROR, ["the store cannot be followed"]
+    elif troubles:
+        verdict, words = CommitState.FAILURE, troubles
+    else:
+        words = [*_under_way(stages), *_waits(step)]
+        is_done = step.is_complete and not words
+        verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
+    return verdict, _fitted("; ".join([said, *([", ".join(words)] if words else [])]))
+
+
+def _store_words(step: RevisionStep) -> str:
+    """`2 errors in the store`; of a file that breaks without an error of its own, that it cannot be read."""
+    if step.errors:
+        return _counted(step.errors, "error", "errors") + " in the store"
+    return _counted(step.broken, "file", "files") + " of the store cannot be read"
+
+
+def _troubles(step: RevisionStep) -> Iterator[str]:
+    for lag in (Lag.FAILED, Lag.FOUGHT, Lag.REFUSED):
+        if count := step.syncs.get(lag, 0):
+            yield f"{count} {lag}"
+    if step.waiting:
+        yield f"{step.waiting} held"
+    if count := step.healths.get(HealthWord.DEGRADED, 0):
+        yield f"{count} degraded"
+
+
+def _under_way(stages: Iterable[tuple[str, StageProgress]]) -> Iterator[str]:
+    """The first stage of each rollout that is not done: `default: eu in progress, 1 of 4`."""
+    told = set()
+    for name, stage in stages:
+        is_over = isinstance(stage.state, StageDone | Skipped)
+        if name not in told and not is_over:
+            told.add(name)
+            yield f"{name}: {stage.name} {state_words(stage)}"
+
+
+def _waits(step: RevisionStep) -> Iterator[str]:
+    if step.away:
+        more = ", …" if len(step.away) > _NAMED_MAX else ""
+        yield f"away: {', '.join(step.away[:_NAMED_MAX])}{more}"
+    if step.unread:
+        yield _counted(step.unread, "kind", "kinds") + " not read"
+    if step.unplaced:
+        yield f"{step.unplaced} not placed as wanted"
+    if count := step.syncs.get(Lag.FROZEN, 0):
+        yield f"{count} frozen"
+    if count := step.healths.get(HealthWord.PROGRESSING, 0):
+        yield f"{count} progressing"
+    if count := step.healths.get(HealthWord.MISSING, 0):
+        yield f"{count} missing"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _fitted(text: str) -> str:
+    return text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
+
+
+class ForgeKind(StrEnum):
+    """The API that a forge speaks. Forgejo speaks that of Gitea."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    GITEA = "gitea"
+
+
+_PUBLIC: Final = {ForgeKind.GITHUB: "https://api.github.com", ForgeKind.GITLAB: "https://gitlab.com/api/v4"}
+_PUBLIC_HOSTS: Final = {ForgeKind.GITHUB: "github.com", ForgeKind.GITLAB: "gitlab.com"}
+_BELOW: Final = {ForgeKind.GITHUB: "/api/v3", ForgeKind.GITLAB: "/api/v4", ForgeKind.GITEA: "/api/v1"}
+_OF_GITLAB: Final = {"pending": "pending", "success": "success", "failure": "failed", "error": "failed"}
+
+
+class StatusRequest(Struct, frozen=True, kw_only=True):
+    """A POST. The headers hold the token."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Repository(Struct, frozen=True, kw_only=True):
+    """The target of statuses. `api`: the address of the API; `path`: OWNER/NAME, or a path of groups at GitLab."""
+
+    kind: ForgeKind
+    api: str
+    path: str
+
+    def status_request(
+        self, commit: str, state: str, description: str, *, context: str, target_url: str, token: str
+    ) -> StatusRequest:
+        """The request that sets one status. `state`: pending, success, failure or error."""
+        is_gitlab = self.kind is ForgeKind.GITLAB
+        said: dict[str, Any] = {
+            "state": _OF_GITLAB[state] if is_gitlab else state,
+            "description": description,
+            "name" if is_gitlab else "context": context,
+            **({"target_url": target_url} if target_url else {}),
+        }
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if is_gitlab:
+            url = f"{self.api}/projects/{quote(self.path, safe='')}/statuses/{commit}"
+            headers["PRIVATE-TOKEN"] = token
+        else:
+            url = f"{self.api}/repos/{quote(self.path)}/statuses/{commit}"
+            headers["Authorization"] = f"{'Bearer' if self.kind is ForgeKind.GITHUB else 'token'} {token}"
+        if self.kind is ForgeKind.GITHUB:
+            headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
+        return StatusRequest(url=url, headers=headers, body=orjson.dumps(said))
+
+
+def repository_of(kind: ForgeKind, *, host: str, path: str, repository: str, api: str) -> Repository:
+    """Return the repository of a store. `host` and `path` are those of its URL, empty without a URL.
+
+    `repository` and `api` are named by the operator and win.
+
+    Raises:
+        ConfigurationError: neither tells where it is.
+    """
+    found = (repository or path).strip("/").removesuffix(".git").rstrip("/")
+    if found.count("/") < 1 or (kind is not ForgeKind.GITLAB and found.count("/") > 1):
+        raise ConfigurationError(f"--forge-status {kind}: name the repository with --forge-repository OWNER/NAME")
+    address = api.rstrip("/") or _api_at(kind, host)
+    if not address:
+        raise ConfigurationError(f"--forge-status {kind}: name the address of its API with --forge-api")
+    return Repository(kind=kind, api=address, path=found)
+
+
+def _api_at(kind: ForgeKind, host: str) -> str:
+    public = _PUBLIC.get(kind, "")
+    # A store without URL has no host: most of them are at the public forge then.
+    return public if not host or host == _PUBLIC_HOSTS.get(kind) else f"https://{host}{_BELOW[kind]}"
+
+
+class StatusOutcome(StrEnum):
+    """The consequence of an answer."""
+
+    TAKEN = "taken"
+    LATER = "later"
+    """Not now: again after a pause."""
+    NEVER = "never"
+    """Permanent: the commit is missing, or has too many statuses."""
+
+
+def meaning_of(kind: ForgeKind, status: int, body: bytes) -> StatusOutcome:
+    """Return the meaning of an answer. `status` 0: there was none. GitLab refuses a state that it already has."""
+    if 200 <= status < 300:
+        return StatusOutcome.TAKEN
+    if kind is ForgeKind.GITLAB and status == 400 and b"Cannot transition status" in body:
+        return StatusOutcome.TAKEN
+    return StatusOutcome.NEVER if status in (400, 404, 410, 422) else StatusOutcome.LATER

@@ -1,0 +1,158 @@
+"""Comments of a pull request at GitHub.
+
+By GraphQL, which shows the token's own comments and can mark them as outdated; a new one by REST, where the permission
+`pull-requests: write` is enough. Source: GitHub's GraphQL reference, `minimizeComment`.
+
+Comments of a merge request at GitLab, which calls them notes.
+
+GitLab cannot mark a note as outdated, so an old note gets a fold with that title, and loses the hidden line by which it
+would be found again. Source: GitLab's REST reference, "Notes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from reconciler.errors import ForgeError
+from reconciler.notify.forge_comments import Comment, Conversation
+from reconciler.notify.forge_requests import Requests
+
+_COMMENTS = """query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { headRefOid
+    comments(first: 100, after: $after) {
+      nodes { id body isMinimized viewerDidAuthor } pageInfo { hasNextPage endCursor } } } } }"""
+_UPDATE = """mutation($id: ID!, $body: String!) {
+  updateIssueComment(input: {id: $id, body: $body}) { clientMutationId } }"""
+_OUTDATE = """mutation($id: ID!) {
+  minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) { clientMutationId } }"""
+
+
+class GitHub:
+    """One pull request. `api` and `graphql`: the addresses of both APIs."""
+
+    def __init__(
+        self, *, api: str, graphql: str, repository: str, number: int, token: str,
+        pause: Callable[[float], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Check the address and the repository.
+
+        Raises:
+            ForgeError: the repository is not OWNER/NAME, or an address is none.
+        """
+        self._owner, slash, self._name = repository.partition("/")
+        if not slash or not self._owner or not self._name:
+            raise ForgeError(f"{repository!r} is not OWNER/NAME")
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+        more = {"pause": pause} if pause is not None else {}
+        self._rest = Requests(api, headers, **more)
+        self._graphql = Requests(graphql, headers, **more)
+        self._number = number
+
+    def conversation(self) -> Conversation:
+        """All comments."""
+        found: list[Comment] = []
+        after: str | None = None
+        while True:
+            pull = self._pull(after)
+            found.extend(
+                Comment(
+                    key=node["id"],
+                    body=node["body"],
+                    is_ours=node["viewerDidAuthor"],
+                    is_outdated=node["isMinimized"],
+                )
+                for node in pull["comments"]["nodes"]
+            )
+            page = pull["comments"]["pageInfo"]
+            if not page["hasNextPage"]:
+                return Conversation(comments=tuple(found), head=pull["headRefOid"])
+            after = page["endCursor"]
+
+    def _pull(self, after: str | None) -> Mapping[str, Any]:
+        variables = {"owner": self._owner, "name": self._name, "number": self._number, "after": after}
+        data = self._query(_COMMENTS, variables)
+        pull = (data.get("repository") or {}).get("pullRequest")
+        if pull is None:
+            raise ForgeError(f"{self._owner}/{self._name} has no pull request {self._number} that the token may see")
+        return dict(pull)
+
+    def create(self, body: str) -> None:
+        """Add a comment; never tried twice, or there could be two."""
+        path = f"/repos/{quote(self._owner, safe='')}/{quote(self._name, safe='')}/issues/{self._number}/comments"
+        self._rest.ask("POST", path, {"body": body}, is_repeatable=False)
+
+    def update(self, comment: Comment, body: str) -> None:
+        """Give a comment another text."""
+        self._query(_UPDATE, {"id": comment.key, "body": body})
+
+    def outdate(self, comment: Comment) -> None:
+        """Hide a comment as outdated."""
+        self._query(_OUTDATE, {"id": comment.key})
+
+    def _query(self, text: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = self._graphql.ask("POST", "", {"query": text, "variables": variables}).body
+        if not isinstance(answer, dict) or answer.get("errors") or not isinstance(answer.get("data"), dict):
+            errors = answer.get("errors") if isinstance(answer, dict) else None
+            said = "; ".join(str(error.get("message")) for error in errors or () if isinstance(error, dict))
+            raise ForgeError(f"GitHub refuses: {said or 'the answer has no data'}")
+        return dict(answer["data"])
+
+
+_PAGES_MAX = 200
+
+
+class GitLab:
+    """One merge request. `api`: the address up to and with `/api/v4`; `project`: its number or path."""
+
+    def __init__(
+        self, *, api: str, project: str, number: int, token: str, pause: Callable[[float], None] | None = None
+    ) -> None:  # fmt: skip
+        """Check the address.
+
+        Raises:
+            ForgeError: the address is none.
+        """
+        more = {"pause": pause} if pause is not None else {}
+        self._requests = Requests(api, {"PRIVATE-TOKEN": token}, **more)
+        self._path = f"/projects/{quote(project, safe='')}/merge_requests/{number}"
+
+    def conversation(self) -> Conversation:
+        """All notes that people or tokens wrote."""
+        me = self._mapping("/user")["id"]
+        head = self._mapping(self._path).get("sha") or ""
+        notes: list[Comment] = []
+        page = "1"
+        for _ in range(_PAGES_MAX):
+            query = f"?per_page=100&page={page}&order_by=created_at&sort=asc"
+            answer = self._requests.ask("GET", f"{self._path}/notes{query}")
+            notes.extend(
+                Comment(key=str(note["id"]), body=note["body"], is_ours=note["author"]["id"] == me)
+                for note in answer.body
+                if not note.get("system")
+            )
+            page = answer.headers.get("x-next-page", "")
+            if not page.isdigit():
+                break
+        return Conversation(comments=tuple(notes), head=head)
+
+    def create(self, body: str) -> None:
+        """Add a note; never tried twice, or there could be two."""
+        self._requests.ask("POST", f"{self._path}/notes", {"body": body}, is_repeatable=False)
+
+    def update(self, comment: Comment, body: str) -> None:
+        """Give a note another text."""
+        self._requests.ask("PUT", f"{self._path}/notes/{comment.key}", {"body": body})
+
+    def outdate(self, comment: Comment) -> None:
+        """Fold a note below the title "Outdated fleet plan"."""
+        rest = comment.body.partition("\n")[2]
+        folded = f"<details><summary>Outdated fleet plan</summary>\n\n{rest.strip()}\n\n</details>\n"
+        self.update(comment, folded)
+
+    def _mapping(self, path: str) -> Mapping[str, Any]:
+        body = self._requests.ask("GET", path).body
+        if not isinstance(body, dict):
+            raise ForgeError(f"GitLab answers {path} with something else than an object")
+        return body

@@ -1,0 +1,153 @@
+"""One POST: no redirect, no cookie, deadlines on everything, and no more of the answer than is needed.
+
+The deliveries to one receiver.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from msgspec import Struct, field
+from yarl import URL
+
+from reconciler.clock import BackOff, epoch_s
+from reconciler.kube.connection.http_client import aiohttp, system_tls
+from reconciler.notify.address import is_loopback
+
+BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)
+ASKED_MAX_S: Final = 3600.0
+"""A receiver may ask for this long and no longer."""
+
+TIMEOUT_S: Final = 10.0
+_CONNECT_S: Final = 5.0
+_USER_AGENT: Final = "fleet-reconciler"
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """The result of a POST. `status` 0: no answer, `why` has the reason. `headers`: names in lower case."""
+
+    status: int = 0
+    why: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def is_taken(self) -> bool:
+        """Return whether the receiver accepted it."""
+        return 200 <= self.status < 300
+
+
+class Poster:
+    """Sends over one session, one request after the other for each caller."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        """Take over a session; use `open`."""
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls) -> AsyncIterator[Poster]:
+        """A poster over a session of its own, which ends with the block."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=8, ttl_dns_cache=60, ssl=system_tls()),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=_CONNECT_S),
+            trust_env=False,
+            auto_decompress=False,
+        )
+        async with session:
+            yield cls(session)
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, answer_max_bytes: int = 0) -> Reply:
+        """Post the body; return the result. `answer_max_bytes`: the part of the answer to read; the rest is left."""
+        sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **headers}
+        try:
+            async with self._session.post(
+                # As written: a receiver may have signed this spelling.
+                URL(url, encoded=True),
+                data=body,
+                headers=sent,
+                allow_redirects=False,
+                proxy=_proxy(url),
+            ) as response:
+                found = b""
+                while len(found) < answer_max_bytes:
+                    part = await response.content.read(answer_max_bytes - len(found))
+                    if not part:
+                        break
+                    found += part
+                told = {name.lower(): value for name, value in response.headers.items()}
+                why = "" if 200 <= response.status < 300 else f"it answers {response.status}"
+                return Reply(status=response.status, why=why, headers=told, body=found)
+        except TimeoutError:
+            return Reply(why=f"no answer within {TIMEOUT_S:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return Reply(why=_reason(error))
+
+
+def _proxy(url: str) -> str | None:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason. The text of the library may quote the address, which is a secret of the receiver's."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return f"its certificate is not trusted, or TLS failed ({type(inner or error).__name__})"
+    if isinstance(inner, OSError) and inner.errno and inner.errno > 0:
+        return os.strerror(inner.errno).lower()
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name is not known"
+    return f"the connection failed ({type(error).__name__})"
+
+
+def pause_s(attempt: int, headers: Mapping[str, str], now: str, jitter: Callable[[], float] = random.random) -> float:
+    """Return the seconds to wait after the nth failure in a row, the first being 1.
+
+    As of `BACK_OFF`, less up to half by chance; at least the receiver's own delay, within bounds.
+    `headers`: of its answer, names in lower case; `now`: RFC 3339. Source: RFC 9110, 10.2.3.
+    """
+    return max(BACK_OFF.pause_s(attempt, jitter), min(_asked_s(headers, epoch_s(now)), ASKED_MAX_S))
+
+
+def _asked_s(headers: Mapping[str, str], now_s: float) -> float:
+    text = headers.get("retry-after", "").strip()
+    if text.isdecimal() and text.isascii():
+        return float(text[:9])
+    if text:
+        try:
+            return parsedate_to_datetime(text).timestamp() - now_s
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    # GitHub sends the time of its next rate limit window.
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and reset.isascii():
+        return float(reset[:12]) - now_s
+    return 0.0
+
+
+class Deliveries(Struct, kw_only=True):
+    """Counts since the start. `failed`: attempts; `dropped`: events.
+
+    `pending`: waiting events, `oldest_at`: the time of the oldest one (RFC 3339; empty: none). `is_gone`: the receiver
+    will never take any more. `why`: the last error.
+    """
+
+    delivered: int = 0
+    failed: int = 0
+    dropped: int = 0
+    pending: int = 0
+    oldest_at: str = ""
+    is_gone: bool = False
+    why: str = ""

@@ -1,0 +1,366 @@
+"""The observations file: placement can be computed from it without access to the clusters.
+
+Source: design#observations. Strict: an unknown field or a wrong type is an error with its line and field path.
+
+Fields of an observations file. Source: design#observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable, Mapping
+from datetime import datetime
+
+import orjson
+
+from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
+from reconciler.api.clusters import (
+    ClusterNode,
+    ClusterObservation,
+    Health,
+    Observations,
+    PendingPods,
+    Quota,
+    Taint,
+    Workload,
+)
+from reconciler.api.demand import Resources, units
+from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.documents import Field, Fields, FieldType, Report, exactly, shape
+from reconciler.observations.dump import dump_observations
+from reconciler.yaml import MAX_BYTES, read_yaml
+
+__all__ = [
+    "dump_observations",
+    "parse_observations",
+]
+
+_PRINTED = "a binding that `render` printed may stand here as it is; only resource and placement are read"
+
+_UNREAD = "an earlier version read it in other processes; placement does not rest on it"
+
+_AMOUNTS = "Resource name to quantity, as Kubernetes writes them."
+
+RESOURCE_SHAPE = shape(
+    Field("apiVersion", FieldType.TEXT, "API group and version; the version does not matter.", required=True),
+    Field("kind", FieldType.TEXT, "The kind.", required=True),
+    Field("namespace", FieldType.TEXT, "The namespace; empty for what belongs to the cluster."),
+    Field("name", FieldType.TEXT, "The name.", required=True),
+)
+
+TAINT_SHAPE = shape(
+    Field("key", FieldType.TEXT, "The key.", required=True),
+    Field("value", FieldType.TEXT, "The value."),
+    Field(
+        "effect",
+        FieldType.TEXT,
+        "What the taint does.",
+        values=exactly("NoSchedule", "PreferNoSchedule", "NoExecute"),
+        default="NoSchedule",
+    ),
+    Field("timeAdded", FieldType.TEXT, "When it was put there.", no_effect="room does not depend on it"),
+)
+
+NODE_SHAPE = shape(
+    Field("name", FieldType.TEXT, "The name of the node.", required=True),
+    Field("ready", FieldType.FLAG, "Whether its Ready condition is true.", default="true"),
+    Field("unschedulable", FieldType.FLAG, "Whether it is cordoned.", default="false"),
+    Field("labels", FieldType.MAP, "Labels."),
+    Field("taints", FieldType.OBJECTS, "Taints.", shape=TAINT_SHAPE),
+    Field("allocatable", FieldType.ANY, _AMOUNTS),
+    Field("requested", FieldType.ANY, "What the pods on it request; `pods` is their number."),
+)
+
+QUOTA_SHAPE = shape(
+    Field("namespace", FieldType.TEXT, "The namespace that it limits.", required=True),
+    Field("hard", FieldType.ANY, _AMOUNTS),
+    Field("used", FieldType.ANY, _AMOUNTS),
+)
+
+PENDING_SHAPE = shape(
+    Field("namespace", FieldType.TEXT, "Their namespace.", required=True),
+    Field("pods", FieldType.INTEGER, "How many there are.", required=True),
+    Field("names", FieldType.TEXTS, "The first of them."),
+    Field("refusal", FieldType.TEXT, "Why no node ever takes them, so that they take no room; absent: one may."),
+)
+
+WORKLOAD_SHAPE = shape(
+    *RESOURCE_SHAPE.fields,
+    Field("replicas", FieldType.INTEGER, "Replicas that it has in this cluster.", default="0"),
+    Field("ready", FieldType.INTEGER, "How many of them are ready.", default="0"),
+    Field("missing", FieldType.INTEGER, "Pods that it wants and that are not there yet.", default="0"),
+    Field("withoutNode", FieldType.INTEGER, "Pods of it that have no node; absent: not known."),
+    Field("established", FieldType.INTEGER, "With how many replicas it has served, as the journal says."),
+    Field("unschedulable", FieldType.INTEGER, "Pods of its newest revision that find no node.", default="0"),
+    Field("unschedulableSince", FieldType.TEXT, "Since when, as RFC 3339."),
+    Field("health", FieldType.TEXT, "Health.", values=exactly(*(str(health) for health in Health)), default="Unknown"),
+    Field("unhealthySince", FieldType.TEXT, "Since when, as RFC 3339."),
+    Field(
+        "endedByItself",
+        FieldType.FLAG,
+        "Whether it failed for good by its own fault, so that no other cluster takes it over.",
+        default="false",
+    ),
+    Field("manifest", FieldType.TEXT, "Digest of what was applied there.", no_effect=_UNREAD, severity=Severity.HINT),
+)
+
+CLUSTER_SHAPE = shape(
+    Field("name", FieldType.TEXT, "The name of the Cluster document.", required=True),
+    Field("reachable", FieldType.FLAG, "Whether its API server answered.", default="true"),
+    Field("observedAt", FieldType.TEXT, "When this was seen, as RFC 3339."),
+    Field(
+        "apis", FieldType.TEXTS, "Kinds that are served, like apps/v1/Deployment. Absent: built-in kinds are assumed."
+    ),
+    Field("pendingRequests", FieldType.ANY, "What pods request that wait for a node; `pods` is their number."),
+    Field("pendingPods", FieldType.OBJECTS, "Pods that wait for a node.", shape=PENDING_SHAPE),
+    Field("quotas", FieldType.OBJECTS, "ResourceQuotas.", shape=QUOTA_SHAPE),
+    Field("nodes", FieldType.OBJECTS, "Nodes. Absent: the free capacity is not known.", shape=NODE_SHAPE),
+    Field("workloads", FieldType.OBJECTS, "Workloads as they run there.", shape=WORKLOAD_SHAPE),
+)
+
+CONSTRAINT_SHAPE = shape(
+    Field("resource", FieldType.OBJECT, "The resource that it concerns.", shape=RESOURCE_SHAPE, required=True),
+    Field("cluster", FieldType.TEXT, "The cluster that it concerns.", required=True),
+    Field("replicasMax", FieldType.INTEGER, "The most replicas there; 0 for none.", default="0"),
+    Field("until", FieldType.TEXT, "When it ends, as RFC 3339; absent: it does not end."),
+    Field("reason", FieldType.TEXT, "Why."),
+    Field("excludes", FieldType.FLAG, "Whether the cluster is no candidate at all.", default="false"),
+)
+
+BINDING_SHAPE = shape(
+    Field("resource", FieldType.OBJECT, "The resource that is placed.", shape=RESOURCE_SHAPE, required=True),
+    Field(
+        "placement",
+        FieldType.OBJECTS,
+        "Where it is.",
+        shape=shape(
+            Field("cluster", FieldType.TEXT, "The cluster.", required=True),
+            Field("replicas", FieldType.INTEGER, "Replicas assigned there; absent or null for what has none."),
+        ),
+    ),
+    Field("affinityName", FieldType.TEXT, "The group of clusterAffinities that is in use."),
+    Field("policy", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    Field("unplaced", FieldType.INTEGER, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    Field("reasons", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+)
+
+OBSERVATIONS_SHAPE = shape(
+    Field("version", FieldType.INTEGER, "Version of this format: 1.", required=True),
+    Field("clusters", FieldType.OBJECTS, "What is known of each cluster.", shape=CLUSTER_SHAPE),
+    Field("constraints", FieldType.OBJECTS, "What descheduling and failover have decided.", shape=CONSTRAINT_SHAPE),
+    Field("bindings", FieldType.OBJECTS, "The previous placement.", shape=BINDING_SHAPE),
+)
+
+
+def parse_observations(data: bytes, path: str) -> tuple[Observations | None, tuple[Problem, ...]]:
+    """The observations of a YAML or JSON file, None when any of it is wrong; and every problem, in order.
+
+    Larger files than those of a store are read when they are JSON, without line numbers.
+    """
+    document, problems = _document(data, path)
+    if document is None:
+        return None, problems
+    reader = _Reader(document)
+    observations = reader.observations()
+    found = (*problems, *reader.report.sorted())
+    return (None if any(p.severity is Severity.ERROR for p in found) else observations), found
+
+
+def _document(data: bytes, path: str) -> tuple[Document | None, tuple[Problem, ...]]:
+    if len(data) > MAX_BYTES and data.lstrip()[:1] == b"{":
+        try:
+            body = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            problem = Problem(source=Source(path, error.lineno), code="json-syntax", message=error.msg)
+            return None, (problem,)
+        return Document(path=path, line=1, body=body, locate=lambda _: 1), ()
+    file = read_yaml(path, data)
+    if file.broken or len(file.documents) != 1:
+        message = f"an observations file is one document, this has {len(file.documents)}"
+        problem = Problem(source=Source(path), code="not-observations", message=message)
+        return None, file.problems or (problem,)
+    return file.documents[0], file.problems
+
+
+class _Reader:
+    """One file while it is read; problems go into `report`."""
+
+    def __init__(self, document: Document) -> None:
+        self.report = Report(document, OBSERVATIONS_SHAPE)
+        self._top = Fields(self.report, OBSERVATIONS_SHAPE, document.body)
+
+    def observations(self) -> Observations:
+        version = self._top.integer("version")
+        if version not in (None, 1):
+            self.report.error("version-unknown", f"version {version} is not known; this reads version 1", "version")
+        clusters: dict[str, ClusterObservation] = {}
+        for fields in self._top.children("clusters"):
+            self._once(fields.text("name"), clusters, fields, "name")
+            clusters[fields.text("name")] = self._cluster(fields)
+        previous: dict[Identity, PreviousPlacement] = {}
+        for fields in self._top.children("bindings"):
+            placement = self._binding(fields)
+            self._once(placement.identity, previous, fields, "resource")
+            previous[placement.identity] = placement
+        constraints = tuple(self._constraint(fields) for fields in self._top.children("constraints"))
+        return Observations(clusters=clusters, constraints=constraints, previous=previous)
+
+    def _cluster(self, fields: Fields) -> ClusterObservation:
+        workloads: dict[Identity, Workload] = {}
+        for below in fields.children("workloads"):
+            workload = self._workload(below)
+            self._once(workload.identity, workloads, below, "name")
+            workloads[workload.identity] = workload
+        reachable = fields.flag("reachable")
+        return ClusterObservation(
+            name=fields.text("name"),
+            reachable=True if reachable is None else reachable,
+            observed_at=self._time(fields, "observedAt"),
+            apis=self._apis(fields),
+            pending_requests=self._amounts(fields, "pendingRequests"),
+            pending=tuple(
+                PendingPods(
+                    namespace=pods.text("namespace"),
+                    pods=self._count(pods, "pods"),
+                    names=tuple(pods.texts("names")),
+                    refusal=pods.text("refusal"),
+                )
+                for pods in fields.children("pendingPods")
+            ),
+            quotas=tuple(
+                Quota(
+                    namespace=quota.text("namespace"),
+                    hard=self._amounts(quota, "hard"),
+                    used=self._amounts(quota, "used"),
+                )
+                for quota in fields.children("quotas")
+            ),
+            nodes=self._nodes(fields) if fields.has("nodes") else None,
+            workloads=workloads,
+        )
+
+    def _nodes(self, fields: Fields) -> tuple[ClusterNode, ...]:
+        nodes: dict[str, ClusterNode] = {}
+        for below in fields.children("nodes"):
+            name, ready = below.text("name"), below.flag("ready")
+            self._once(name, nodes, below, "name")
+            nodes[name] = ClusterNode(
+                name=name,
+                ready=True if ready is None else ready,
+                unschedulable=bool(below.flag("unschedulable")),
+                labels=below.text_map("labels"),
+                taints=tuple(
+                    Taint(key=t.text("key"), value=t.text("value"), effect=t.text("effect", "NoSchedule"))
+                    for t in below.children("taints")
+                ),
+                allocatable=self._amounts(below, "allocatable"),
+                requested=self._amounts(below, "requested"),
+            )
+        return tuple(nodes.values())
+
+    def _workload(self, fields: Fields) -> Workload:
+        gvk, identity = _resource(fields)
+        return Workload(
+            gvk=gvk,
+            identity=identity,
+            replicas=self._count(fields, "replicas"),
+            ready=self._count(fields, "ready"),
+            unschedulable=self._count(fields, "unschedulable"),
+            unschedulable_since=self._time(fields, "unschedulableSince"),
+            health=Health(fields.text("health", str(Health.UNKNOWN))),
+            unhealthy_since=self._time(fields, "unhealthySince"),
+            missing=self._count(fields, "missing"),
+            without_node=self._count(fields, "withoutNode") if fields.has("withoutNode") else None,
+            ended_by_itself=fields.flag("endedByItself") is True,
+            established=self._count(fields, "established") if fields.has("established") else None,
+        )
+
+    def _binding(self, fields: Fields) -> PreviousPlacement:
+        targets: dict[str, TargetCluster] = {}
+        for below in fields.children("placement"):
+            cluster = below.text("cluster")
+            self._once(cluster, targets, below, "cluster")
+            replicas = self._count(below, "replicas") if below.has("replicas") else None
+            targets[cluster] = TargetCluster(cluster=cluster, replicas=replicas)
+        return PreviousPlacement(
+            identity=_identity_below(fields),
+            targets=tuple(targets[name] for name in sorted(targets)),
+            affinity_name=fields.text("affinityName"),
+        )
+
+    def _constraint(self, fields: Fields) -> Constraint:
+        if not fields.has("replicasMax") and not fields.flag("excludes"):
+            self.report.error("field-required", "replicasMax is missing: the most replicas there", *fields.steps)
+        return Constraint(
+            identity=_identity_below(fields),
+            cluster=fields.text("cluster"),
+            replicas_max=self._count(fields, "replicasMax"),
+            reason=fields.text("reason"),
+            until=self._time(fields, "until"),
+            excludes=bool(fields.flag("excludes")),
+        )
+
+    def _apis(self, fields: Fields) -> frozenset[GVK] | None:
+        if not fields.has("apis"):
+            return None
+        served = set()
+        for index, text in enumerate(fields.texts("apis")):
+            api_version, slash, kind = text.rpartition("/")
+            if not slash or not kind or not api_version or api_version.count("/") > 1:
+                message = f"{text!r} is no kind; write it like apps/v1/Deployment or v1/ConfigMap"
+                self.report.error("api-malformed", message, *fields.path("apis", index))
+            else:
+                served.add(GVK.parse(api_version, kind))
+        return frozenset(served)
+
+    def _amounts(self, fields: Fields, name: str) -> Resources:
+        given = fields.any(name)
+        if given is None:
+            return {}
+        if not isinstance(given, Mapping):
+            self.report.error("wrong-type", "must be a map of resources to quantities", *fields.path(name))
+            return {}
+        amounts: dict[str, int] = {}
+        for resource, value in given.items():
+            amount = units(resource, value)
+            if amount is None or amount < 0:
+                message = f"{value!r} is no quantity; write it like 500m, 2 or 16Gi"
+                self.report.error("quantity-malformed", message, *fields.path(name, resource))
+            else:
+                amounts[resource] = amount
+        return amounts
+
+    def _count(self, fields: Fields, name: str) -> int:
+        number = fields.integer(name) or 0
+        if number < 0:
+            self.report.error("number-negative", f"{name} is {number}; it cannot be less than 0", *fields.path(name))
+        return number
+
+    def _time(self, fields: Fields, name: str) -> str:
+        text = fields.text(name)
+        if text and not _is_time(text):
+            message = f"{text!r} is no time; write it like 2026-11-21T10:00:00Z"
+            self.report.error("time-malformed", message, *fields.path(name))
+        return text
+
+    def _once(self, key: Hashable, seen: Container[Hashable], fields: Fields, name: str) -> None:
+        if key in seen:
+            self.report.error("given-twice", f"{key} is given twice; keep one", *fields.path(name))
+
+
+def _resource(fields: Fields) -> tuple[GVK, Identity]:
+    gvk = GVK.parse(fields.text("apiVersion"), fields.text("kind"))
+    return gvk, Identity(gvk.group, gvk.kind, fields.text("namespace"), fields.text("name"))
+
+
+def _identity_below(fields: Fields) -> Identity:
+    below = fields.child("resource")
+    return _resource(below)[1] if below is not None else Identity("", "", "", "")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return moment.tzinfo is not None

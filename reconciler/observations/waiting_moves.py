@@ -1,0 +1,297 @@
+"""The one rule of moves: what serves is not taken away before the copies that take over are available.
+
+Available is what a copy's own cluster says of it: it is there as it is wanted, its controller has seen that, and all of
+its replicas are available. Three facts decide, and none depends on which round, commit or process it is:
+
+- whether the copies that take over are available *now*; what is unknown is not available, and may be all there is;
+- with how many replicas each copy is *established*: it was seen available with so many while nothing waited for it;
+- its *base*, from which a person scales it down: what it was to have when nothing was on its way, served or not.
+
+The last two are recorded beside what was applied there, and end with the object (its uid). A copy that exists and never
+served is an arrival for ever where a cluster is left; where clusters only shrink, an arrival is what is to have more
+than its base, so that a move under way stays one over commits and restarts. Source: design#moves;
+design#effective-placement: in each cluster max(target, old) until those that take over are available, then the target;
+design#runs-once: Jobs and bare Pods that have started are never moved create-first, finished ones never.
+
+Objects at rest everywhere but in some clusters: changes there concern no other copy.
+
+Source: ADR 15: events in one cluster are read there; design#moves.
+
+Moves that make no progress: since when each waits, and which are to be reported.
+
+Source: design#move-stalled: without progress for 10 minutes it is reported, and the old copy stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.plan import Cause, Change
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.documents import ProblemCode as Code
+from reconciler.kinds.body_fields import condition, mapping
+from reconciler.observations.availability import Available, CopyAvailability, Lacking, Silence, UnknownAvailability
+from reconciler.observations.instants import age_s
+
+Replicas = int | None
+
+_ASSUMED = CopyAvailability(availability=Available())
+_NOTHING = CopyAvailability(availability=Lacking(0))
+_SILENT_CLUSTERS = (UnknownAvailability(Silence.CLUSTER), UnknownAvailability(Silence.ELSEWHERE))
+
+NOBODY_TAKES_IT = "waits for a cluster that can take it"
+
+
+class Run(Enum):
+    """The progress of a Job or a bare Pod."""
+
+    PENDING = "pending"
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+def run_of(live: JsonObject) -> Run:
+    """Return the progress of the live Job or Pod, from its status."""
+    status = mapping(live.get("status"))
+    if live.get("kind") == "Pod":
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return Run.FINISHED
+        return Run.STARTED if dig(live, "spec", "nodeName") else Run.PENDING
+    if any(condition(live, kind).get("status") == "True" for kind in ("Complete", "Failed")):
+        return Run.FINISHED
+    begun = any(status.get(key) for key in ("active", "succeeded", "failed"))
+    return Run.STARTED if begun else Run.PENDING
+
+
+class Effective(Struct, frozen=True, kw_only=True):
+    """The active placement. `holds`: clusters whose reduction or deletion waits, with the reason.
+
+    `waits`: clusters where nothing may be created yet, with the reason (a run that must end elsewhere first).
+    """
+
+    targets: Mapping[str, Replicas]
+    holds: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)
+
+
+def effective(
+    target: Mapping[str, Replicas], old: Mapping[str, Replicas], serving: Mapping[str, CopyAvailability]
+) -> Effective:
+    """The placement in force for `target`, given what lives where (`old`) and what the copies of both serve.
+
+    Where a cluster is left, every target takes over and has to be available; one that is established with what is
+    wanted there is not waited for while its cluster does not answer, as long as another target is available. Where
+    clusters only shrink, those take over that are to have more than their base: a mere scale-down waits for nobody. A
+    copy that surely does not serve more than it is to keep shrinks at once: that takes nothing away. None waits for
+    itself: it keeps what it is to have.
+    """
+    losers = [cluster for cluster in sorted(old) if _loses(target, old, cluster)]
+    if not losers:
+        return Effective(targets=target)
+    if not target:
+        return Effective(targets=old, holds=dict.fromkeys(losers, NOBODY_TAKES_IT))
+    giving = [c for c in losers if c not in target or _takes_away(target[c], serving[c])]
+    pending = _pending(target, losers, serving) if giving else {}
+    holds = {c: why for c in giving if (why := _waits_for({name: pending[name] for name in pending if name != c}))}
+    return Effective(targets={**target, **{c: old[c] for c in holds}}, holds=holds)
+
+
+def _pending(
+    target: Mapping[str, Replicas], losers: list[str], serving: Mapping[str, CopyAvailability]
+) -> Mapping[str, CopyAvailability]:
+    """The targets that have to be available before anything is taken away, and are not."""
+    copies = {cluster: serving[cluster] for cluster in sorted(target)}
+    lacking = {cluster: copy for cluster, copy in copies.items() if not copy.is_available}
+    left = [cluster for cluster in losers if cluster not in target]
+    if not left:
+        return {cluster: copy for cluster, copy in lacking.items() if (target[cluster] or 0) > copy.base}
+    if len(lacking) < len(copies):
+        lacking = {name: copy for name, copy in lacking.items() if not _is_spared(copy, target[name])}
+    # A DaemonSet may be healthy on no node at all.
+    is_empty = all(target[name] is None and copy.availability == Available(0) for name, copy in copies.items())
+    if not lacking and is_empty and any(serving[cluster].may_serve_more_than(0) for cluster in left):
+        return copies
+    return lacking
+
+
+def _is_spared(copy: CopyAvailability, wanted: Replicas) -> bool:
+    """Return whether a cluster that is left need not wait for a copy: it has served, and its cluster is unreachable."""
+    return copy.availability in _SILENT_CLUSTERS and copy.has_served(wanted or 0)
+
+
+def _takes_away(wanted: Replicas, copy: CopyAvailability) -> bool:
+    """Return whether a shrinking copy may serve more than it is to keep, or did when all was well."""
+    return wanted is None or copy.may_serve_more_than(wanted)
+
+
+def _waits_for(pending: Mapping[str, CopyAvailability]) -> str:
+    """Return the copies to wait for, with those of unknown availability; empty: none."""
+    if not pending:
+        return ""
+    unknown = [
+        f"it is unknown what {cluster} serves: {copy.availability.why}"
+        for cluster, copy in pending.items()
+        if isinstance(copy.availability, UnknownAvailability)
+    ]
+    return "; ".join([f"waits for {', '.join(pending)} healthy", *unknown])
+
+
+class MoveMemory(Struct, frozen=True, kw_only=True):
+    """The journal's facts of an object beside the applied row. Both as in `AppliedRow`."""
+
+    established: int | None = None
+    base: int | None = None
+
+
+def memory_of(row: AppliedRow | None, uid: str, replicas: Replicas) -> MoveMemory:
+    """Return the record of an object once so many replicas are assigned to it: it serves no more than these."""
+    if row is None or row.uid != uid:
+        return MoveMemory()
+    return MoveMemory(established=_at_most(row.established, replicas), base=_at_most(row.base, replicas))
+
+
+class Rest(Struct, frozen=True, kw_only=True):
+    """A copy without pending writes: its target number, and whether all of them are available."""
+
+    uid: str
+    replicas: int
+    is_available: bool
+
+
+def with_rest(row: AppliedRow, rest: Rest) -> AppliedRow:
+    """The row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
+    if row.uid != rest.uid:
+        return row
+    replicas = _at_most(rest.replicas, row.replicas)
+    return replace(row, established=replicas, base=None) if rest.is_available else replace(row, base=replicas)
+
+
+def _at_most(number: int | None, replicas: Replicas) -> int | None:
+    return number if number is None or replicas is None else min(number, replicas)
+
+
+def pinned(
+    target: Mapping[str, Replicas],
+    old: Mapping[str, Replicas],
+    runs: Mapping[str, Run],
+    ticked: Collection[str],
+    closed: Mapping[str, str] | None = None,
+) -> Effective:
+    """The placement in force of a Job or a bare Pod, which must not run twice: it goes before it comes elsewhere.
+
+    `runs`: how far the copies got. A finished run stays where it is and nothing is created elsewhere. A started one
+    stays under an edit of the store; in a cluster that is `ticked`, a tick or a person takes it away. One that has not
+    begun goes in either case, since it may begin at any moment. `closed`: why the new copy cannot be made in
+    a cluster. For such a one nothing is taken away.
+    """
+    leaving = {cluster: runs[cluster] for cluster in old if cluster not in target and cluster in runs}
+    if not leaving:
+        return effective(target, old, {**dict.fromkeys(target, _NOTHING), **dict.fromkeys(old, _ASSUMED)})
+    begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
+    finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
+    word = "finished" if finished else "has started"
+    why = f"the run {word} and is not moved"
+    if not finished and begun.issubset(ticked):
+        arriving = [cluster for cluster in target if cluster not in old]
+        refused = {cluster: closed[cluster] for cluster in sorted(arriving) if closed and cluster in closed}
+        if target and not refused:
+            where = ", ".join(sorted(leaving))
+            return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
+        reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in refused.items())
+        why = reasons or NOBODY_TAKES_IT
+    kept = {cluster: old[cluster] for cluster in leaving}
+    staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), why))
+
+
+def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
+    if cluster not in target:
+        return True
+    after, before = target[cluster], old[cluster]
+    return after is not None and before is not None and after < before
+
+
+def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
+    """Return whether a target is to have more than lives there."""
+    if cluster not in old:
+        return True
+    after, before = target[cluster], old[cluster]
+    return after is not None and before is not None and after > before
+
+
+def is_at_rest_beside(clusters: Collection[str], target: Mapping[str, Replicas], old: Mapping[str, Replicas]) -> bool:
+    """Return whether every other copy is as desired, and none in `clusters` has to leave or to shrink.
+
+    A copy that leaves or shrinks depends on those that take over, wherever they are; one that comes or grows does not.
+    """
+    for cluster in {*target, *old}:
+        is_there, is_wanted = cluster in old, cluster in target
+        if cluster not in clusters and not (is_there and is_wanted and old[cluster] == target[cluster]):
+            return False
+        if is_there and not (is_wanted and (old[cluster] or 0) <= (target[cluster] or 0)):
+            return False
+    return True
+
+
+PATIENCE_S = 600.0
+"""So long a move may wait before it is reported."""
+
+MOVE_STALLED = "move-stalled"
+MOVE_CODES: Mapping[str, Code] = {
+    MOVE_STALLED: Code(
+        "A move has waited for ten minutes for the new copy. Nothing is taken away.",
+        "See why the new copy is not ready (`reconciler get`, `kubectl describe`), or revert the edit.",
+    ),
+}
+
+_TIMER = "move "
+
+
+def is_waiting(change: Change) -> bool:
+    """Return whether a change waits for copies that are to take over."""
+    return change.cause is Cause.PLACEMENT and change.held is not None and change.held.startswith("waits for ")
+
+
+def timer_of(identity: Identity, cluster: str) -> str:
+    """The timer that says since when a copy waits to leave a cluster, or to shrink there."""
+    return f"{_TIMER}{identity} @ {cluster}"
+
+
+def is_timer(key: str) -> bool:
+    """Return whether a timer is one of moves."""
+    return key.startswith(_TIMER)
+
+
+def waiting_times(
+    changes: Iterable[Change], timers: Mapping[str, str], now: str, only: Collection[Identity] | None
+) -> dict[str, str]:
+    """Return all timers from now on: name to RFC 3339. `only`: the evaluated objects; None: all."""
+    waiting = {timer_of(change.identity, change.cluster) for change in changes if is_waiting(change)}
+    looked = None if only is None else {f"{_TIMER}{identity} @" for identity in only}
+    kept = {
+        key: since
+        for key, since in timers.items()
+        if not is_timer(key) or key in waiting or (looked is not None and f"{key.rpartition(' @ ')[0]} @" not in looked)
+    }
+    return dict(sorted({**dict.fromkeys(waiting, now), **kept}.items()))
+
+
+def stalled(changes: Iterable[Change], timers: Mapping[str, str], now: str) -> Iterator[Problem]:
+    """A warning for every move that has waited for too long."""
+    for change in changes:
+        since = timers.get(timer_of(change.identity, change.cluster))
+        if since is not None and is_waiting(change) and age_s(since, now) >= PATIENCE_S:
+            yield Problem(
+                source=change.source,
+                code=MOVE_STALLED,
+                message=f"{change.identity} stays as it is since {since}: it {change.held}",
+                severity=Severity.WARNING,
+                cluster=change.cluster,
+            )

@@ -1,0 +1,1 @@
+"""Nodes, pods, quotas and workloads of clusters as observations."""

@@ -1,0 +1,304 @@
+"""Capacity and health from nodes, pods and workloads: pure conversions.
+
+Source: Kubernetes, "Scheduling Framework" (requested resources of a node) and the status fields of workloads;
+design#descheduler: pods of the newest revision that the scheduler has no room for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from reconciler.api.clusters import ClusterNode, Health, LiveObject, Quota, RunOutcome, Taint, Workload
+from reconciler.api.demand import Resources, exact, resources
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.kinds.body_fields import condition, count, mapping, mappings, text
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.pod_template import pod_requests
+from reconciler.kube.pod_shapes import Condition, Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
+from reconciler.observations import told_moment
+from reconciler.observe.pod_signs import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
+from reconciler.ownership import FLEET_LABEL, read_owner
+
+REVISION = "deployment.kubernetes.io/revision"
+REVISION_HASH = "controller-revision-hash"
+_BAD_WHEN_FALSE = ("Available", "Ready", "Progressing", "Initialized", "ContainersReady", "AllReplicasReady")
+_DIGITS_MAX = 19
+_NO_STATUS = "-"
+_BAD_WHEN_TRUE = ("Failed", "ReplicaFailure", "FailureTarget", "Stalled")
+
+
+class PodRequests:
+    """Requests of pods. Thousands of pods have few distinct shapes, so each shape is computed once."""
+
+    def __init__(self) -> None:
+        """Nothing is remembered yet."""
+        self._by_shape: dict[bytes, Resources] = {}
+
+    def of(self, pod: Pod) -> Resources:
+        """Return the requests that the scheduler counts for the pod, with `pods` being 1."""
+        spec = as_resized(pod)
+        parts = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+        shape = msgspec.json.encode(parts)
+        found = self._by_shape.get(shape)
+        if found is None:
+            found = {**pod_requests(msgspec.to_builtins(spec)), "pods": 1}
+            self._by_shape[shape] = found
+        return found
+
+
+def as_resized(pod: Pod) -> PodSpec:
+    """Return the spec with, for each container, the larger of its request and its allocation by the kubelet.
+
+    They differ while a container is resized in place. Source: Kubernetes, "Resize CPU and Memory Resources assigned to
+    Containers": the scheduler counts the maximum.
+    """
+    containers = _resized(pod.spec.containers, pod.status.container_statuses)
+    init_containers = _resized(pod.spec.init_containers or [], pod.status.init_container_statuses)
+    if containers is None and init_containers is None:
+        return pod.spec
+    return msgspec.structs.replace(
+        pod.spec,
+        containers=containers if containers is not None else pod.spec.containers,
+        init_containers=init_containers if init_containers is not None else pod.spec.init_containers,
+    )
+
+
+def _resized(containers: list[Container], statuses: list[ContainerStatus] | None) -> list[Container] | None:
+    """The containers with larger requests, None when nothing differs."""
+    given = {status.name: _given(status) for status in statuses or ()}
+    result = [_with_at_least(container, given.get(container.name, ())) for container in containers]
+    return None if all(new is old for new, old in zip(result, containers, strict=True)) else result
+
+
+def _given(status: ContainerStatus) -> tuple[Mapping[str, Any], ...]:
+    amounts = (status.allocated_resources, status.resources.requests if status.resources else None)
+    return tuple(amount for amount in amounts if amount)
+
+
+def _with_at_least(container: Container, given: Iterable[Mapping[str, Any]]) -> Container:
+    asked: Mapping[str, Any] = container.resources.requests if container.resources else {}
+    largest = dict(asked)
+    for amounts in given:
+        for name, amount in amounts.items():
+            if (exact(amount) or 0) > (exact(largest.get(name, 0)) or 0):
+                largest[name] = amount
+    if largest == asked:
+        return container
+    return msgspec.structs.replace(container, resources=Requirements(requests=largest))
+
+
+def nodes_with_room(nodes: Iterable[NodeObject], pods: Iterable[Pod], requests: PodRequests) -> tuple[ClusterNode, ...]:
+    """Return the nodes by name, with the requests of the pods bound to them. A terminating pod still takes capacity."""
+    requested: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for pod in pods:
+        if pod.spec.node_name and pod.status.phase not in FINISHED:
+            requested[pod.spec.node_name].update(requests.of(pod))
+    return tuple(
+        ClusterNode(
+            name=node.metadata.name,
+            ready=_status_of(node.status.conditions, "Ready") == "True",
+            unschedulable=node.spec.unschedulable,
+            labels=node.metadata.labels,
+            taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in node.spec.taints or ()),
+            allocatable=resources(node.status.allocatable or {}),
+            requested=dict(sorted(requested[node.metadata.name].items())),
+        )
+        for node in sorted(nodes, key=lambda node: node.metadata.name)
+    )
+
+
+def quota(live: LiveObject) -> Quota:
+    """Return a ResourceQuota; its status.hard is enforced, spec.hard will be."""
+    hard = mapping(dig(live.body, "status", "hard")) or mapping(dig(live.body, "spec", "hard"))
+    return Quota(
+        namespace=live.identity.namespace,
+        hard=resources(hard),
+        used=resources(mapping(dig(live.body, "status", "used"))),
+    )
+
+
+class WaitingPods(Struct, frozen=True, kw_only=True):
+    """Pods of one owner that the scheduler found no node for."""
+
+    namespace: str
+    owner_kind: str
+    revision: str
+    """The controller-revision-hash, where the pod has one."""
+    since: str
+
+
+class Unscheduled(Struct, frozen=True, kw_only=True):
+    """All unschedulable pods by the uid of their controller (a bare pod: its own), with the ReplicaSets' revisions."""
+
+    by_owner: Mapping[str, tuple[WaitingPods, ...]] = field(default_factory=dict)
+    newest_replica_set: Mapping[str, str] = field(default_factory=dict)
+    """uid of a Deployment to the uid of the ReplicaSet of its newest revision."""
+    replica_sets: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """uid of a Deployment to the uids of all its ReplicaSets."""
+
+    @property
+    def replica_set_namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces of the ReplicaSets to read, to tell old revisions from the newest."""
+        waiting = (pod for pods in self.by_owner.values() for pod in pods if pod.owner_kind == "ReplicaSet")
+        return tuple(sorted({pod.namespace for pod in waiting}))
+
+
+def unscheduled(pods: Iterable[Pod]) -> Mapping[str, tuple[WaitingPods, ...]]:
+    """Return pods with PodScheduled=False for reason Unschedulable, by the uid of their top-level owner."""
+    found: defaultdict[str, list[WaitingPods]] = defaultdict(list)
+    refused = list(waiting_pods(pods))
+    owner_of = owners(pods) if refused else controller
+    for pod, since in refused:
+        owner = owner_of(pod)
+        waiting = WaitingPods(
+            namespace=pod.metadata.namespace,
+            owner_kind=owner.kind if owner else "",
+            revision=pod.metadata.labels.get(REVISION_HASH, ""),
+            since=since,
+        )
+        found[owner.uid if owner else pod.metadata.uid].append(waiting)
+    return {uid: tuple(waiting) for uid, waiting in found.items()}
+
+
+def newest_replica_sets(replica_sets: Iterable[LiveObject]) -> Mapping[str, str]:
+    """The uid of each Deployment to that of its ReplicaSet with the highest revision; metadata suffice."""
+    newest: dict[str, tuple[int, str]] = {}
+    for live in replica_sets:
+        owner = _controller(live.body)
+        revision = (dig(live.body, "metadata", "annotations") or {}).get(REVISION, "")
+        if owner and revision.isdecimal() and len(revision) < _DIGITS_MAX:
+            newest[owner] = max(newest.get(owner, (-1, "")), (int(revision), live.uid))
+    return {owner: uid for owner, (_, uid) in newest.items()}
+
+
+def replica_sets_by_owner(replica_sets: Iterable[LiveObject]) -> Mapping[str, frozenset[str]]:
+    """The uid of each Deployment to those of all its ReplicaSets."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for live in replica_sets:
+        found[_controller(live.body)].add(live.uid)
+    return {owner: frozenset(uids) for owner, uids in found.items() if owner}
+
+
+def _controller(body: JsonObject) -> str:
+    owners = dig(body, "metadata", "ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+def held_room(
+    objects: Iterable[LiveObject], pods: Iterable[Pod], waiting: Unscheduled, requests: PodRequests
+) -> Mapping[Identity, Mapping[str, Resources]]:
+    """Return the resources on each node of the pods of each workload that waits, older revisions included."""
+    identities = {
+        uid: live.identity
+        for live in objects
+        if _waiting_of(live, waiting)
+        for uid in waiting.replica_sets.get(live.uid, (live.uid,))
+    }
+    if not identities:
+        return {}
+    found: dict[Identity, dict[str, Counter[str]]] = {identity: {} for identity in identities.values()}
+    for pod in pods:
+        owner = controller(pod)
+        identity = identities.get(owner.uid) if owner is not None else None
+        if identity is not None and pod.spec.node_name and pod.status.phase not in FINISHED:
+            held = found[identity].setdefault(pod.spec.node_name, Counter())
+            held.update(requests.of(pod))
+    return {identity: {node: dict(held) for node, held in by_node.items()} for identity, by_node in found.items()}
+
+
+def workload(
+    live: LiveObject,
+    interpreter: Interpreter,
+    pods: Unscheduled,
+    *,
+    previous: Workload | None,
+    now: str,
+    held: Mapping[str, Resources] | None = None,
+    signs: PodSigns | None = None,
+) -> Workload:
+    """Return the state of the workload: desired and ready replicas, unschedulable pods of its newest revision, health.
+
+    `signs`: diagnostics of its pods beyond its status; None: they could not be read, or there are none.
+    """
+    waiting = _waiting_of(live, pods)
+    health, outcome = interpreter.health(live.body), interpreter.outcome(live.body)
+    replicas = interpreter.demand(live.body).replicas or 0
+    is_over = outcome is not RunOutcome.RUNS
+    stuck_since = signs.stuck_since(interpreter.pods_needed(live.body)) if signs is not None and not is_over else ""
+    if stuck_since:
+        health = Health.UNHEALTHY
+    return Workload(
+        gvk=live.gvk,
+        identity=live.identity,
+        replicas=replicas,
+        ready=_ready(live.body),
+        unschedulable=len(waiting),
+        unschedulable_since=min((pod.since for pod in waiting if pod.since), default=now) if waiting else "",
+        health=health,
+        unhealthy_since=_unhealthy_since(live.body, previous, now, stuck_since) if health is Health.UNHEALTHY else "",
+        ended_by_itself=outcome is RunOutcome.FAILED and _ended_by_itself(live.body, interpreter, signs),
+        assigned=owner.replicas if (owner := read_owner(live.body)) is not None else None,
+        of_fleet=str(dig(live.body, "metadata", "labels", FLEET_LABEL) or ""),
+        held=held,
+    )
+
+
+def _ended_by_itself(body: JsonObject, interpreter: Interpreter, signs: PodSigns | None) -> bool:
+    # Without its pods there is no sign of an interruption.
+    return signs is None or interpreter.fails_by_itself(body, signs.failed, signs.disrupted)
+
+
+def _waiting_of(live: LiveObject, pods: Unscheduled) -> tuple[WaitingPods, ...]:
+    if not _is_observed(live.body):
+        # The controller has not made pods of the newest revision yet; those there are belong to an older one.
+        return ()
+    if live.identity.kind == "Deployment" and live.identity.group == "apps":
+        return pods.by_owner.get(pods.newest_replica_set.get(live.uid, ""), ())
+    waiting = pods.by_owner.get(live.uid, ())
+    newest = dig(live.body, "status", "updateRevision")
+    return tuple(pod for pod in waiting if not newest or pod.revision == newest)
+
+
+def _is_observed(body: JsonObject) -> bool:
+    observed, generation = dig(body, "status", "observedGeneration"), dig(body, "metadata", "generation")
+    return not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation
+
+
+def _ready(body: JsonObject) -> int:
+    """Return the number of ready pods. A Job's succeeded pods count, since they are done."""
+    status = mapping(body.get("status"))
+    match body.get("kind"):
+        case "Job":
+            return count(status.get("ready"), 0) + count(status.get("succeeded"), 0)
+        case "DaemonSet":
+            return count(status.get("numberReady"), 0)
+        case "Pod":
+            return int(condition(body, "Ready").get("status") == "True")
+    return count(status.get("readyReplicas"), 0)
+
+
+def _unhealthy_since(body: JsonObject, previous: Workload | None, now: str, stuck_since: str) -> str:
+    """Since when it is known to be unhealthy; the latest bad condition, as an earlier one may have been a rollout."""
+    if previous is not None and previous.health is Health.UNHEALTHY and previous.unhealthy_since:
+        return previous.unhealthy_since
+    if stuck_since:
+        return min(stuck_since, now)
+    bad = {**dict.fromkeys(_BAD_WHEN_FALSE, "False"), **dict.fromkeys(_BAD_WHEN_TRUE, "True")}
+    times = [
+        since
+        for _, entry in mappings(dig(body, "status", "conditions"))
+        if (since := told_moment(entry.get("lastTransitionTime")))
+        and entry.get("status") == bad.get(text(entry.get("type")), _NO_STATUS)
+    ]
+    return min(max(times, default=now), now)
+
+
+def _status_of(conditions: list[Condition] | None, kind: str) -> str:
+    found = condition_of(conditions, kind)
+    return found.status if found else "Unknown"

@@ -1,0 +1,241 @@
+"""Pods that wait for a node, and their requests: those that no node will ever take compete for no capacity.
+
+Source: design#waiting-pods. Karmada's general estimator counts the requests of every pod without a node.
+
+Reads nodes, pods, quotas and workloads of a member cluster into a ClusterObservation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from reconciler.api.clusters import (
+    ClusterNode,
+    ClusterObservation,
+    Listed,
+    LiveObject,
+    PendingPods,
+    Quota,
+    Unlisted,
+    Workload,
+)
+from reconciler.api.demand import Resources
+from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.containment import fault_fields
+from reconciler.errors import Forbidden, KindFault, KindNotServed, ObjectNotFound
+from reconciler.kinds.pod_template import pod_shape
+from reconciler.kinds.registry import Registry
+from reconciler.kube.client import MemberCluster
+from reconciler.kube.pod_shapes import Pod
+from reconciler.kube.served_kinds import unlisted
+from reconciler.observe.model import (
+    PodRequests,
+    Unscheduled,
+    held_room,
+    newest_replica_sets,
+    nodes_with_room,
+    quota,
+    replica_sets_by_owner,
+    unscheduled,
+    workload,
+)
+from reconciler.observe.pod_counts import pod_counts
+from reconciler.observe.pod_signs import is_waiting, owners, pod_signs
+from reconciler.placement import NAMES_MAX, refusal_of_all
+
+
+def pending_pods(
+    pods: Iterable[Pod], nodes: tuple[ClusterNode, ...], requests: PodRequests
+) -> tuple[tuple[PendingPods, ...], Resources]:
+    """Return the pods that wait for a node, by namespace and refusal, and the requests of those that a node may take.
+
+    Those behind a scheduling gate compete for nothing yet. `nodes` empty: unknown or none, and nothing is refused.
+    """
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    total: Counter[str] = Counter()
+    refusals: dict[bytes, str] = {}
+    for pod in pods:
+        if not is_waiting(pod) or pod.spec.scheduling_gates:
+            continue
+        spec = msgspec.json.encode(pod.spec)
+        refusal = refusals.get(spec)
+        if refusal is None:
+            refusal = refusals[spec] = refusal_of_all(nodes, pod_shape(msgspec.to_builtins(pod.spec)))
+        names[pod.metadata.namespace, refusal].append(pod.metadata.name)
+        if not refusal:
+            total.update(requests.of(pod))
+    groups = tuple(
+        PendingPods(namespace=namespace, pods=len(found), names=tuple(sorted(found)[:NAMES_MAX]), refusal=refusal)
+        for (namespace, refusal), found in sorted(names.items())
+    )
+    return groups, dict(sorted(total.items()))
+
+
+log = logging.getLogger("reconciler")
+
+_T = TypeVar("_T")
+
+NODE, POD = GVK("", "v1", "Node"), GVK("", "v1", "Pod")
+REPLICA_SET = GVK("apps", "v1", "ReplicaSet")
+RESOURCE_QUOTA = GVK("", "v1", "ResourceQuota")
+
+
+async def observe(
+    member: MemberCluster,
+    wanted: Iterable[ResourceRef],
+    interpreters: Registry,
+    *,
+    now: str,
+    known: Mapping[Identity, LiveObject] | None = None,
+    previous: ClusterObservation | None = None,
+) -> ClusterObservation:
+    """Return the free capacity of the cluster and the state of the wanted workloads that exist there.
+
+    `known` are objects that have just been read and need not be read again; `previous` is the last observation, with
+    the time since which a workload is unhealthy. If nodes or pods cannot be read, `nodes` is None: free capacity is
+    unknown; `unlisted` has the reason, as for every other kind. Raises MemberClusterError when the cluster cannot be
+    read.
+    """
+    failed: set[Unlisted] = set()
+    discovery, nodes, pods, quotas, objects = await asyncio.gather(
+        member.discover(refresh=True),
+        _answered(NODE, member.nodes(), "free capacity is not known", failed),
+        _answered(POD, member.pods(), "free capacity is not known", failed),
+        _quotas(member, failed),
+        _objects(member, tuple(wanted), known or {}, failed),
+    )
+    requests = PodRequests()
+    waiting = await _unscheduled(member, pods or (), objects.values(), failed)
+    signs = pod_signs(objects.values(), pods, nodes, now) if pods is not None else {}
+    counts = pod_counts(pods, owners(pods)) if pods is not None else None
+    held = held_room(objects.values(), pods or (), waiting, requests)
+
+    def seen(identity: Identity, live: LiveObject) -> Workload:
+        try:
+            return interpreted(identity, live)
+        except Exception:
+            log.exception(
+                "a workload could not be interpreted; nothing is concluded from how it is",
+                extra=fault_fields(member.name, identity),
+            )
+            return Workload(gvk=live.gvk, identity=identity)
+
+    def interpreted(identity: Identity, live: LiveObject) -> Workload:
+        interpreter = interpreters.of(*identity[:2])
+        found = workload(
+            live,
+            interpreter,
+            waiting,
+            previous=previous.workloads.get(identity) if previous else None,
+            now=now,
+            held=held.get(identity),
+            signs=signs.get(identity),
+        )
+        return counts.told_of(live, interpreter, found) if counts is not None else found
+
+    room = None if nodes is None or pods is None else nodes_with_room(nodes, pods, requests)
+    pending, pending_requests = pending_pods(pods or (), room or (), requests)
+    return ClusterObservation(
+        name=member.name,
+        observed_at=now,
+        apis=frozenset(discovery.served()),
+        silent=discovery.stale,
+        pending_requests=pending_requests,
+        pending=pending,
+        quotas=quotas,
+        nodes=room,
+        workloads={identity: seen(identity, live) for identity, live in sorted(objects.items())},
+        pods=counts.made() if counts is not None else None,
+        unlisted=tuple(sorted(failed)),
+    )
+
+
+async def _answered(gvk: GVK, reading: Awaitable[_T], consequence: str, failed: set[Unlisted]) -> _T | None:
+    """Return the result of a read; None on a fault, which is added to `failed` with its consequence."""
+    try:
+        return await reading
+    except KindFault as error:
+        failed.add(unlisted(Listed(gvk), error, f"{consequence}: {error.message}"))
+        return None
+
+
+async def _quotas(member: MemberCluster, failed: set[Unlisted]) -> tuple[Quota, ...]:
+    reading = member.list_objects(RESOURCE_QUOTA)
+    listing = await _answered(RESOURCE_QUOTA, reading, "quotas are not counted", failed)
+    return tuple(quota(live) for live in sorted(listing.objects, key=lambda live: live.identity)) if listing else ()
+
+
+async def _objects(
+    member: MemberCluster,
+    wanted: tuple[ResourceRef, ...],
+    known: Mapping[Identity, LiveObject],
+    failed: set[Unlisted],
+) -> Mapping[Identity, LiveObject]:
+    """The wanted objects that are there: one list for each kind and namespace that has some not yet known."""
+    names = {ref.identity for ref in wanted}
+    places: defaultdict[GVK, set[str]] = defaultdict(set)
+    for ref in wanted:
+        if ref.identity not in known:
+            places[ref.gvk].add(ref.namespace)
+    lists = await asyncio.gather(
+        *(
+            _list(
+                member, gvk, namespace, [ref for ref in wanted if (ref.gvk, ref.namespace) == (gvk, namespace)], failed
+            )
+            for gvk, found in sorted(places.items())
+            for namespace in sorted(found)
+        )
+    )
+    objects = {live.identity: live for listed in lists for live in listed if live.identity in names}
+    return {**objects, **{identity: live for identity, live in known.items() if identity in names}}
+
+
+async def _list(
+    member: MemberCluster, gvk: GVK, namespace: str, wanted: Iterable[ResourceRef], failed: set[Unlisted]
+) -> tuple[LiveObject, ...]:
+    """Return the objects of a kind; if listing is forbidden, read the wanted ones by name."""
+    try:
+        return (await member.list_objects(gvk, namespace=namespace)).objects
+    except KindNotServed:
+        return ()
+    except Forbidden:
+        found = await asyncio.gather(*(_get(member, ref) for ref in wanted))
+        return tuple(live for live in found if live is not None)
+    except KindFault as error:
+        why = f"how what is there of it runs is not known: {error.message}"
+        failed.add(unlisted(Listed(gvk, namespace), error, why))
+        return ()
+
+
+async def _get(member: MemberCluster, ref: ResourceRef) -> LiveObject | None:
+    try:
+        return await member.get(ref.gvk, ref.namespace, ref.name)
+    except (ObjectNotFound, KindFault):
+        return None
+
+
+async def _unscheduled(
+    member: MemberCluster, pods: tuple[Pod, ...], objects: Iterable[LiveObject], failed: set[Unlisted]
+) -> Unscheduled:
+    """Unschedulable pods by controller; ReplicaSets are read only where a wanted Deployment may own such pods."""
+    found = Unscheduled(by_owner=unscheduled(pods))
+    deployed = {live.identity.namespace for live in objects if live.identity.kind == "Deployment"}
+    namespaces = [namespace for namespace in found.replica_set_namespaces if namespace in deployed]
+    consequence = "what of a Deployment is unschedulable is not counted"
+    listings = await asyncio.gather(
+        *(
+            _answered(REPLICA_SET, member.list_metadata(REPLICA_SET, namespace=name), consequence, failed)
+            for name in namespaces
+        )
+    )
+    replica_sets = [live for listing in listings if listing is not None for live in listing.objects]
+    return replace(
+        found, newest_replica_set=newest_replica_sets(replica_sets), replica_sets=replica_sets_by_owner(replica_sets)
+    )

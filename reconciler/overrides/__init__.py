@@ -1,0 +1,25 @@
+"""Changes that override policies make in a body for one cluster."""
+
+from reconciler.overrides.apply_rules import (
+    FieldOverride,
+    apply_quiet_rules,
+    apply_rules,
+    are_quiet,
+    changing_quietly,
+    may_add_fields,
+)
+from reconciler.overrides.replicas import ReplicaOverrides, of_replicas
+from reconciler.overrides.select import OverrideIndex, SelectedRule
+
+__all__ = [
+    "FieldOverride",
+    "OverrideIndex",
+    "ReplicaOverrides",
+    "SelectedRule",
+    "apply_quiet_rules",
+    "apply_rules",
+    "are_quiet",
+    "changing_quietly",
+    "may_add_fields",
+    "of_replicas",
+]

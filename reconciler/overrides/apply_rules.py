@@ -1,0 +1,188 @@
+"""Applies override rules to a body, one after another, and records which rule set which field.
+
+Source: Karmada: within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees the
+result of the ones before; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
+
+Rules that can neither fail nor cause remarks, known without applying them: nearly all rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from reconciler.api.policies import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider
+from reconciler.api.problem import Problem, Severity, Source, dotted
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.tree import JsonObject
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.overrides.images import changed_quietly, containers_of, edit_images
+from reconciler.overrides.overriders import (
+    IDENTITY_FAULT,
+    BodyEdit,
+    EditFault,
+    changed_identity,
+    edit_field,
+    edit_list,
+    edit_map,
+    edit_plaintext,
+)
+from reconciler.overrides.select import SelectedRule
+from reconciler.templates import may_be_refused
+
+
+class FieldOverride(NamedTuple):
+    """Which overrider set a field: `path` as people write it, `overrider` as `plaintext[1]`."""
+
+    path: str
+    policy: PolicyRef
+    rule: int
+    overrider: str
+    source: Source
+
+
+class Overridden(NamedTuple):
+    """A body after its rules. `body` None: one failed, and the error among `problems` names it.
+
+    `rules` name those that changed something; `trace` is in the order of application, so of two entries with one path
+    the later has won. `problems` carry no cluster: an outcome is shared by all clusters with the same rules.
+    """
+
+    body: JsonObject | None
+    rules: tuple[str, ...] = ()
+    trace: tuple[FieldOverride, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def apply_rules(
+    body: JsonObject, identity: Identity, rules: Iterable[SelectedRule], interpreter: Interpreter
+) -> Overridden:
+    """The body with the rules applied in order; it is never written into."""
+    names: list[str] = []
+    trace: list[FieldOverride] = []
+    problems: list[Problem] = []
+    for rule in rules:
+        before = body
+        for overrider, source, edit in _run(rule, body, interpreter):
+            if not isinstance(edit, BodyEdit) or changed_identity(body, edit.body):
+                fault = edit if isinstance(edit, EditFault) else IDENTITY_FAULT
+                problems.append(_problem(rule, overrider, source, identity, fault, Severity.ERROR))
+                return Overridden(body=None, problems=tuple(problems))
+            body = edit.body
+            if edit.warnings:
+                faults = [EditFault(*warning) for warning in edit.warnings]
+                problems += [_problem(rule, overrider, source, identity, said, Severity.WARNING) for said in faults]
+            trace += [
+                FieldOverride(_written(steps), rule.policy, rule.index, overrider, source) for steps in edit.changed
+            ]
+        if body is not before and body != before:
+            names.append(rule.label)
+    return Overridden(body, tuple(names), tuple(trace), tuple(problems))
+
+
+def apply_quiet_rules(body: JsonObject, rules: Iterable[SelectedRule], interpreter: Interpreter) -> JsonObject:
+    """Return the body with rules applied that cannot fail or cause remarks (`are_quiet`)."""
+    for rule in rules:
+        for _, field, overrider in rule.steps:
+            edit = _edit(body, field, overrider, interpreter)
+            assert isinstance(edit, BodyEdit), "quiet rules do not fail"
+            body = edit.body
+    return body
+
+
+def _run(
+    rule: SelectedRule, body: JsonObject, interpreter: Interpreter
+) -> Iterator[tuple[str, Source, BodyEdit | EditFault]]:
+    """Yield the overriders of a rule in order, each with its edit of the body before it.
+
+    It ends after the first that fails.
+    """
+    for name, field, overrider in rule.steps:
+        edit = _edit(body, field, overrider, interpreter)
+        yield name, overrider.source, edit
+        if isinstance(edit, EditFault):
+            return
+        body = edit.body
+    operations = rule.rule.overriders.plaintext
+    if operations:
+        for number, edit in edit_plaintext(body, rule.plaintext, operations):
+            yield f"plaintext[{number}]", operations[number].source, edit
+
+
+def _edit(
+    body: JsonObject,
+    field: str,
+    overrider: ImageOverrider | CommandOverrider | MapOverrider | FieldOverrider,
+    interpreter: Interpreter,
+) -> BodyEdit | EditFault:
+    match overrider:
+        case ImageOverrider():
+            return edit_images(body, overrider, interpreter)
+        case CommandOverrider():
+            return edit_list(body, overrider, field, containers_of(body, interpreter))
+        case MapOverrider():
+            return edit_map(body, overrider, field)
+        case FieldOverrider():
+            return edit_field(body, overrider)
+
+
+def _problem(
+    rule: SelectedRule, overrider: str, source: Source, identity: Identity, fault: EditFault, severity: Severity
+) -> Problem:
+    what = "cannot be applied to" if severity is Severity.ERROR else "on"
+    return Problem(
+        source=source,
+        path=f"spec.overrideRules[{rule.index}].overriders.{overrider}",
+        code=fault.code,
+        message=f"{rule.label} {overrider} {what} {identity}: {fault.message}",
+        severity=severity,
+    )
+
+
+# Thousands of objects are changed at the same few places.
+_written = lru_cache(maxsize=1024)(dotted)
+
+
+def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
+    """Return whether the rules could write a field that was pruned from the body, as images and commands cannot."""
+    return any(
+        written.labels or written.annotations or written.field or written.plaintext
+        for written in (rule.rule.overriders for rule in rules)
+    )
+
+
+def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> bool:
+    """Return whether the rules apply to a body with these images without faults or remarks; False if unknown.
+
+    Labels and annotations of the usual form can always be set. Images are checked as they are, so only the first
+    overrider of all may change them. `images` None: unknown.
+    """
+    for number, rule in enumerate(rules):
+        if rule.rule.overriders.plaintext:
+            return False
+        for place, (_, field, overrider) in enumerate(rule.steps):
+            if isinstance(overrider, MapOverrider):
+                if any(may_be_refused(field, key, value) for key, value in overrider.values):
+                    return False
+                continue
+            if number or place or images is None or not isinstance(overrider, ImageOverrider):
+                return False
+            if changed_quietly(images, overrider) is None:
+                return False
+    return True
+
+
+def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the names of quiet rules that change something; None if that takes applying them.
+
+    Decided for one image overrider alone, as nearly all rules are: it is independent of a kind's pruning.
+    """
+    if len(rules) != 1 or images is None:
+        return None
+    rule = rules[0]
+    if len(rule.steps) != 1 or rule.rule.overriders.plaintext:
+        return None
+    overrider = rule.steps[0].overrider
+    changes = changed_quietly(images, overrider) if isinstance(overrider, ImageOverrider) else None
+    return None if changes is None else (rule.label,) if changes else ()

@@ -1,0 +1,144 @@
+"""Which override rules apply to a template on a cluster, and in which order.
+
+Source: Karmada: all ClusterOverridePolicies come before the OverridePolicies of the namespace; within each class the
+less precise selector comes first (so that the most precise is applied last and wins), then the smaller name; the
+rules of a policy keep their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import Template
+from reconciler.api.policies import (
+    CommandOverrider,
+    FieldOverrider,
+    ImageOverrider,
+    MapOverrider,
+    OverridePolicy,
+    Overriders,
+    OverrideRule,
+)
+from reconciler.api.refs import PolicyRef
+from reconciler.documents import CompiledPatch, compile_patch
+from reconciler.policy import Match, PolicyIndex, best_matches, matching_clusters
+
+_ORDER: Final = (
+    ("imageOverrider", "image"),
+    ("commandOverrider", "command"),
+    ("argsOverrider", "args"),
+    ("labelsOverrider", "labels"),
+    ("annotationsOverrider", "annotations"),
+    ("fieldOverrider", "field"),
+)
+"""Overriders as policies name them, and as the model and the changed field are called, in the order of application."""
+
+
+class OverriderStep(NamedTuple):
+    """One overrider of a rule: its name in the rule (`imageOverrider[0]`), the field of the model that holds it."""
+
+    name: str
+    field: str
+    overrider: ImageOverrider | CommandOverrider | MapOverrider | FieldOverrider
+
+
+def steps_of(overriders: Overriders) -> tuple[OverriderStep, ...]:
+    """The overriders in the order of application; plaintext, which comes after all of them, is not among them."""
+    return tuple(
+        OverriderStep(f"{name}[{number}]", field, overrider)
+        for name, field in _ORDER
+        for number, overrider in enumerate(getattr(overriders, field))
+    )
+
+
+class SelectedRule(Struct, frozen=True, kw_only=True):
+    """A rule with its place in its policy. `clusters` None: every cluster. `number` names it within one index."""
+
+    number: int
+    policy: PolicyRef
+    index: int
+    rule: OverrideRule
+    clusters: frozenset[str] | None
+    label: str
+    """Its name in reports: `OverridePolicy demo/web rule 0`."""
+    steps: tuple[OverriderStep, ...]
+    plaintext: CompiledPatch
+
+    def is_for(self, cluster: str) -> bool:
+        """Return whether the rule targets a cluster."""
+        return self.clusters is None or cluster in self.clusters
+
+
+class OverrideIndex:
+    """Override policies, found by kind and compiled once. Its caches never change a result."""
+
+    __slots__ = ("_by_cluster", "_by_matches", "_clusters", "_joined", "_policies", "_rules", "_same", "_total")
+
+    def __init__(self, overrides: Iterable[OverridePolicy], clusters: Mapping[str, Cluster]) -> None:
+        self._policies = PolicyIndex(overrides)
+        self._clusters = tuple(clusters[name] for name in sorted(clusters))
+        self._rules: dict[int, tuple[SelectedRule, ...]] = {}
+        # The index of policies makes each match once and keeps it, so that its id stays its own.
+        self._by_matches: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
+        self._joined: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
+        self._by_cluster: dict[tuple[int, str], tuple[SelectedRule, ...]] = {}
+        self._same: dict[tuple[int, ...], tuple[SelectedRule, ...]] = {}
+        self._total = 0
+
+    def rules_of(self, template: Template) -> tuple[SelectedRule, ...]:
+        """The rules that apply to a template on any cluster, in the order of application.
+
+        Templates with the same policies get the same tuple.
+        """
+        matches = self._policies.matches(template)
+        if not matches:
+            return ()
+        found = tuple(map(id, matches))
+        known = self._by_matches.get(found)
+        if known is None:
+            ranked = sorted(best_matches(matches), key=_rank)
+            key = tuple([id(match.policy) for match in ranked])
+            if key not in self._joined:
+                self._joined[key] = tuple([rule for match in ranked for rule in self._compiled(match.policy)])
+            known = self._by_matches[found] = self._joined[key]
+        return known
+
+    def rules_on(self, rules: tuple[SelectedRule, ...], cluster: str) -> tuple[SelectedRule, ...]:
+        """Those of `rules`, as `rules_of` gave them, that apply on a cluster. Equal answers are one tuple."""
+        if not rules:
+            return ()
+        key = (id(rules), cluster)
+        found = self._by_cluster.get(key)
+        if found is None:
+            found = tuple([rule for rule in rules if rule.is_for(cluster)])
+            found = self._by_cluster[key] = self._same.setdefault(tuple([rule.number for rule in found]), found)
+        return found
+
+    def _compiled(self, policy: OverridePolicy) -> tuple[SelectedRule, ...]:
+        known = self._rules.get(id(policy))
+        if known is None:
+            known = tuple(self._compile(policy, index, rule) for index, rule in enumerate(policy.rules))
+            self._rules[id(policy)] = known
+        return known
+
+    def _compile(self, policy: OverridePolicy, index: int, rule: OverrideRule) -> SelectedRule:
+        self._total += 1
+        return SelectedRule(
+            number=self._total,
+            policy=policy.ref,
+            index=index,
+            rule=rule,
+            clusters=None if rule.target is None else frozenset(matching_clusters(rule.target, self._clusters)),
+            label=f"{policy.ref} rule {index}",
+            steps=steps_of(rule.overriders),
+            plaintext=compile_patch(rule.overriders.plaintext),
+        )
+
+
+def _rank(match: Match[OverridePolicy]) -> tuple[bool, int, str, str]:
+    """Two API groups may hold policies of one name: then the place in the store decides."""
+    return (not match.policy.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))

@@ -1,0 +1,197 @@
+"""JSON patches on an object's ownership record: adopt, take fields over, release.
+
+Every patch begins by writing the resourceVersion that was read, so that the API server answers 409 when the object
+changed meanwhile, and touches nothing else then. Source: Kubernetes field management; `kubectl apply --server-side`
+moves the fields of client-side apply in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from reconciler.api.plan import MISSING
+from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.ownership.field_path import FieldPath, FieldStep, Keyed, Member, parse_path, value_at
+from reconciler.ownership.managed_fields import difference, entries_of, is_applied_by, step_of, subtree, union
+from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, tool_of
+from reconciler.ownership.recorded import LAST_APPLIED
+
+Operation = dict[str, Any]
+"""One RFC 6902 operation."""
+
+PREDECESSORS: Final = frozenset({
+    "kubectl-client-side-apply", "kubectl-create", "kubectl-replace", "kubectl", "before-first-apply",
+    "helm", "argocd-controller", "kustomize-controller", "helm-controller", "fleetagent", "fleet-agent",
+    "karmada-agent", "karmada-controller-manager", "execution-controller", "work-agent", "config-sync", "configsync",
+    "kapp", "kluctl", "work-api-agent", "gardener-resource-manager",
+})  # fmt: skip
+"""Field managers that write declared values, and not a controller's findings; adoption takes their fields."""
+
+_BORROWED: Final[Mapping[str, frozenset[str]]] = {
+    tool: frozenset({"application/apply-patch"}) for tool in ("Sveltos", "cli-utils")
+}
+"""Managers that tools copied from an example, as controllers of all kinds did: they are a tool's where its mark is.
+
+Source: client-go, dynamic create-update-delete example; Sveltos: addon-controller; GitLab agent and Plural: cli-utils.
+"""
+
+
+def adoption_operations(
+    live: JsonObject, manager: str, predecessors: Iterable[str] | None = None
+) -> tuple[Operation, ...]:
+    """Return the patch that makes the predecessors' fields ours; empty without any. None: those of tools.
+
+    Without it, a field that leaves the store later would stay for ever, since the tool that once wrote it still owns
+    it. Of client-side apply only the fields in its annotation become ours: the rest of its entry are defaults.
+    """
+    fields = _adopted_fields(live, manager, _managers(live, predecessors))
+    return () if fields is None else _guarded(live, fields)
+
+
+def adopted(live: JsonObject, manager: str, predecessors: Iterable[str] | None = None) -> JsonObject:
+    """Return the live object after the adoption patch, for comparing an adoption."""
+    fields = _adopted_fields(live, manager, _managers(live, predecessors))
+    return live if fields is None else {**live, "metadata": {**live["metadata"], "managedFields": fields}}
+
+
+def takeover_operations(live: JsonObject, manager: str, paths: Iterable[str]) -> tuple[Operation, ...]:
+    """The patch that moves the places at the paths from Update entries of others to our Apply entry.
+
+    The next apply then prunes them as if they had always been ours: defaults come back unowned, and list items go as
+    a whole. Empty when nothing at the paths is there.
+    """
+    parsed = [path for path in map(parse_path, paths) if path is not None and value_at(live, path) is not MISSING]
+    if not parsed:
+        return ()
+    entries = entries_of(live)
+    ours: Mapping[str, Any] = union([e["fieldsV1"] for e in entries if is_applied_by(e, manager)])
+    kept = []
+    for entry in entries:
+        if is_applied_by(entry, manager):
+            continue
+        left = entry["fieldsV1"]
+        if entry.get("operation") == "Update":
+            left = difference(left, union([_branch(path, subtree(left, path)) for path in parsed]))
+        if left:
+            kept.append({**entry, "fieldsV1": left})
+    ours = union([ours, *(_branch(path, {}) for path in parsed if subtree(ours, path) is None)])
+    return _guarded(live, [_our_entry(live, manager, ours), *kept])
+
+
+def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
+    """The patch that takes our marks and our field manager off and leaves everything else as it is."""
+    operations: list[Operation] = []
+    for name, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
+        if key in (dig(live, "metadata", name) or {}):
+            operations.append({"op": "remove", "path": f"/metadata/{name}/{_escaped(key)}"})
+    entries = dig(live, "metadata", "managedFields")
+    kept = [entry for entry in entries or () if entry.get("manager") != manager]
+    if len(kept) != len(entries or ()):
+        # An empty list would count as "not given"; a list with one empty entry means no owners.
+        operations.append({"op": "replace", "path": "/metadata/managedFields", "value": kept or [{}]})
+    return (_version_guard(live), *operations) if operations else ()
+
+
+def _managers(live: JsonObject, predecessors: Iterable[str] | None) -> frozenset[str]:
+    """The managers whose fields an adoption takes."""
+    if predecessors is not None:
+        return frozenset(predecessors)
+    return PREDECESSORS | _BORROWED.get(tool_of(live), frozenset())
+
+
+def _adopted_fields(live: JsonObject, manager: str, predecessors: frozenset[str]) -> list[JsonObject] | None:
+    entries = entries_of(live)
+    taken: list[Mapping[str, Any]] = []
+    kept = []
+    last_applied = _last_applied(live)
+    for entry in entries:
+        if is_applied_by(entry, manager):
+            taken.append(entry["fieldsV1"])
+        elif entry.get("manager") in predecessors and not entry.get("subresource"):
+            is_client_side = last_applied is not None and entry.get("manager") == "kubectl-client-side-apply"
+            tree = entry["fieldsV1"]
+            taken.append(_mentioned(tree, last_applied) if is_client_side else tree)
+        else:
+            kept.append(entry)
+    if len(kept) + sum(is_applied_by(entry, manager) for entry in entries) == len(entries):
+        return None
+    return [_our_entry(live, manager, union(taken)), *kept]
+
+
+def _last_applied(live: JsonObject) -> JsonObject | None:
+    """Return the last input of client-side apply, with the annotation that holds it as one more field."""
+    text = dig(live, "metadata", "annotations", LAST_APPLIED)
+    try:
+        body = orjson.loads(text) if isinstance(text, str) else None
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(body, dict):
+        return None
+    annotations = dig(body, "metadata", "annotations") or {}
+    return {**body, "metadata": {**(body.get("metadata") or {}), "annotations": {**annotations, LAST_APPLIED: text}}}
+
+
+def _mentioned(fields: Mapping[str, Any], body: Json) -> dict[str, Any]:
+    """The part of a FieldsV1 tree that a manifest mentions."""
+    left: dict[str, Any] = {}
+    for raw, inner in fields.items():
+        if raw == ".":
+            left[raw] = inner
+            continue
+        step = step_of(raw)
+        value = value_at(body, (step,)) if step is not None else MISSING
+        if value is MISSING:
+            continue
+        below_it = _mentioned(inner, value)
+        if below_it or not inner:
+            left[raw] = below_it
+    return left
+
+
+def _our_entry(live: JsonObject, manager: str, fields: Mapping[str, Any]) -> JsonObject:
+    times = [str(e.get("time", "")) for e in entries_of(live)]
+    return {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": live.get("apiVersion"),
+        "time": max(times, default=""),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
+def _branch(path: FieldPath, tree: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """A FieldsV1 tree with `tree` at the path; nothing when there is no such tree."""
+    if tree is None:
+        return {}
+    for step in reversed(path):
+        tree = {_raw(step): tree}
+    return tree
+
+
+def _raw(step: FieldStep) -> str:
+    match step:
+        case str():
+            return f"f:{step}"
+        case Keyed(pairs):
+            return "k:" + orjson.dumps(dict(pairs), option=orjson.OPT_SORT_KEYS).decode()
+        case Member(value):
+            return "v:" + orjson.dumps(value).decode()
+        case _:
+            return f"i:{step}"
+
+
+def _escaped(step: str | int) -> str:
+    return str(step).replace("~", "~0").replace("/", "~1")
+
+
+def _version_guard(live: JsonObject) -> Operation:
+    # Writing it back makes the API server compare it and answer 409; a failed `test` would be a 422.
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": dig(live, "metadata", "resourceVersion")}
+
+
+def _guarded(live: JsonObject, fields: list[JsonObject]) -> tuple[Operation, ...]:
+    return (_version_guard(live), {"op": "replace", "path": "/metadata/managedFields", "value": fields})

@@ -1,0 +1,265 @@
+"""Owners of fields, as `metadata.managedFields` records them.
+
+Source: Kubernetes server-side apply, field management; FieldsV1: `f:` a field, `k:` an item of a map list by its keys,
+`v:` an item of a set, `i:` a position, `.` the place itself.
+
+Lists that are one value for API servers although others append to them: their entries stay in our requests.
+
+A controller that adds its pull secret to every ServiceAccount would otherwise be undone, and would undo us, for ever;
+so would an API server, which adds tolerations to every Pod. Source: Karmada: the lists of a ServiceAccount are merged
+with the member's; here an entry that leaves the store leaves all the same, since the earlier declaration is known.
+Kubernetes: admission plugins DefaultTolerationSeconds and ExtendedResourceToleration.
+
+Fields that others control in our place: the replicas that an autoscaler chose.
+
+Source: design#autoscaled-replicas; server-side apply: a field that is left out stays if another manager owns it too,
+and falls back to its default if nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from reconciler.api.plan import FieldOwner, Manifest
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, JsonObject, dig, with_value, without
+from reconciler.kinds.body_fields import REPLICAS
+from reconciler.kinds.registry import Registry
+from reconciler.ownership.field_path import FieldPath, FieldStep, Keyed, Member, path_text
+
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+@lru_cache(maxsize=65536)
+def step_of(raw: str) -> FieldStep | None:
+    """Return the step of a key of FieldsV1; None for `.` and for a malformed one."""
+    kind, _, rest = raw.partition(":")
+    if kind == "f":
+        return rest
+    try:
+        value = orjson.loads(rest) if kind in ("k", "v", "i") else None
+    except orjson.JSONDecodeError:
+        return None
+    if kind == "k":
+        return Keyed(tuple(sorted(value.items()))) if isinstance(value, dict) else None
+    if kind == "v":
+        return Member(value) if not isinstance(value, (dict, list)) else None
+    return value if isinstance(value, int) else None
+
+
+def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
+    """The well-formed entries of metadata.managedFields."""
+    entries = dig(body, "metadata", "managedFields")
+    if not isinstance(entries, list):
+        return ()
+    return tuple([entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("fieldsV1"), dict)])
+
+
+def is_applied_by(entry: JsonObject, manager: str) -> bool:
+    """Return whether the entry is an Apply of the manager on the object itself (not on a subresource)."""
+    return entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
+
+
+def below(fields: Mapping[str, Any], step: FieldStep) -> Mapping[str, Any] | None:
+    """The FieldsV1 subtree one step down; None when the step is not in it."""
+    if isinstance(step, str):
+        found = fields.get("f:" + step)
+        return found if isinstance(found, dict) else None
+    for raw, found in fields.items():
+        if raw[:2] != "f:" and step_of(raw) == step:
+            return found if isinstance(found, dict) else None
+    return None
+
+
+def subtree(fields: Mapping[str, Any], path: FieldPath) -> Mapping[str, Any] | None:
+    """The FieldsV1 subtree at the path; an empty one means that the place itself is owned, None that nothing is."""
+    here: Mapping[str, Any] | None = fields
+    for step in path:
+        if here is None:
+            return None
+        here = below(here, step)
+    return here
+
+
+def owns(fields: Mapping[str, Any], path: FieldPath) -> bool:
+    """Return whether the place itself is owned, not only something below it."""
+    found = subtree(fields, path)
+    return found is not None and (not found or "." in found)
+
+
+def owns_within(fields: Mapping[str, Any], path: FieldPath) -> bool:
+    """Return whether the place itself or something below it is owned."""
+    return subtree(fields, path) is not None
+
+
+def paths_of(fields: Mapping[str, Any], prefix: FieldPath = ()) -> Iterator[FieldPath]:
+    """Every owned path: leaves, and places that carry `.`."""
+    if prefix and (not fields or "." in fields):
+        yield prefix
+    for raw, inner in fields.items():
+        step = step_of(raw) if raw != "." else None
+        if step is not None and isinstance(inner, dict):
+            yield from paths_of(inner, (*prefix, step))
+
+
+def fields_of(body: JsonObject, manager: str) -> Mapping[str, Any]:
+    """Return the fields that the manager owns by Apply, as one FieldsV1 tree; empty if none."""
+    trees = [entry["fieldsV1"] for entry in entries_of(body) if is_applied_by(entry, manager)]
+    return trees[0] if len(trees) == 1 else union(trees)
+
+
+def union(trees: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """FieldsV1 trees as one. A place that only one tree owns itself keeps its `.`."""
+    joined: dict[str, Any] = {}
+    for tree in trees:
+        for raw, inner in tree.items():
+            known = joined.get(raw)
+            joined[raw] = inner if known is None else _joined(known, inner)
+    return joined
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> Mapping[str, Any]:
+    # An empty tree owns the place itself, as a tree with children does by a dot.
+    if bool(one) != bool(other):
+        return {".": {}, **one, **other}
+    return union([one, other])
+
+
+def difference(fields: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first tree without the places that the second owns; without empty rest."""
+    left: dict[str, Any] = {}
+    for raw, inner in fields.items():
+        if raw not in taken:
+            left[raw] = inner
+            continue
+        if not inner:
+            continue
+        # An empty second tree owns the place itself: only the dot goes.
+        rest = difference(inner, taken[raw] or {".": {}})
+        if rest:
+            left[raw] = rest
+    return left
+
+
+def owners_of(body: JsonObject, path: FieldPath) -> tuple[FieldOwner, ...]:
+    """Managers that own the place or something below it, the one that wrote last first."""
+    found = [owner_of(entry) for entry in entries_of(body) if subtree(entry["fieldsV1"], path) is not None]
+    return tuple(sorted(found, key=lambda owner: (owner.time, owner.manager), reverse=True))
+
+
+def owner_of(entry: JsonObject) -> FieldOwner:
+    """The manager of an entry."""
+    return FieldOwner(
+        manager=str(entry.get("manager", "")),
+        operation=str(entry.get("operation", "")),
+        time=str(entry.get("time", "")),
+    )
+
+
+def managers_of(body: JsonObject, path: FieldPath) -> frozenset[str]:
+    """Names of the managers that own the place or something below it, subresources included."""
+    return frozenset(owner.manager for owner in owners_of(body, path))
+
+
+Path = tuple[str, ...]
+
+_SHARED: Final[Mapping[tuple[str, str], tuple[Path, Path]]] = {
+    ("", "ServiceAccount"): (("imagePullSecrets",), ("name",)),
+    ("", "Pod"): (("spec", "tolerations"), ("key", "operator", "value", "effect")),
+}
+"""(group, kind) to the path of the list and the fields that name its entries. Every other atomic value is healed as
+a whole: permissions (`subjects`, `rules`) belong to the store alone."""
+
+
+def shared_list(identity: Identity) -> Path:
+    """The path of the list that others may append to; empty when the kind has none."""
+    return _SHARED.get(identity[:2], ((), ()))[0]
+
+
+def with_entries_of_others(
+    identity: Identity, body: JsonObject, live: JsonObject, previous: JsonObject | None, manager: str
+) -> JsonObject:
+    """Return the body with the entries that others added to its list in `live`; itself if there are none.
+
+    `previous`: the earlier declaration; an entry of it is ours, and goes when the body lacks it. Without a list in the
+    body nothing is added, unless the live one is or was ours as a whole, and would go with all its entries.
+    """
+    path, key = _SHARED.get(identity[:2], ((), ()))
+    found = _entries(dig(live, *path), key) if path else {}
+    wanted = _entries(dig(body, *path), key) if path else {}
+    before = _entries(dig(previous, *path), key) if path else {}
+    if not found or not (wanted or before or owns_within(fields_of(live, manager), path)):
+        return body
+    ours = wanted.keys() | before.keys()
+    if found.keys() <= ours:
+        return body
+    there = [wanted.get(name, entry) for name, entry in found.items() if name in wanted or name not in ours]
+    return with_value(body, path, [*there, *(entry for name, entry in wanted.items() if name not in found)])
+
+
+def _entries(items: Json, key: Path) -> dict[tuple[Json, ...], Any]:
+    """Entries by their name; none when it is no list, or one of them has no name of its own."""
+    entries = [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+    names = (tuple(item.get(field) for field in key) for item in entries)
+    named = {
+        name: item
+        for name, item in zip(names, entries, strict=True)
+        if any(name) and all(part is None or isinstance(part, str) for part in name)
+    }
+    return named if isinstance(items, list) and len(named) == len(items) else {}
+
+
+class Yielded(NamedTuple):
+    """`body`: to be sent. `paths`: field paths of it that are never compared."""
+
+    body: JsonObject
+    paths: tuple[str, ...]
+
+
+def replicas_path(identity: Identity, interpreters: Registry) -> Path:
+    """Return the path of the kind's replicas; `spec.replicas` for a kind without interpreter."""
+    return interpreters.of(*identity[:2]).replicas_path or REPLICAS
+
+
+def yielded(body: JsonObject, live: JsonObject, path: Path, manager: str) -> Yielded:
+    """Return `body` for an object whose live replicas others control. `path`: of the kind's replicas.
+
+    A field that another manager owns is left out, and stays. While we are its only owner it is sent as it is live,
+    since leaving it out would reset it to 1.
+    """
+    paths = tuple(dict.fromkeys((path, *_scaled_paths(live))))
+    for found in paths:
+        if managers_of(live, found) - {manager}:
+            body = without(body, found)
+        elif (current := dig(live, *found)) is not None:
+            body = with_value(body, found, current)
+    return Yielded(body, tuple(map(path_text, paths)))
+
+
+def with_live_replicas(manifest: Manifest, live: JsonObject, path: Path) -> JsonObject:
+    """Return the body of an object that replaces `live`, with the live replicas.
+
+    `path`: of the kind's replicas.
+    """
+    current = dig(live, *path) if manifest.replicas_yielded else None
+    return manifest.body if current is None else with_value(manifest.body, path, current)
+
+
+def steady_path(body: JsonObject, live: JsonObject, path: Path) -> Path:
+    """The path of replicas that are sent only so that they stay as they were seen; empty: none are, or they change."""
+    sent = dig(body, *path)
+    return path if sent is not None and sent == dig(live, *path) else ()
+
+
+def _scaled_paths(live: JsonObject) -> Iterator[Path]:
+    """Yield the fields written through the scale subresource; custom kinds choose the field."""
+    for entry in entries_of(live):
+        if entry.get("subresource") == "scale":
+            for path in paths_of(entry["fieldsV1"]):
+                steps = tuple([step for step in path if isinstance(step, str)])
+                if len(steps) == len(path) > 1 and steps[0] != "status":
+                    yield steps

@@ -1,0 +1,208 @@
+"""Owners of objects in member clusters, and preconditions of deletions.
+
+Source: design#marks: the label lists our objects and is never enough to delete; design#before-a-deletion: it needs the
+annotation, a field of ours, the recorded uid, no ownerReferences, no mark of another tool and a complete list.
+
+Terminating objects: deleted, and still there until their finalizers are done.
+
+Source: Kubernetes: metadata.deletionTimestamp and finalizers. A second deletion has no effect, and others cannot rely
+on such a copy.
+
+The treatment of an object that exists and is not ours. Source: Karmada: `work.karmada.io/conflict-resolution`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.policies import ConflictResolution, PropagationPolicy
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.tree import JsonObject, dig
+from reconciler.ownership.managed_fields import fields_of, owns_within
+from reconciler.ownership.marks import (
+    FLEET_LABEL,
+    OWNER_ANNOTATION,
+    TAKE_OVER,
+    ForeignMark,
+    OwnershipRecord,
+    controller_of,
+    foreign_mark,
+    read_owner,
+    states,
+)
+
+
+class ObjectOwner(StrEnum):
+    """The owner of an object."""
+
+    OURS = "ours"
+    NOBODYS = "nobody's"
+    OTHER_FLEET = "another fleet's"
+    OTHER_TOOL = "another tool's"
+    OTHER_OBJECT = "another object's"
+
+
+class Ownership(Struct, frozen=True, kw_only=True):
+    """The standing of one live object.
+
+    `holder` names the other fleet, the tool, or kind and name of the object that controls it. `mark`: by which the tool
+    is known. `owner` is our mark when it is ours.
+    """
+
+    standing: ObjectOwner
+    holder: str = ""
+    mark: ForeignMark | None = None
+    owner: OwnershipRecord | None = None
+
+
+@cache  # It is asked for with every object, of the few names of one fleet.
+def field_manager(fleet: str) -> str:
+    """The field manager that we apply as."""
+    return f"fleet-reconciler/{fleet}"
+
+
+def managers_of_fleet(fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The field manager that we apply as, then those of earlier names."""
+    return tuple(field_manager(name) for name in (fleet, *previous_names))
+
+
+def ownership_of(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> Ownership:
+    """Return the owner of the object. `previous_names` of the fleet count as its own.
+
+    It is ours by both marks: a person releases it at once by taking one off.
+    """
+    label = dig(live.body, "metadata", "labels", FLEET_LABEL)
+    owner = read_owner(live.body)
+    if owner is not None and (label == fleet or label in previous_names):
+        return Ownership(standing=ObjectOwner.OURS, owner=owner)
+    if owner is not None and label:
+        return Ownership(standing=ObjectOwner.OTHER_FLEET, holder=str(label))
+    mark, controller = foreign_mark(live.body), controller_of(live.body)
+    if mark is not None and not (mark.is_stated and controller):
+        return Ownership(standing=ObjectOwner.OTHER_TOOL, holder=mark.tool, mark=mark)
+    if controller:
+        return Ownership(standing=ObjectOwner.OTHER_OBJECT, holder=controller)
+    return Ownership(standing=ObjectOwner.NOBODYS)
+
+
+def ownership_for(template: JsonObject, ownership: Ownership) -> Ownership:
+    """Return the owner of an object, for the template that wants it.
+
+    A mark that manifests carry themselves is there because someone applied them: if the template has it, too, it proves
+    nothing.
+    """
+    mark = ownership.mark
+    if mark is not None and mark.is_stated and states(template, mark):
+        return Ownership(standing=ObjectOwner.NOBODYS)
+    return ownership
+
+
+def is_marked(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> bool:
+    """Return whether the object has both of our marks."""
+    return ownership_of(live, fleet, previous_names).standing is ObjectOwner.OURS
+
+
+def missing_marks(live: LiveObject, fleet: str, previous_names: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Our marks that the object lacks, as they are to be put back; one that states no terms that we can read is one."""
+    names = (fleet, *previous_names)
+    is_labelled = dig(live.body, "metadata", "labels", FLEET_LABEL) in names
+    lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
+    return lacks_label if read_owner(live.body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
+
+
+def holds_field(live: LiveObject, managers: tuple[str, ...]) -> bool:
+    """Return whether one of the managers applied at least one field of the object."""
+    entries = dig(live.body, "metadata", "managedFields") or ()
+    return any(entry.get("manager") in managers and entry.get("operation") == "Apply" for entry in entries)
+
+
+def missing_witness(live: LiveObject, member: Read, recorded_uid: str | None, managers: tuple[str, ...]) -> str:
+    """Return why the object may not be deleted; empty if all preconditions hold.
+
+    `recorded_uid`: from the journal, None without a record of the object. `managers`: our own.
+    """
+    if recorded_uid is None:
+        return "the journal has no record of it"
+    if recorded_uid != live.uid:
+        return "it is another object than the one we applied (its uid differs)"
+    if live.identity[:2] not in member.kinds:
+        return f"the list of {live.gvk.kind} of {member.name} is not complete"
+    if dig(live.body, "metadata", "ownerReferences"):
+        return "another object owns it (ownerReferences)"
+    if not holds_field(live, managers):
+        return "none of its fields is ours any more"
+    if mark := _mark_of_another_holder(live, managers):
+        return f"it carries the mark of {mark.tool} ({mark})"
+    return ""
+
+
+def _mark_of_another_holder(live: LiveObject, managers: tuple[str, ...]) -> ForeignMark | None:
+    """Return the mark of another tool on an object of ours; None if there is none.
+
+    Our own marks, marks that manifests carry themselves, and the mark of the tool it was taken over from do not count.
+    """
+    mark = foreign_mark(live.body)
+    if mark is None or mark.is_stated or dig(live.body, "metadata", "annotations", TAKE_OVER) == mark.tool:
+        return None
+    path = ("metadata", mark.place.value, mark.key)
+    return None if any(owns_within(fields_of(live.body, manager), path) for manager in managers) else mark
+
+
+def is_terminating(live: LiveObject) -> bool:
+    """Return whether the object was deleted and is not gone yet."""
+    return dig(live.body, "metadata", "deletionTimestamp") is not None
+
+
+_OWN_DOMAIN = "kubernetes.io/"
+_OWN = frozenset(
+    {
+        *("kubernetes", "foregroundDeletion", "orphan"),
+        *("batch.kubernetes.io/job-tracking", "customresourcecleanup.apiextensions.k8s.io"),
+    }
+)
+
+
+def finalizers_of(live: LiveObject) -> tuple[str, ...]:
+    """Return the finalizers that keep an object once it is deleted, for a Namespace those of its spec too."""
+    places = [dig(live.body, "metadata", "finalizers")]
+    if live.identity.kind == "Namespace":
+        places.append(dig(live.body, "spec", "finalizers"))
+    return tuple(name for names in places if isinstance(names, list) for name in names if isinstance(name, str))
+
+
+def finalizers_of_others(live: LiveObject) -> tuple[str, ...]:
+    """Return the finalizers that no part of Kubernetes takes off: an operator has to."""
+    return tuple(name for name in finalizers_of(live) if name not in _OWN and not name.startswith(_OWN_DOMAIN))
+
+
+def terminating(live: LiveObject, cluster: str, source: Source, *, is_wanted: bool) -> Problem:
+    """Return the problem of a terminating object: its finalizers, and its successor."""
+    keepers = finalizers_of(live)
+    waits = f"; it waits for its finalizers {', '.join(keepers)}" if keepers else ""
+    after = ", and is made anew when it is gone" if is_wanted else ""
+    return Problem(
+        source=source,
+        code="being-deleted",
+        message=f"{live.identity} is being deleted{after}{waits}",
+        severity=Severity.WARNING,
+        cluster=cluster,
+    )
+
+
+CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"
+"""Karmada's template annotation: `abort` or `overwrite`."""
+
+
+def conflict_resolution(template: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
+    """The annotation of a template outranks its policy; an unknown value of it falls back to the policy."""
+    written = dig(template, "metadata", "annotations", CONFLICT_RESOLUTION)
+    if isinstance(written, str):
+        for resolution in ConflictResolution:
+            if written.lower() == resolution.value.lower():
+                return resolution
+    return policy.conflict_resolution if policy else ConflictResolution.ABORT

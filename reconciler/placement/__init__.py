@@ -1,0 +1,50 @@
+"""Clusters and replica counts for each template."""
+
+from reconciler.placement.candidates import groups_of, priority_classes, tier_of
+from reconciler.placement.capacity import (
+    NAMES_MAX,
+    admits,
+    fit,
+    free_room,
+    policy_wants_capacity,
+    refusal_of_all,
+    wants_capacity,
+)
+from reconciler.placement.closings import closed_by_order, closings, obstacles, suspended_by
+from reconciler.placement.divide import webster
+from reconciler.placement.place import SHORTFALLS, constraints_in_force, place
+from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
+from reconciler.placement.spread import SelectedClusters, keeps_to_maximum, ranked_by_room, select, spread_applies
+from reconciler.placement.values import PlacementItem, PlacementRequest, PlacementResult
+
+__all__ = [
+    "NAMES_MAX",
+    "SHORTFALLS",
+    "PlacementItem",
+    "PlacementRequest",
+    "PlacementResult",
+    "PlacementTables",
+    "SelectedClusters",
+    "admits",
+    "closed_by_order",
+    "closings",
+    "concerned_by",
+    "constraints_in_force",
+    "essentials",
+    "fit",
+    "free_room",
+    "groups_of",
+    "keeps_to_maximum",
+    "obstacles",
+    "place",
+    "policy_wants_capacity",
+    "priority_classes",
+    "ranked_by_room",
+    "refusal_of_all",
+    "select",
+    "spread_applies",
+    "suspended_by",
+    "tier_of",
+    "wants_capacity",
+    "webster",
+]

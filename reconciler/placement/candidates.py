@@ -1,0 +1,332 @@
+"""The affinities of a policy as groups of clusters, each with tiers that fill in order.
+
+A policy without `clusterAffinities` is one group with one tier. Source: the page "Elastic scheduling with multi-cluster
+priorities" (tiers); Karmada: clusterAffinities (exclusive groups) and overflowAffinities (tiers inside a group);
+design#affinity-groups.
+
+Values of the priority classes that policies name: the order of taking free capacity.
+
+Source: Karmada: schedulePriority with priorityClassSource KubePriorityClass; here the store holds the classes.
+
+Which clusters may hold a resource, and for every cluster of the fleet why it may or may not.
+
+Source: Karmada: filter plugins ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction.
+One point differs, design#leaves-affinity: a cluster that no longer matches leaves, whatever the scheduling type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Reason
+from reconciler.api.clusters import Cluster, ClusterObservation, Taint
+from reconciler.api.fleet import Fleet
+from reconciler.api.policies import AffinityMode, AffinityTerm, ClusterAffinity, PropagationPolicy, Toleration
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import dig
+from reconciler.placement.values import Said, Shortfall, Situation
+from reconciler.policy import matches_cluster
+
+
+class Tier(NamedTuple):
+    """Clusters of equal rank. `affinity` None: every cluster. `label` names it in reasons."""
+
+    label: str
+    affinity: ClusterAffinity | None
+
+
+class AffinityGroup(NamedTuple):
+    """Clusters of which a resource uses either some or none. `name` is the affinityName to be remembered."""
+
+    name: str
+    tiers: tuple[Tier, ...]
+
+
+def groups_of(policy: PropagationPolicy, *, by_capacity: bool) -> tuple[AffinityGroup, ...]:
+    """Return the groups of a policy in their order.
+
+    `by_capacity`: replicas are divided by free capacity (dynamic weights, Aggregated, a gang). Only then do tiers
+    matter: everything else is not limited by capacity, would never spill over, and so lands in the first group that
+    fits. The page sends the Service of its tiered workload to every cluster by a policy of its own.
+    """
+    placement = policy.placement
+    if not placement.terms:
+        return (AffinityGroup("", (Tier("", placement.affinity),)),)
+    if policy.affinity_mode is AffinityMode.TIERS and by_capacity:
+        return (AffinityGroup("", tuple(tier for term in placement.terms for tier in _tiers(term))),)
+    return tuple(
+        AffinityGroup(term.name, _tiers(term) if by_capacity else _tiers(term)[:1]) for term in placement.terms
+    )
+
+
+def _tiers(term: AffinityTerm) -> tuple[Tier, ...]:
+    return tuple(Tier(_label(part), part.affinity) for part in (term, *term.overflow))
+
+
+def _label(term: AffinityTerm) -> str:
+    return f"group {term.name}" if term.name else "unnamed group"
+
+
+BUILT_IN: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""Those that every cluster has. Source: Kubernetes."""
+
+
+def priority_classes(fleet: Fleet) -> tuple[dict[str, int], list[Problem]]:
+    """The value of each class that a policy names, and a warning for each policy whose class is not known."""
+    values: dict[str, int] = {}
+    problems: list[Problem] = []
+    for policy in fleet.propagation:
+        name = policy.priority_class
+        if not name or name in values:
+            continue
+        template = fleet.templates.get(Identity("scheduling.k8s.io", "PriorityClass", "", name))
+        value = dig(template.body, "value") if template else BUILT_IN.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            values[name] = value
+        elif fleet.is_complete:
+            message = (
+                f"the store has no PriorityClass {name}, so what {policy.ref} selects is placed with priority 0; "
+                "add it, or take schedulePriority out"
+            )
+            path, code = "spec.schedulePriority.priorityClassName", "priority-class-unknown"
+            problems.append(
+                Problem(source=policy.source, path=path, code=code, message=message, severity=Severity.WARNING)
+            )
+    return values, problems
+
+
+NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
+"""The taint of a cluster that cannot be reached. Source: design#unreachable."""
+
+
+class Candidate(NamedTuple):
+    """A cluster that may hold the resource. `tier` is the index of its tier in the group, 0 without tiers.
+
+    `takes_more` False: existing replicas stay, no new ones come. `keeps`: replicas kept of the previous placement,
+    `cap`: the most that it may hold (None: no cap); both are set if replicas are divided by capacity.
+    """
+
+    name: str
+    tier: int
+    takes_more: bool
+    keeps: int = 0
+    cap: int | None = None
+
+
+class Candidates(Struct, frozen=True, kw_only=True):
+    """Candidates in name order, and the reason for every cluster of the fleet."""
+
+    members: Sequence[Candidate]
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
+
+
+API_NOT_SERVED: Final = "api-not-served"
+API_SILENT: Final = "api-silent"
+_TOLD_MAX: Final = 3
+"""So many clusters are named in one sentence."""
+
+
+class _Gate(NamedTuple):
+    is_open: bool
+    keeps: bool
+    takes_more: bool
+    rule: str
+    text: str
+
+
+class _SharedReach(NamedTuple):
+    """Shared results of policies with these tiers and gates. `said`: rule and text of each cluster's reason."""
+
+    open: list[Candidate]
+    keeps: dict[str, Candidate]
+    said: dict[str, tuple[str, str]]
+    keep_reasons: dict[str, Reason]
+
+
+class _GroupCandidates(NamedTuple):
+    """The candidates of a group for one policy. It holds both, so that their ids stay their own."""
+
+    policy: PropagationPolicy
+    group: AffinityGroup
+    reached: _SharedReach
+    reasons: Said
+
+
+class CandidateFinder:
+    """Finds candidates; results that depend on policy and kind only are computed once."""
+
+    def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
+        """Take the clusters of the store and their observations."""
+        self._clusters = [clusters[name] for name in sorted(clusters)]
+        self._observed = observed
+        self._grounds: dict[tuple[int, GVK | None, int], _GroupCandidates] = {}
+        self._gates: dict[tuple[object, ...], list[_Gate]] = {}
+        self._everywhere: dict[GVK, bool] = {}
+        self._tiers: dict[object, list[tuple[int | None, str]]] = {}
+        # By the ids of lists of the two above, which are kept there.
+        self._reached: dict[tuple[int, int], _SharedReach] = {}
+
+    def find(self, situation: Situation, group: AffinityGroup) -> Candidates:
+        """Return candidates of a group of clusters for one resource: replicas may stay where no new ones would come."""
+        item = situation.item
+        # The kind matters only where a cluster does not serve it.
+        kind = None if self._is_everywhere(item.gvk) else item.gvk
+        key = (id(item.policy), kind, id(group))
+        ground = self._grounds.get(key)
+        if ground is None:
+            ground = self._grounds[key] = self._ground(item.policy, item.gvk, group)
+        found = ground.reached
+        staying = [found.keeps[name] for name in situation.had if name in found.keeps] if found.keeps else []
+        if not staying and not situation.excluded:
+            return Candidates(members=found.open, reasons=ground.reasons)
+        members = sorted([*found.open, *staying]) if staying else found.open
+        reasons = dict(ground.reasons)
+        for candidate in staying:
+            reasons[candidate.name] = found.keep_reasons[candidate.name]
+        for name, why in situation.excluded.items():
+            if name in reasons:
+                reasons[name] = Reason(rule="excluded", text=f"excluded: {why}", cluster=name)
+        return Candidates(
+            members=[candidate for candidate in members if candidate.name not in situation.excluded], reasons=reasons
+        )
+
+    def _is_everywhere(self, gvk: GVK) -> bool:
+        """Return whether every cluster serves the kind, as far as known."""
+        known = self._everywhere.get(gvk)
+        if known is None:
+            seen = (self._observed.get(cluster.name) for cluster in self._clusters)
+            known = self._everywhere[gvk] = all(s is None or _serves(s, gvk) for s in seen)
+        return known
+
+    def _ground(self, policy: PropagationPolicy, gvk: GVK, group: AffinityGroup) -> _GroupCandidates:
+        gates, tiers = self._gates_of(policy, gvk), self._tiers_of(group)
+        key = (id(gates), id(tiers))
+        reached = self._reached.get(key)
+        if reached is None:
+            reached = self._reached[key] = self._reach(gates, tiers)
+        return _GroupCandidates(policy, group, reached, Said(reached.said, policy.placement.source))
+
+    def _reach(self, gates: Iterable[_Gate], tiers: Iterable[tuple[int | None, str]]) -> _SharedReach:
+        reached = _SharedReach([], {}, {}, {})
+        for cluster, gate, (tier, why) in zip(self._clusters, gates, tiers, strict=True):
+            if tier is None:
+                reached.said[cluster.name] = ("affinity", why)
+                continue
+            reached.said[cluster.name] = ("candidate", why) if gate.is_open else (gate.rule, gate.text)
+            candidate = Candidate(cluster.name, tier, gate.takes_more)
+            if gate.is_open:
+                reached.open.append(candidate)
+            elif gate.keeps:
+                reached.keeps[cluster.name] = candidate
+                reached.keep_reasons[cluster.name] = Reason(
+                    rule="already-there",
+                    text=f"already there, so it stays although it {gate.text}",
+                    cluster=cluster.name,
+                )
+        return reached
+
+    def _tiers_of(self, group: AffinityGroup) -> list[tuple[int | None, str]]:
+        """Tier of every cluster, with why. Many policies name the same clusters, each in a place of its own."""
+        key = tuple([(tier.label, tier.affinity and replace(tier.affinity, source=NOWHERE)) for tier in group.tiers])
+        tiers = self._tiers.get(key)
+        if tiers is None:
+            tiers = self._tiers[key] = [tier_of(cluster, group) for cluster in self._clusters]
+        return tiers
+
+    def _gates_of(self, policy: PropagationPolicy, gvk: GVK) -> list[_Gate]:
+        placement = policy.placement
+        properties = tuple(constraint.by_field for constraint in placement.spread)
+        key = (placement.tolerations, properties, None if self._is_everywhere(gvk) else gvk)
+        gates = self._gates.get(key)
+        if gates is None:
+            gates = self._gates[key] = [
+                _gate(policy, gvk, cluster, self._observed.get(cluster.name)) for cluster in self._clusters
+            ]
+        return gates
+
+
+def tier_of(cluster: Cluster, group: AffinityGroup) -> tuple[int | None, str]:
+    """Index of the first tier of the group that the cluster matches, with a text; None and why not."""
+    why = ""
+    for index, tier in enumerate(group.tiers):
+        if tier.affinity is None:
+            return index, "no affinity is declared, so every cluster is a candidate"
+        matches, reason = matches_cluster(tier.affinity, cluster)
+        if matches:
+            return index, f"{tier.label}: {reason}" if tier.label else reason
+        why = f"{why}; {tier.label}: {reason}" if why else f"{tier.label}: {reason}" if tier.label else reason
+    return None, why
+
+
+def _gate(policy: PropagationPolicy, gvk: GVK, cluster: Cluster, seen: ClusterObservation | None) -> _Gate:
+    missing = missing_property(policy, cluster)
+    if missing:
+        text = f"has no {missing}, which a spread constraint asks for"
+        return _Gate(is_open=False, keeps=False, takes_more=False, rule="spread-property", text=text)
+    if seen is not None and not seen.reachable and not tolerates(policy.placement.tolerations, NOT_READY):
+        text = "cannot be reached: nothing new goes there"
+        return _Gate(is_open=False, keeps=True, takes_more=False, rule="not-ready", text=text)
+    taint = untolerated(policy.placement.tolerations, cluster.taints)
+    if taint is not None:
+        text = f"carries the taint {_written(taint)}, which the policy does not tolerate"
+        return _Gate(is_open=False, keeps=True, takes_more=True, rule="taint", text=text)
+    if seen is not None and gvk.api_version in seen.silent:
+        text = f"gets no answer from the API server of {gvk.api_version}: nothing new goes there"
+        return _Gate(is_open=False, keeps=True, takes_more=False, rule=API_SILENT, text=text)
+    if seen is not None and not _serves(seen, gvk):
+        text = f"does not serve {gvk.kind} ({gvk.api_version})"
+        return _Gate(is_open=False, keeps=True, takes_more=True, rule=API_NOT_SERVED, text=text)
+    return _Gate(is_open=True, keeps=True, takes_more=True, rule="", text="")
+
+
+def _serves(seen: ClusterObservation, gvk: GVK) -> bool:
+    """Return whether a kind is served, as far as known."""
+    return gvk.api_version not in seen.silent and (seen.apis is None or gvk in seen.apis)
+
+
+def none_fits(candidates: Candidates) -> Shortfall:
+    """That no cluster is a candidate, with those in which nothing but the kind is missing."""
+    rules = (API_NOT_SERVED, API_SILENT)
+    lacking = [reason for _, reason in sorted(candidates.reasons.items()) if reason.rule in rules]
+    told = "; ".join(f"{reason.cluster} {reason.text}" for reason in lacking[:_TOLD_MAX])
+    more = f"; and {len(lacking) - _TOLD_MAX} more" if len(lacking) > _TOLD_MAX else ""
+    text = f"no cluster is a candidate: {told}{more}" if told else "no cluster is a candidate"
+    return Shortfall(code="no-cluster-fits", text=text)
+
+
+def missing_property(policy: PropagationPolicy, cluster: Cluster) -> str:
+    """The provider, region or zone that a spread constraint needs and the cluster lacks; empty: nothing is missing."""
+    has = {"provider": bool(cluster.provider), "region": bool(cluster.region), "zone": bool(cluster.zones)}
+    return next((c.by_field for c in policy.placement.spread if not has.get(c.by_field, True)), "")
+
+
+def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
+    """The first NoSchedule or NoExecute taint that no toleration covers."""
+    tolerations = tuple(tolerations)
+    return next(
+        (
+            taint
+            for taint in taints
+            if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(tolerations, taint)
+        ),
+        None,
+    )
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Return whether it covers the taint. Source: Kubernetes: empty key with Exists: all; empty effect: all."""
+    return any(
+        (not toleration.effect or toleration.effect == taint.effect)
+        and (not toleration.key or toleration.key == taint.key)
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        for toleration in tolerations
+    )
+
+
+def _written(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

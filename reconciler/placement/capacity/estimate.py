@@ -1,0 +1,165 @@
+"""The number of pods of a shape that fit a node, a cluster and a namespace's quotas.
+
+Source: Karmada: the accurate estimator (per node, summed over nodes) and its quota plugin; for a cluster's pods that
+wait for a node, Karmada's general estimator. Affinity between pods, preferred affinity, topology spread, host ports and
+volumes are not considered, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from reconciler.api.clusters import ClusterNode, Quota, Taint
+from reconciler.api.demand import NodeTerm, PodShape
+from reconciler.api.policies import Toleration
+from reconciler.placement.candidates import tolerates
+
+PODS_OF_A_NODE = 110
+"""The kubelet's default, for a node without an observed limit."""
+
+UNLIMITED = 2**31 - 1
+"""The value for no limit; the greatest replica count in Kubernetes."""
+
+_KEEPS_OUT = ("NoSchedule", "NoExecute")
+_OF_STATE = "node.kubernetes.io/"
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+@lru_cache(maxsize=1024)
+def _of_pods(tolerations: tuple[tuple[str, str, str, str], ...]) -> tuple[Toleration, ...]:
+    return tuple(
+        Toleration(key=key, operator=operator, value=value, effect=effect)
+        for key, operator, value, effect in tolerations
+    )
+
+
+def admits(node: ClusterNode, shape: PodShape) -> str:
+    """Return why no pod of the shape may run on the node, whatever its size; empty if one may."""
+    if not node.ready:
+        return "not ready"
+    tolerations = _of_pods(shape.tolerations)
+    if node.unschedulable and not tolerates(tolerations, _CORDONED):
+        return "unschedulable"
+    return _taint(node.taints, tolerations) or _not_selected(node, shape)
+
+
+def lasting_obstacle(node: ClusterNode, shape: PodShape) -> str:
+    """Return why the node takes no pod of the shape even when it is empty and well; empty if it may.
+
+    Taints of Kubernetes itself come and go with the state of a node. An unknown size excludes nobody.
+    """
+    lasting = [taint for taint in node.taints if not taint.key.startswith(_OF_STATE)]
+    return _taint(lasting, _of_pods(shape.tolerations)) or _not_selected(node, shape) or _too_small(node, shape)
+
+
+def _taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> str:
+    for taint in taints:
+        if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
+            return f"taint {taint.key}:{taint.effect}"
+    return ""
+
+
+def _not_selected(node: ClusterNode, shape: PodShape) -> str:
+    for key, value in shape.node_selector:
+        if node.labels.get(key) != value:
+            return f"node selector {key}={value}"
+    if shape.node_terms and not any(_meets_term(node, term) for term in shape.node_terms):
+        return "required node affinity"
+    return ""
+
+
+def _too_small(node: ClusterNode, shape: PodShape) -> str:
+    if not node.allocatable:
+        return ""
+    lacking = [name for name, amount in shape.requests if amount > node.allocatable.get(name, 0)]
+    return f"too little {' and '.join(lacking)}" if lacking else ""
+
+
+def _meets_term(node: ClusterNode, term: NodeTerm) -> bool:
+    # Source: Kubernetes: a term without any requirement selects no node.
+    if not term.labels and not term.fields:
+        return False
+    names = {"metadata.name": node.name}
+    return all(_meets(node.labels, *requirement) for requirement in term.labels) and all(
+        _meets(names, *requirement) for requirement in term.fields
+    )
+
+
+def _meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool:
+    present = labels.get(key)
+    match operator:
+        case "In":
+            return present is not None and present in values
+        case "NotIn":
+            return present not in values
+        case "Exists":
+            return present is not None
+        case "DoesNotExist":
+            return present is None
+        case "Gt" | "Lt":
+            return present is not None and len(values) == 1 and _compares(present, operator, values[0])
+    return False
+
+
+def _compares(present: str, operator: str, bound: str) -> bool:
+    if not _is_integer(present) or not _is_integer(bound):
+        return False
+    return int(present) > int(bound) if operator == "Gt" else int(present) < int(bound)
+
+
+def _is_integer(text: str) -> bool:
+    return len(text) < 20 and text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii()
+
+
+def free_room(node: ClusterNode) -> dict[str, int]:
+    """Allocatable minus requested of every resource that the node has; `pods` always among them. May be negative."""
+    free = {name: amount - node.requested.get(name, 0) for name, amount in node.allocatable.items()}
+    if "pods" not in free:
+        free["pods"] = PODS_OF_A_NODE - node.requested.get("pods", 0)
+    return free
+
+
+def fit(free: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
+    """Return how many pods with these requests fit, at most `free["pods"]`; a missing resource gives 0."""
+    pods = free.get("pods", 0)
+    for resource, amount in requests:
+        if amount > 0:
+            pods = min(pods, free.get(resource, 0) // amount)
+    return max(0, pods)
+
+
+def fit_of_quota(quota: Quota, taken: Mapping[str, int], requests: tuple[tuple[str, int], ...]) -> int:
+    """Return how many pods with these requests a ResourceQuota still lets in, after this round's `taken`.
+
+    `requests.cpu` and `cpu` mean the same, and so on; `pods` and `count/pods` count pods. Limits are not known here and
+    do not count, nor do keys that no pod touches.
+    """
+    pods = UNLIMITED
+    asked = {**{name: amount for name, amount in requests if amount > 0}, "pods": 1}
+    for key, hard in quota.hard.items():
+        resource = "pods" if key == "count/pods" else key.removeprefix("requests.")
+        amount = asked.get(resource, 0)
+        if amount:
+            pods = min(pods, (hard - quota.used.get(key, 0) - taken.get(resource, 0)) // amount)
+    return max(0, pods)
+
+
+_COUNTED = {
+    ("apps", "Deployment"): "deployments.apps",
+    ("apps", "ReplicaSet"): "replicasets.apps",
+    ("apps", "StatefulSet"): "statefulsets.apps",
+    ("apps", "DaemonSet"): "daemonsets.apps",
+    ("batch", "Job"): "jobs.batch",
+    ("batch", "CronJob"): "cronjobs.batch",
+}
+
+
+def admits_object(quotas: tuple[Quota, ...], namespace: str, group_kind: tuple[str, str], taken: int = 0) -> bool:
+    """Return whether the namespace may have one more object of the kind: `count/deployments.apps` and the like."""
+    key = f"count/{_COUNTED.get(group_kind, '')}"
+    return all(
+        key not in quota.hard or quota.hard[key] - quota.used.get(key, 0) - taken >= 1
+        for quota in quotas
+        if quota.namespace == namespace
+    )

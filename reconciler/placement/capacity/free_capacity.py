@@ -1,0 +1,256 @@
+"""The free capacity of the fleet during one round: placed replicas are subtracted at once, so nothing is booked twice.
+
+It begins as observed, and is kept up to date while the round places one workload after another. Source:
+design#booked-once; Karmada places two workloads of the same second on the same capacity unless a feature gate is on.
+
+Pending writes: written replicas that the clusters do not show yet still take capacity.
+
+Between the write and the pods are a controller and a scheduler, and an observation may be older than the write. Without
+this, a round would promise the capacity again that the round before it gave away. Source: design#booked-once. Existing
+pods, waiting ones included, are in the observation already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from reconciler.api.binding import TargetCluster
+from reconciler.api.clusters import ClusterObservation
+from reconciler.api.demand import PodShape
+from reconciler.placement.capacity.estimate import admits_object, fit, fit_of_quota
+from reconciler.placement.capacity.node_capacity import NodeRoom
+from reconciler.placement.values import Situation
+
+RoomOf = Callable[[Sequence[str]], Sequence[int | None]]
+"""Replicas that each of the named clusters could take in addition; None where that is not known."""
+
+
+class ClusterRoom:
+    """Free capacity of one cluster: of its nodes, less waiting pods, within its quotas."""
+
+    def __init__(self, name: str, observation: ClusterObservation, nodes: NodeRoom) -> None:
+        """Start from an observation, which is not changed."""
+        self._name = name
+        self._observation = observation
+        self._nodes = nodes
+        self._waiting = {name: amount for name, amount in observation.pending_requests.items() if amount > 0}
+        self._taken: dict[str, dict[str, int]] = {}
+        self._objects: dict[tuple[str, tuple[str, str]], int] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the cluster's nodes could be read."""
+        return self._observation.nodes is not None
+
+    def take(self, asked: Iterable[tuple[PodShape, int, str]]) -> None:
+        """Put pods of shapes and namespaces on nodes; those that find none wait."""
+        name, put, has_quotas = self._name, self._nodes.put, bool(self._observation.quotas)
+        for shape, pods, namespace in asked:
+            if has_quotas:
+                self._count_for_quotas(shape, pods, namespace)
+            left = put(name, shape, pods)
+            if left:
+                for resource, amount in (("pods", 1), *shape.requests):
+                    if amount > 0:
+                        self._waiting[resource] = self._waiting.get(resource, 0) + left * amount
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether anything but the capacity of single nodes counts."""
+        return bool(self._waiting or self._observation.quotas)
+
+    def take_object(self, namespace: str, group_kind: tuple[str, str]) -> None:
+        """Note that an object of the kind will be created, for quotas that count objects."""
+        key = (namespace, group_kind)
+        self._objects[key] = self._objects.get(key, 0) + 1
+
+    def admits_object(self, namespace: str, group_kind: tuple[str, str]) -> bool:
+        """Return whether quotas let one more object of the kind into the namespace."""
+        taken = self._objects.get((namespace, group_kind), 0)
+        return admits_object(self._observation.quotas, namespace, group_kind, taken)
+
+    def limited(self, pods: int | None, shape: PodShape, namespace: str) -> int | None:
+        """Return the number of pods on nodes, limited by waiting pods and quotas."""
+        if not pods:
+            return pods
+        if self._waiting:
+            pods = min(pods, self._as_a_whole(shape))
+        for quota in self._observation.quotas:
+            if quota.namespace == namespace:
+                pods = min(pods, fit_of_quota(quota, self._taken.get(namespace, {}), shape.requests))
+        return pods
+
+    def nodes_for(self, shape: PodShape) -> list[tuple[int, dict[str, int]]]:
+        """Return index and a copy of the free capacity of every node that admits the shape, by node name."""
+        return [(index, self._nodes.on(index)) for index in self._nodes.admitting(self._name, shape)]
+
+    def admits_set(self, pods: Iterable[tuple[PodShape, int]], namespace: str) -> bool:
+        """Return whether quotas of the namespace let all these pods in together."""
+        quotas = [quota for quota in self._observation.quotas if quota.namespace == namespace]
+        if not quotas:
+            return True
+        asked = {"pods": 0}
+        for shape, count in pods:
+            asked["pods"] += count
+            for resource, amount in shape.requests:
+                asked[resource] = asked.get(resource, 0) + count * amount
+        one = tuple(entry for entry in asked.items() if entry[0] != "pods")
+        taken = self._taken.get(namespace, {})
+        # The set as one pod: its requests are the sum, and of `pods` it takes all but one beforehand.
+        beforehand = {**taken, "pods": taken.get("pods", 0) + asked["pods"] - 1}
+        return all(fit_of_quota(quota, beforehand, one) >= 1 for quota in quotas)
+
+    def waiting(self) -> Mapping[str, int]:
+        """Requests of pods without a node."""
+        return self._waiting
+
+    def _as_a_whole(self, shape: PodShape) -> int:
+        nodes = self._nodes.admitting(self._name, shape)
+        whole = {}
+        for name in ("pods", *(name for name, amount in shape.requests if amount > 0)):
+            amounts = self._nodes.column(name)
+            whole[name] = sum([amounts[index] for index in nodes]) - self._waiting.get(name, 0)
+        return fit(whole, shape.requests)
+
+    def _count_for_quotas(self, shape: PodShape, pods: int, namespace: str) -> None:
+        if any(quota.namespace == namespace for quota in self._observation.quotas):
+            taken = self._taken.setdefault(namespace, {"pods": 0})
+            taken["pods"] += pods
+            for resource, amount in shape.requests:
+                taken[resource] = taken.get(resource, 0) + pods * amount
+
+
+class FleetRoom:
+    """Free capacity of every observed cluster.
+
+    Reservations are subtracted on reading, so that an unread cluster costs nothing.
+    """
+
+    def __init__(self, observations: Mapping[str, ClusterObservation]) -> None:
+        """Compute on first use."""
+        self._observations = observations
+        self._nodes = NodeRoom(observations)
+        self._rooms: dict[str, ClusterRoom] = {}
+        self._shapes: dict[PodShape, PodShape] = {}
+        self._queues: dict[str, list[tuple[PodShape, int, str]]] = {}
+        self._limited = {
+            name for name, seen in observations.items() if seen.quotas or any(seen.pending_requests.values())
+        }
+        """Clusters with more limits than the capacity of single nodes."""
+        self.counts_objects = any(observation.quotas for observation in observations.values())
+        """True if a quota could refuse an object."""
+        self.questions = 0
+        """Number of questions for the capacity of clusters."""
+        self.unknown: set[str] = set()
+        """Clusters whose capacity was asked for and is unknown."""
+
+    def of(self, cluster: str) -> ClusterRoom | None:
+        """Return the present capacity of a cluster; None without an observation."""
+        self.questions += 1
+        if cluster in self._queues:
+            self._work_off(cluster)
+        room = self._room(cluster) if cluster in self._observations else None
+        if room is None or not room.is_known:
+            self.unknown.add(cluster)
+        return room
+
+    def known(self, shape: PodShape) -> PodShape:
+        """Return the one object for all equal shapes."""
+        return self._shapes.setdefault(shape, shape)
+
+    def asker(self, shape: PodShape, namespace: str, group_kind: tuple[str, str], there: Collection[str]) -> RoomOf:
+        """Tells for clusters how many pods of the shape still fit there; None where that is not known.
+
+        In addition to all that runs, waits or has been placed in this round; 0 where a cluster does not answer.
+        `there`: clusters that have the object already; elsewhere quotas must let a new object in.
+        """
+        shape = self.known(shape)
+
+        def replicas(clusters: Sequence[str]) -> Sequence[int | None]:
+            self.questions += bool(clusters)
+            for cluster in clusters:
+                if cluster in self._queues:
+                    self._work_off(cluster)
+            totals = self._nodes.totals(shape, clusters)
+            found = list(map(totals.get, clusters))
+            if None in found:
+                self.unknown.update(name for name, pods in zip(clusters, found, strict=True) if pods is None)
+            if not self._limited.isdisjoint(clusters):
+                for index, cluster in enumerate(clusters):
+                    if cluster in self._limited:
+                        room = self._room(cluster)
+                        admitted = cluster in there or room.admits_object(namespace, group_kind)
+                        found[index] = room.limited(found[index], shape, namespace) if admitted else 0
+            return found
+
+        return replicas
+
+    def take_object(self, cluster: str, namespace: str, group_kind: tuple[str, str]) -> None:
+        """Note that an object of the kind will be created there."""
+        if cluster in self._observations:
+            self._room(cluster).take_object(namespace, group_kind)
+
+    def take(self, cluster: str, shape: PodShape, pods: int, namespace: str) -> None:
+        """Note that so many pods of a shape, as `known` gives it, will run there."""
+        if pods > 0 and cluster in self._observations:
+            self._queues.setdefault(cluster, []).append((shape, pods, namespace))
+
+    def take_all(self, targets: Iterable[TargetCluster], shape: PodShape, namespace: str) -> None:
+        """The same of everything that was assigned to some clusters."""
+        queues, observations = self._queues, self._observations
+        for cluster, pods in targets:
+            if pods and cluster in observations:
+                queue = queues.get(cluster)
+                if queue is None:
+                    queue = queues[cluster] = []
+                queue.append((shape, pods, namespace))
+
+    def _room(self, cluster: str) -> ClusterRoom:
+        room = self._rooms.get(cluster)
+        if room is None:
+            room = self._rooms[cluster] = ClusterRoom(cluster, self._observations[cluster], self._nodes)
+        return room
+
+    def _work_off(self, cluster: str) -> None:
+        room = self._room(cluster)
+        room.take(self._queues.pop(cluster))
+        if room.is_limited:
+            self._limited.add(cluster)
+
+
+Observed = Mapping[str, ClusterObservation]
+"""Clusters with observed workloads or pods."""
+
+
+def observed_pods(clusters: Observed) -> Observed:
+    """Return the clusters with observed workloads or pods."""
+    return {
+        name: seen for name, seen in clusters.items() if seen.reachable and (seen.workloads or seen.pods is not None)
+    }
+
+
+def on_its_way(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
+    """Return clusters with the number of expected pods of earlier assignments."""
+    found = []
+    for cluster, replicas in situation.had.items() if observed else ():
+        seen = observed.get(cluster)
+        pods = _missing(situation, seen, cluster, replicas) if seen is not None else 0
+        if pods > 0:
+            found.append((cluster, pods))
+    return found
+
+
+def _missing(situation: Situation, seen: ClusterObservation, cluster: str, replicas: int) -> int:
+    item = situation.item
+    workload = seen.workloads.get(item.identity)
+    if workload is not None:
+        if workload.assigned is None:
+            return max(0, item.sent(cluster, replicas) - workload.replicas) + workload.missing
+        # The mark of another assignment: it was seen before it was written last.
+        later = item.sent(cluster, replicas) - item.sent(cluster, workload.assigned)
+        return max(0, later) + workload.missing
+    if seen.pods is None or cluster not in situation.written:
+        return 0
+    pods = seen.pods.get(item.identity, 0)
+    is_begun = pods > 0 and (item.is_autoscaled or bool(item.demand.components))
+    return 0 if is_begun else item.sent(cluster, replicas) - pods

@@ -1,0 +1,110 @@
+"""Write blocks: such a cluster is no target of a move by a tick or a person.
+
+The policy suspends dispatching there, a person has suspended writing, or an object that is not ours blocks the place
+and may not be adopted. This counts only while a constraint is active: an edit of the store places a template, whether
+that may be written already or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Observations, workload_in
+from reconciler.api.fleet import Fleet
+from reconciler.api.policies import ConflictResolution, PropagationPolicy
+from reconciler.api.refs import Identity
+from reconciler.ownership import conflict_resolution
+from reconciler.placement.values import Situation
+
+FLEET = "fleet"
+
+
+def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
+    """Return why a person's order blocks writes of a template in a cluster; None: no order does.
+
+    `closed`: the reason of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
+    """
+    if not closed:
+        return None
+    return next((closed[scope] for scope in (FLEET, f"cluster {cluster}", str(identity)) if scope in closed), None)
+
+
+def suspended_by(policy: PropagationPolicy, cluster: str) -> str | None:
+    """Return why a policy suspends writes in a cluster; None: it does not."""
+    if policy.suspension.dispatching or cluster in policy.suspension.clusters:
+        return f"dispatching is suspended by {policy.ref}"
+    return None
+
+
+def closings(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    observations: Observations,
+    constrained: Iterable[Identity],
+) -> dict[Identity, dict[str, str]]:
+    """Return the write blocks of templates under a constraint, by cluster."""
+    found: dict[Identity, dict[str, str]] = {}
+    for identity in constrained:
+        policy = policies.get(identity)
+        if policy is None or identity not in fleet.templates:
+            continue
+        closed = {
+            cluster: why
+            for cluster in fleet.clusters
+            if (why := _closing(fleet, policy, observations, identity, cluster)) is not None
+        }
+        if closed:
+            found[identity] = closed
+    return found
+
+
+def obstacles(observations: Observations, constrained: Iterable[Identity]) -> dict[Identity, object]:
+    """Return the inputs of write blocks: suspensions, and owners of objects in candidate clusters."""
+    clusters = sorted(observations.clusters)
+    return {
+        identity: (
+            observations.closed,
+            *(
+                (name, seen.of_fleet)
+                for name in clusters
+                if (seen := workload_in(observations.clusters, identity, name)) is not None
+            ),
+        )
+        for identity in constrained
+    }
+
+
+def with_closings(situation: Situation, closed: Mapping[str, str]) -> Situation:
+    """Return the situation with write blocks: a blocked cluster keeps its replicas, and is no candidate otherwise.
+
+    If the written copies are unknown, placed ones count as written.
+    """
+    if not closed:
+        return situation
+    there = situation.written or situation.had
+    excluded = {cluster: why for cluster, why in closed.items() if cluster not in there}
+    situation = replace(situation, excluded={**excluded, **situation.excluded})
+    if not situation.is_divided_by_capacity or situation.is_whole:
+        return situation
+    kept = {cluster: situation.had[cluster] for cluster in closed if cluster in there and cluster in situation.had}
+    caps = {cluster: min(count, situation.caps.get(cluster, count)) for cluster, count in kept.items()}
+    reasons = {cluster: closed[cluster] for cluster in caps}
+    return replace(situation, caps={**situation.caps, **caps}, cap_reasons={**reasons, **situation.cap_reasons})
+
+
+def _closing(
+    fleet: Fleet, policy: PropagationPolicy, observations: Observations, identity: Identity, cluster: str
+) -> str | None:
+    ordered = suspended_by(policy, cluster) or closed_by_order(observations.closed, identity, cluster)
+    seen = workload_in(observations.clusters, identity, cluster)
+    if ordered or seen is None or seen.of_fleet is None:
+        return ordered
+    settings = fleet.settings
+    if seen.of_fleet and seen.of_fleet in (settings.name, *settings.previous_names):
+        return None
+    resolution = conflict_resolution(fleet.templates[identity].body, policy)
+    if resolution is ConflictResolution.OVERWRITE and not seen.of_fleet:
+        return None
+    return f"{identity} exists there and is not ours"

@@ -1,0 +1,109 @@
+"""Placement of a divided Job that has begun: completions are fixed at creation, so its parts move whole or not at all.
+
+An API server refuses to change the completions of a Job. Replicas that leave a cluster can therefore only go to
+clusters that have no part yet; elsewhere the parallelism would come and the completions would not. Source: design#jobs;
+Kubernetes: spec.completions is immutable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.policies import Division
+from reconciler.placement.divide import listed
+from reconciler.placement.values import Assignment, Shortfall, Situation
+
+PARTS_STAY = "job-parts-stay"
+
+Decide = Callable[[Situation], Assignment]
+
+
+def has_parts(situation: Situation) -> bool:
+    """Return whether it is a Job whose completions have been divided among clusters."""
+    is_divided = situation.division is not Division.DUPLICATED and not situation.is_whole
+    return situation.item.has_completions and is_divided and bool(situation.replicas) and _parts(situation) != {}
+
+
+def place_parts(situation: Situation, clusters: Collection[str], decide: Decide) -> Assignment:
+    """The placement of a Job that has parts. `decide` places anything as if it had none."""
+    parts, free = _parts(situation), decide(situation)
+    placed = {target.cluster: target.replicas or 0 for target in free.targets}
+    gone = {name: count for name, count in parts.items() if name not in placed}
+    leaving = {name: count for name, count in gone.items() if _has_to_leave(name, situation, free)}
+    staying = {name: count for name, count in parts.items() if name not in leaving}
+    if placed.keys() == staying.keys() and not leaving:
+        return free
+    if not staying:
+        return free if placed.keys().isdisjoint(parts) else _joined(situation, free, parts, ())
+    counts = _stay(situation, staying, clusters, decide, situation.replicas - sum(leaving.values()))
+    if not leaving:
+        return _joined(situation, free, counts, ())
+    moves = _move(situation, parts, sum(leaving.values()), decide)
+    if moves.unplaced or not moves.targets:
+        return _joined(situation, free, {**counts, **leaving}, (_stuck(leaving, parts, clusters),))
+    gained = {target.cluster: target.replicas or 0 for target in moves.targets}
+    return _joined(situation, free, {**counts, **gained}, ())
+
+
+def _parts(situation: Situation) -> dict[str, int]:
+    return {cluster: count for cluster, count in situation.had.items() if count}
+
+
+def _has_to_leave(cluster: str, situation: Situation, free: Assignment) -> bool:
+    """Return whether an order, a tick or the affinity takes the part away, and not just another division."""
+    reason = free.cluster_reasons.get(cluster)
+    is_candidate = reason is not None and reason.rule in ("candidate", "already-there")
+    return cluster in situation.excluded or situation.caps.get(cluster) == 0 or not is_candidate
+
+
+def _stay(
+    situation: Situation, staying: Mapping[str, int], clusters: Collection[str], decide: Decide, replicas: int
+) -> Mapping[str, int]:
+    """The parallelism of the parts that stay, at least 1 for each. No cluster without a part gets any."""
+    if replicas <= len(staying):
+        return dict.fromkeys(staying, 1)
+    others = dict.fromkeys(set(clusters) - staying.keys(), "it has no part of the Job, whose completions are fixed")
+    found = decide(_with_replicas(situation, replicas, had=staying, excluded={**situation.excluded, **others}))
+    counts = {target.cluster: target.replicas or 0 for target in found.targets}
+    return {cluster: max(1, counts.get(cluster, 0)) for cluster in staying}
+
+
+def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide: Decide) -> Assignment:
+    """Place the parts that leave a cluster: in clusters without a part."""
+    taken = dict.fromkeys(parts, "it has a part of the Job already")
+    return decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
+
+
+def _with_replicas(
+    situation: Situation, replicas: int, had: Mapping[str, int], excluded: Mapping[str, str]
+) -> Situation:
+    demand = replace(situation.item.demand, replicas=replicas)
+    item = replace(situation.item, demand=demand)
+    return replace(situation, item=item, had=had, excluded=excluded, partial=False)
+
+
+def _stuck(leaving: Mapping[str, int], parts: Collection[str], clusters: Collection[str]) -> Shortfall:
+    where = ", ".join(sorted(leaving))
+    has_all = not set(clusters) - set(parts)
+    why = "every cluster has a part already" if has_all else "no cluster without a part can take it"
+    text = f"its part in {where} has to leave and stays: completions are fixed at creation, and {why}"
+    return Shortfall(code=PARTS_STAY, text=text)
+
+
+def _joined(
+    situation: Situation, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
+) -> Assignment:
+    source = situation.item.policy.placement.scheduling.source
+    text = f"the parts of a Job move whole, since completions are fixed at creation: {listed(sorted(counts.items()))}"
+    told = [Reason(rule="job-parts", text=text, source=source)]
+    told += [Reason(rule=found.code, text=found.text, source=source) for found in shortfalls]
+    return replace(
+        free,
+        targets=tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts)),
+        unplaced=max(0, situation.replicas - sum(counts.values())),
+        reasons=tuple(told),
+        shortfalls=shortfalls,
+    )

@@ -1,0 +1,390 @@
+"""Placement: the clusters of each claimed template, and its replicas there.
+
+One resource after another in a fixed order, each taking its capacity, so nothing is booked twice. Source: Karmada:
+scheduling; design#karmada: its ordinary results are the contract. Differences from Karmada: a cluster that stops
+matching the affinity is left whatever the scheduling type; an unplaced resource is tried again in every round; nothing
+is taken away before something else can take it; a workload scaled to 0 stays; `maxGroups` unset is no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Constraint, PreviousPlacement, Reason, Tick
+from reconciler.api.clusters import ClusterObservation
+from reconciler.api.policies import Division
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.containment import named
+from reconciler.observations import is_in_force
+from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
+from reconciler.placement.candidates import BUILT_IN, AffinityGroup, groups_of
+from reconciler.placement.capacity import FleetRoom, causes, on_its_way, remedies
+from reconciler.placement.closings import with_closings
+from reconciler.placement.copies import place_copies
+from reconciler.placement.gang import components_of, place_whole
+from reconciler.placement.job_parts import PARTS_STAY, has_parts, place_parts
+from reconciler.placement.placement_tables import (
+    UNDECIDED,
+    Placed,
+    PlacementTables,
+    depends_on_room,
+    looks_at_room,
+    needs_its_room,
+    takes_alike,
+    takes_room,
+)
+from reconciler.placement.tiers import in_order_of_trial
+from reconciler.placement.values import (
+    Assignment,
+    PlacementItem,
+    PlacementRequest,
+    PlacementResult,
+    Shortfall,
+    Situation,
+)
+
+
+def place(
+    request: PlacementRequest, tables: PlacementTables | None = None, gone: Iterable[Identity] = ()
+) -> PlacementResult:
+    """Return a binding for every item of the request, and a warning for each incomplete placement.
+
+    Pure and independent of the order of its inputs. Items that do not depend on capacity are placed first, since they
+    take theirs in any case; then the rest by priority class and identity. Called again with its own result as the
+    previous placement it gives the same. With the `tables` of an earlier call, the items are those that may have
+    changed, `gone` the removed ones, and the result is that of all items that the tables know.
+    """
+    return _Round(request, tables or PlacementTables()).run(gone)
+
+
+class _Round:
+    """The state of one call."""
+
+    def __init__(self, request: PlacementRequest, tables: PlacementTables) -> None:
+        self._request = request
+        self._tables = tables
+        self._observed = request.observations.clusters
+        self._ground = tables.ground_of(request.clusters, self._observed)
+        self._clusters = self._ground.clusters
+        self._constraints = constraints_in_force(request.observations.constraints, request.now)
+        self._previous = request.observations.previous
+        self._room = FleetRoom({name: self._observed[name] for name in self._observed if name in self._clusters})
+
+    def run(self, gone: Iterable[Identity]) -> PlacementResult:
+        tables = self._tables
+        tables.follow(self._observed, self._request.priority_classes)
+        # Whether items that depend on capacity must be placed again because of it.
+        dirty = {identity: tables.forget(identity) for identity in gone}
+        for item in sorted(self._request.items, key=lambda item: item.identity):
+            dirty[item.identity] = named(item.identity, self._place_item, item)
+        if tables.by_room and (tables.takers is None or any(dirty.values())):
+            self._place_by_room()
+            dirty |= dict.fromkeys(tables.by_room, True)
+        tables.bindings.update(dirty, self._binding)
+        tables.problems.update([identity for identity in dirty if self._is_troubled(identity)], self._problems)
+        problems = tuple(problem for found in tables.problems.rows.values() for problem in found)
+        return PlacementResult(bindings=tables.bindings.rows, problems=problems)
+
+    def _place_item(self, item: PlacementItem) -> bool:
+        return self._place_apart(self._situation(item))
+
+    def _place_apart(self, situation: Situation) -> bool:
+        """Place an item that does not depend on capacity; return whether the others must be placed again."""
+        tables, identity = self._tables, situation.item.identity
+        before = tables.placed.get(identity)
+        touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
+        decision = self._decide_without_room(situation) if looks_at_room(situation) else self._decide(situation)
+        if decision is None:
+            tables.by_room[identity] = None
+            tables.set_taker(identity, takes=False)
+            tables.placed[identity] = Placed(situation, UNDECIDED)
+            return True
+        tables.by_room.pop(identity, None)
+        placed = tables.placed[identity] = Placed(situation, decision)
+        takes = tables.takers is not None and takes_room(placed, tables.showing)
+        tables.set_taker(identity, takes=takes)
+        return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
+
+    def _place_by_room(self) -> None:
+        """Place all items that depend on capacity, one after another; the others keep theirs."""
+        tables = self._tables
+        situations = [tables.placed[identity].situation for identity in sorted(tables.by_room)]
+        needs_room = [found for found in situations if needs_its_room(found)]
+        if needs_room:
+            needs_room.sort(key=lambda found: (-self._priority(found.item), found.item.identity))
+            takers = tables.all_takers()
+            for identity in sorted((*tables.by_room, *takers)) if tables.showing else ():
+                self._take_what_is_on_its_way(tables.placed[identity].situation)
+        else:
+            takers = {}
+        asks = [found.item.identity for found in situations if not needs_its_room(found)]
+        order = [*sorted((*asks, *takers)), *(found.item.identity for found in needs_room)]
+        for identity in order:
+            placed = tables.placed[identity]
+            if identity in tables.by_room:
+                decision = named(
+                    identity, self._decide_anew, placed.situation, by_capacity=needs_its_room(placed.situation)
+                )
+                placed = tables.placed[identity] = Placed(placed.situation, decision)
+            if needs_room:
+                self._take(placed.situation, placed.decision)
+
+    def _is_troubled(self, identity: Identity) -> bool:
+        """Return whether it has or had a problem: few have any."""
+        placed = self._tables.placed.get(identity)
+        return (placed is not None and bool(placed.decision.shortfalls)) or identity in self._tables.problems.rows
+
+    def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
+        placed = self._tables.placed.get(identity)
+        if placed is None or not placed.decision.shortfalls:
+            return None
+        return tuple(_problem(placed, shortfall, self._observed) for shortfall in placed.decision.shortfalls)
+
+    def _binding(self, identity: Identity) -> Binding | None:
+        placed = self._tables.placed.get(identity)
+        if placed is None:
+            return None
+        item, decision = placed.situation.item, placed.decision
+        reasons = decision.reasons
+        if item.is_autoscaled and placed.situation.had:
+            reasons = (_AS_BEFORE, *reasons)
+        return Binding(
+            identity=item.identity,
+            policy=item.policy.ref,
+            targets=decision.targets,
+            unplaced=decision.unplaced,
+            affinity_name=decision.affinity_name,
+            unknown_room=decision.unknown_room,
+            reasons=reasons,
+            cluster_reasons=self._ground.outcomes(decision),
+        )
+
+    def _priority(self, item: PlacementItem) -> int:
+        name = item.policy.priority_class
+        return self._request.priority_classes.get(name, BUILT_IN.get(name, 0)) if name else 0
+
+    def _situation(self, item: PlacementItem) -> Situation:
+        previous = self._previous.get(item.identity)
+        if item.is_autoscaled and previous is not None:
+            item = _divided_as_before(item, previous)
+        constraints = self._constraints.get(item.identity, ())
+        if previous is None and not constraints:
+            return Situation(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
+        needs_capacity = (
+            item.policy.placement.scheduling.division.needs_capacity or item.policy.placement.scheduling.gang
+        )
+        situation = Situation(
+            item=item,
+            had=_had(previous, self._clusters),
+            caps={c.cluster: max(0, c.replicas_max) for c in constraints if not _excludes(c, needs_capacity)},
+            cap_reasons={c.cluster: c.reason for c in constraints if not _excludes(c, needs_capacity)},
+            excluded={c.cluster: c.reason for c in constraints if _excludes(c, needs_capacity)},
+            group_in_use=previous.affinity_name if previous else "",
+            fresh=self._request.fresh,
+            partial=self._request.settings.partial,
+            written=self._request.copies.get(item.identity, ()),
+        )
+        return with_closings(situation, self._request.closed.get(item.identity, {}))
+
+    def _decide(self, situation: Situation) -> Assignment:
+        item = situation.item
+        key = (
+            self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
+            item.has_completions, situation.group_in_use,
+            tuple(situation.had.items()), tuple(situation.excluded.items()),
+        )  # fmt: skip
+        decision = self._ground.decided.get(key)
+        if decision is None:
+            decision = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
+        return decision
+
+    def _decide_without_room(self, situation: Situation) -> Assignment | None:
+        """Return the decision if existing replicas stay or shrink, so that capacity does not matter; else None."""
+        if not situation.had:
+            return None
+        questions = self._room.questions
+        decision = self._decide_anew(situation, needs_its_room(situation))
+        return decision if self._room.questions == questions else None
+
+    def _decide_anew(self, situation: Situation, by_capacity: bool) -> Assignment:
+        self._room.unknown.clear()
+        decide = partial(self._decide_plainly, by_capacity=by_capacity)
+        decision = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
+        if self._room.unknown and depends_on_room(situation, decision):
+            return replace(decision, unknown_room=tuple(sorted(self._room.unknown)))
+        return decision
+
+    def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Assignment:
+        groups = self._groups_for(situation, by_capacity)
+        if situation.is_whole:
+            return place_whole(situation, groups, self._ground.finder, self._room)
+        item = situation.item
+        room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
+        if by_capacity:
+            return place_by_capacity(situation, groups, self._ground.finder, self._clusters, room_of)
+        return place_copies(situation, groups, self._ground.finder, self._clusters, self._ground.weights, room_of)
+
+    def _groups_for(self, situation: Situation, by_capacity: bool) -> tuple[AffinityGroup, ...]:
+        policy = situation.item.policy
+        # A workload scaled to 0 keeps the tiers that it was spread over.
+        tiered = by_capacity or (situation.item.demand.replicas == 0 and situation.division.needs_capacity)
+        groups = self._ground.groups.get((self._ground.id_of(policy), tiered))
+        if groups is None:
+            groups = self._ground.groups[id(policy), tiered] = groups_of(policy, by_capacity=tiered)
+        return in_order_of_trial(groups, situation, self._clusters) if len(groups) > 1 else groups
+
+    def _take_what_is_on_its_way(self, situation: Situation) -> None:
+        """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
+        item, room = situation.item, self._room
+        for cluster, missing in on_its_way(situation, self._tables.showing):
+            for part in components_of(situation):
+                # Which parts of a set are missing is not known, so of each as many as are missing at most.
+                pods = min(missing, part.replicas) if item.demand.components else missing
+                room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
+
+    def _take(self, situation: Situation, decision: Assignment) -> None:
+        """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
+        item, had, room = situation.item, situation.had, self._room
+        namespace = item.identity.namespace
+        if room.counts_objects:
+            for target in decision.targets:
+                if target.cluster not in had:
+                    room.take_object(target.cluster, namespace, item.gvk.group_kind)
+        if situation.is_whole:
+            parts = components_of(situation)
+            for target in decision.targets:
+                there = had.get(target.cluster)
+                # Which part grew is not known, so of each as many as were added at most.
+                added = None if there is None else max(0, (target.replicas or 0) - there)
+                for part in parts:
+                    pods = part.replicas if added is None else min(added, part.replicas)
+                    room.take(target.cluster, room.known(part.shape), pods, namespace)
+        elif situation.replicas:
+            shape = room.known(item.demand.shape)
+            if not had and item.rendered is None:
+                room.take_all(decision.targets, shape, namespace)
+                return
+            for name, replicas in decision.targets:
+                before = had.get(name, 0)
+                pods = (replicas or 0) - before
+                if item.rendered is not None:
+                    pods = item.sent(name, replicas or 0) - (item.sent(name, before) if name in had else 0)
+                room.take(name, shape, pods, namespace)
+
+
+_AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its replicas, so they are divided as before")
+
+
+def _divided_as_before(item: PlacementItem, previous: PreviousPlacement) -> PlacementItem:
+    """The item with the replicas that were divided before; scaled to 0 it is all the same."""
+    total = sum(target.replicas or 0 for target in previous.targets)
+    is_divided = item.policy.placement.scheduling.division is not Division.DUPLICATED
+    if not item.demand.replicas or not total or not is_divided:
+        return item
+    return replace(item, demand=replace(item.demand, replicas=total))
+
+
+def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Identity, tuple[Constraint, ...]]:
+    """Constraints that have not expired, by resource; of several on one cluster the tightest, a person's first."""
+    tightest: dict[tuple[Identity, str], Constraint] = {}
+    for constraint in sorted(constraints, key=_tightness):
+        if is_in_force(constraint, now):
+            tightest.setdefault((constraint.identity, constraint.cluster), constraint)
+    by_identity: dict[Identity, list[Constraint]] = {}
+    for (identity, _), constraint in sorted(tightest.items()):
+        by_identity.setdefault(identity, []).append(constraint)
+    return {identity: tuple(found) for identity, found in by_identity.items()}
+
+
+def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
+    by_person = constraint.tick is Tick.EVICTION
+    return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
+
+
+def _excludes(constraint: Constraint, needs_capacity: bool) -> bool:
+    """A cap of 0 excludes, too, where replicas cannot be moved one by one."""
+    return constraint.excludes or (constraint.replicas_max <= 0 and not needs_capacity)
+
+
+def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> dict[str, int]:
+    targets = sorted(previous.targets) if previous is not None else []
+    return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
+
+
+def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:
+    item = placed.situation.item
+    placement = item.policy.placement
+    told = (shortfall.text, *_lacks(placed, shortfall.code, observed), _fate(placed))
+    advice = _advice(placed, shortfall.code, observed)
+    return Problem(
+        source=placement.source if placement.source.path else item.policy.source,
+        path="spec.placement",
+        code=shortfall.code,
+        message=f"{item.identity}: {'; '.join(told)}; {advice}",
+        severity=Severity.WARNING,
+    )
+
+
+def _fate(placed: Placed) -> str:
+    counts = {target.cluster: target.replicas or 0 for target in placed.decision.targets}
+    if not counts:
+        return "nothing of it is placed"
+    if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
+        return f"{sum(counts.values())} replicas are placed"
+    return "what is there stays"
+
+
+def _candidates(placed: Placed) -> list[str]:
+    """Return the clusters that could take it, with enough capacity."""
+    reasons = placed.decision.cluster_reasons
+    return [name for name in reasons if reasons[name].rule in ("candidate", "already-there")]
+
+
+def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:
+    """Return why candidates have no capacity, if that is the problem."""
+    if code != "not-enough-capacity":
+        return ()
+    item = placed.situation.item
+    return causes(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
+
+
+def _advice(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> str:
+    """Return the next step for a person, without options that are set already or would not help a gang.
+
+    If a cap of a tick keeps replicas out, capacity is not the problem.
+    """
+    situation = placed.situation
+    if code == "not-enough-capacity" and situation.cap_reasons:
+        causes = "; ".join(f"{name}: {why}" for name, why in sorted(situation.cap_reasons.items()))
+        return f"{', '.join(sorted(situation.cap_reasons))} takes no more while a cap is in force ({causes}); {_UNCAP}"
+    item = situation.item
+    if code == "not-enough-capacity" and (
+        found := remedies(_candidates(placed), observed, item.demand.shapes, item.identity.namespace)
+    ):
+        return "; ".join(found)
+    if code == "not-enough-capacity" and (situation.partial or situation.is_whole):
+        return "add capacity"
+    return _ADVICE[code]
+
+
+_UNCAP = "an edit of the placement or the pod template ends it, as does a change of the nodes; else add capacity"
+
+_ADVICE = {
+    CONSTRAINED_STAY: "add capacity elsewhere, or end what takes them away",
+    PARTS_STAY: "end the order that takes it away, or give the Job another name to divide it anew",
+    "no-cluster-fits": "see `reconciler explain` for what each cluster lacks",
+    "not-enough-capacity": "add capacity, or allow spec.placement.partial in the Fleet",
+    "capacity-unknown": "give access to the cluster, or --observations of it",
+    "spread-constraint-unmet": "relax spec.placement.spreadConstraints or add clusters",
+}
+
+
+SHORTFALLS: Final = frozenset(_ADVICE)
+"""The codes of what is told of a template that is not placed as its policy says."""
+
+__all__ = ["SHORTFALLS", "PlacementItem", "PlacementRequest", "PlacementResult", "place"]

@@ -1,0 +1,230 @@
+"""The memory of placement between rounds, so that a round places only what may have changed.
+
+It never changes a result: an entry is dropped, or computed again, when any of its inputs changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from reconciler.api.binding import Binding, Reason
+from reconciler.api.clusters import Cluster, ClusterObservation
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.incremental import Table
+from reconciler.placement.candidates import AffinityGroup, CandidateFinder, groups_of, tier_of
+from reconciler.placement.capacity import Observed, observed_pods, on_its_way
+from reconciler.placement.copies import StaticWeights
+from reconciler.placement.spread import spread_applies
+from reconciler.placement.values import Assignment, Outcomes, PlacementItem, Situation
+
+_MAX_STALE_POLICIES: Final = 1_000
+
+UNDECIDED: Final = Assignment(targets=())
+"""Placeholder for the decision of objects placed by capacity, until their turn."""
+
+
+class Placed(NamedTuple):
+    """One resource with its placement."""
+
+    situation: Situation
+    decision: Assignment
+
+
+class ClusterIndex:
+    """Results that depend on the clusters, their reachability and served kinds: shared by all resources.
+
+    Keys hold ids of policies, which are kept alive.
+    """
+
+    def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
+        """Start empty."""
+        self.clusters = {name: clusters[name] for name in sorted(clusters)}
+        self._seen = essentials(observed)
+        self._policies: dict[int, PropagationPolicy] = {}
+        self._outcomes: dict[int, tuple[Assignment, Mapping[str, Reason]]] = {}
+        self.finder = CandidateFinder(self.clusters, observed)
+        self.weights = StaticWeights(self.clusters)
+        self.groups: dict[tuple[int, bool], tuple[AffinityGroup, ...]] = {}
+        self.decided: dict[tuple[object, ...], Assignment] = {}
+
+    def is_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> bool:
+        """Return whether it was made from these clusters."""
+        return self.clusters == clusters and self._seen == essentials(observed)
+
+    @property
+    def size(self) -> int:
+        """Return the number of known policies, former versions included."""
+        return len(self._policies)
+
+    def id_of(self, policy: PropagationPolicy) -> int:
+        """The id of a policy, its own as long as this lives."""
+        self._policies[id(policy)] = policy
+        return id(policy)
+
+    def outcomes(self, decision: Assignment) -> Mapping[str, Reason]:
+        """Return the reason of every cluster, made from the outcome. Thousands of resources share a decision."""
+        shared = self._outcomes.get(id(decision))
+        if shared is None:
+            outcomes = Outcomes(decision.cluster_reasons, decision.targets)
+            shared = self._outcomes[id(decision)] = (decision, outcomes)
+        return shared[1]
+
+
+class PlacementTables:
+    """The placements of the last call. Those that depend on capacity are made again when any of it changes."""
+
+    def __init__(self) -> None:
+        """Start with no resource."""
+        self._ground: ClusterIndex | None = None
+        self._size_at_first = 0
+        self._priorities: Mapping[str, int] = {}
+        self.observed: Mapping[str, ClusterObservation] | None = None
+        self.priorities: Mapping[str, int] = {}
+        self.showing: Observed = {}
+        self.placed: dict[Identity, Placed] = {}
+        # Dictionaries in place of sets keep the sorted order.
+        self.by_room: dict[Identity, None] = {}
+        self.takers: dict[Identity, None] | None = None
+        """Those apart from `by_room` that take room of others; None: to be found."""
+        self.bindings = Table[Identity, Binding]()
+        self.problems = Table[Identity, tuple[Problem, ...]]()
+
+    def follow(self, observed: Mapping[str, ClusterObservation], priorities: Mapping[str, int]) -> None:
+        """Take the observations; if any capacity or the order changed, compute anew which items take some."""
+        if self.observed is None or not _same_rooms(self.observed, observed) or priorities != self.priorities:
+            self.takers = None
+        self.observed, self.priorities = observed, priorities
+        self.showing = observed_pods(observed)
+
+    def ground_of(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> ClusterIndex:
+        """The ground of the clusters: the one of the last call as long as it holds and is not full of old policies."""
+        ground = self._ground
+        if ground is not None and not self._size_at_first:
+            self._size_at_first = ground.size
+        is_full = ground is not None and ground.size > 2 * self._size_at_first + _MAX_STALE_POLICIES
+        if ground is None or is_full or not ground.is_of(clusters, observed):
+            ground = self._ground = ClusterIndex(clusters, observed)
+            self._size_at_first = 0
+        return ground
+
+    def items(self, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+        """Yield the last inputs of these placements."""
+        return (self.placed[identity].situation.item for identity in identities)
+
+    def forget(self, identity: Identity) -> bool:
+        """Leave a resource out from now on; return whether items that depend on capacity must be placed again."""
+        touched = self.touches_room(identity)
+        self.placed.pop(identity, None)
+        self.by_room.pop(identity, None)
+        self.set_taker(identity, takes=False)
+        return touched
+
+    def touches_room(self, identity: Identity) -> bool:
+        """Return whether it depends on free capacity, or takes some."""
+        return identity in self.by_room or (self.takers is not None and identity in self.takers)
+
+    def set_taker(self, identity: Identity, *, takes: bool) -> None:
+        """Note whether it takes capacity."""
+        if self.takers is not None and takes:
+            self.takers[identity] = None
+        elif self.takers is not None:
+            self.takers.pop(identity, None)
+
+    def all_takers(self) -> dict[Identity, None]:
+        """Yield items that take capacity without depending on it."""
+        if self.takers is None:
+            self.takers = {
+                identity: None
+                for identity, placed in self.placed.items()
+                if identity not in self.by_room and takes_room(placed, self.showing)
+            }
+        return self.takers
+
+
+def needs_its_room(situation: Situation) -> bool:
+    """Return whether free capacity decides the clusters of its replicas."""
+    return situation.is_whole or situation.is_divided_by_capacity
+
+
+def looks_at_room(situation: Situation) -> bool:
+    """Return whether free capacity decides its replicas, or the clusters that a spread constraint selects."""
+    placement = situation.item.policy.placement
+    scheduling = placement.scheduling
+    if not placement.spread and not scheduling.gang and not scheduling.division.needs_capacity:
+        return False  # as most are
+    return needs_its_room(situation) or spread_applies(placement)
+
+
+def depends_on_room(situation: Situation, decision: Assignment) -> bool:
+    """Return whether a placement made without knowing all capacity could differ with it.
+
+    Not if every candidate was taken, nor if only clusters with existing replicas were taken: those come first.
+    """
+    if decision.shortfalls or decision.unplaced:
+        return True
+    taken = {target.cluster for target in decision.targets}
+    open_to = sum(reason.rule in _OPEN for reason in decision.cluster_reasons.values())
+    return len(taken) < open_to and not taken <= situation.had.keys()
+
+
+_OPEN = ("candidate", "already-there")
+"""Rules of clusters that may hold the resource, before any is chosen."""
+
+
+def takes_room(placed: Placed, observed: Observed) -> bool:
+    """Return whether it takes capacity, or an object count of a quota, beyond its previous or unfilled share."""
+    had = placed.situation.had
+    for cluster, replicas in placed.decision.targets:
+        if cluster not in had or (replicas or 0) > had[cluster]:
+            return True
+    return bool(on_its_way(placed.situation, observed))
+
+
+def takes_alike(one: Placed, other: Placed) -> bool:
+    """Return whether two placements of a resource take the same capacity."""
+    return (
+        one.decision.targets == other.decision.targets
+        and one.situation.had == other.situation.had
+        and set(one.situation.written) == set(other.situation.written)
+        and one.situation.item.demand == other.situation.item.demand
+        and one.situation.item.gvk == other.situation.item.gvk
+        and one.situation.item.rendered is other.situation.item.rendered
+    )
+
+
+def essentials(observed: Mapping[str, ClusterObservation]) -> dict[str, object]:
+    """Return the inputs of candidates."""
+    return {name: (found.reachable, found.apis, found.silent) for name, found in observed.items()}
+
+
+def concerned_by(clusters: Iterable[Cluster], policies: Mapping[Identity, PropagationPolicy]) -> Iterator[Identity]:
+    """Yield those whose policy reaches one of the clusters; the others are unaffected."""
+    reaches: dict[int, bool] = {}
+    for identity, policy in policies.items():
+        found = reaches.get(id(policy))
+        if found is None:
+            groups = groups_of(policy, by_capacity=True)
+            found = any(tier_of(cluster, group)[0] is not None for cluster in clusters for group in groups)
+            reaches[id(policy)] = found
+        if found:
+            yield identity
+
+
+def _same_rooms(one: Mapping[str, ClusterObservation], other: Mapping[str, ClusterObservation]) -> bool:
+    """Return whether the capacity of the clusters comes from the same readings."""
+    return one is other or (
+        one.keys() == other.keys()
+        and all(
+            before.reachable == after.reachable
+            and before.nodes is after.nodes
+            and before.workloads is after.workloads
+            and before.pods is after.pods
+            and before.quotas is after.quotas
+            and before.pending_requests is after.pending_requests
+            and before.pending is after.pending
+            for before, after in ((one[name], other[name]) for name in one)
+        )
+    )

@@ -1,0 +1,299 @@
+"""Spread constraints: whether they select, the order of candidates, and the form of a choice.
+
+Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
+property, `spreadByLabel` alone fails, static weights ignore all of it. One point differs, design#max-groups: not given
+is no limit.
+
+Choice of clusters under a constraint on the number of clusters.
+
+Source: Karmada: the first clusters in order, then swaps from the last one upwards for the unselected cluster with the
+most capacity, until the replicas fit.
+
+Choice of clusters under a constraint on the number of regions.
+
+Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
+each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
+
+Choice of clusters under spread constraints.
+
+Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
+property, `spreadByLabel` alone fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.policies import Division, Placement, SpreadConstraint
+from reconciler.placement.candidates import Candidate
+from reconciler.placement.capacity import RoomOf
+
+
+class Ranked(NamedTuple):
+    """A candidate as selection sees it.
+
+    `score` is 100 for a cluster that holds the resource, else 0; `available`: free capacity plus the replicas there.
+    """
+
+    name: str
+    tier: int
+    score: int
+    available: int
+    region: str
+
+
+class SelectedClusters(Struct, frozen=True, kw_only=True):
+    """The selected clusters in order of preference, or why none could be selected."""
+
+    names: tuple[str, ...] = ()
+    text: str = ""
+    failure: str = ""
+    lacks_room: bool = False
+
+
+def ranked_by_room(
+    replicas: int,
+    members: Sequence[Candidate],
+    had: Mapping[str, int],
+    clusters: Mapping[str, Cluster],
+    room_of: RoomOf,
+) -> list[Ranked]:
+    """Candidates with the replicas that each could hold.
+
+    Source: Karmada: where no estimator answers, as many replicas as are asked for count as available.
+    """
+    growing = [member.name for member in members if member.takes_more]
+    free = dict(zip(growing, room_of(growing), strict=True))
+    ranked = []
+    for member in members:
+        name, found = member.name, free.get(member.name, 0)
+        available = (replicas if found is None else found) + had.get(name, 0)
+        ranked.append(Ranked(name, member.tier, 100 if name in had else 0, available, clusters[name].region))
+    return ranked
+
+
+def in_order(candidates: Sequence[Ranked]) -> list[Ranked]:
+    """Candidates by tier, then score and available replicas from the greatest, then name. Source: Karmada."""
+    # One pass a key, the last one first: sorting is stable, and these keys are made without a call for each candidate.
+    ordered = sorted(candidates, key=attrgetter("name"))
+    ordered.sort(key=attrgetter("score", "available"), reverse=True)
+    ordered.sort(key=attrgetter("tier"))
+    return ordered
+
+
+def spread_applies(placement: Placement) -> bool:
+    """Return whether constraints select. Source: Karmada: not for static weights, unless weightPreference is empty."""
+    scheduling = placement.scheduling
+    ignored = scheduling.division is Division.STATIC and (
+        bool(scheduling.static_weights) or not scheduling.has_weight_preference
+    )
+    return bool(placement.spread) and not ignored
+
+
+def constraint_on(placement: Placement, field: str) -> SpreadConstraint | None:
+    """Return the constraint by a field; None without one."""
+    return next((constraint for constraint in placement.spread if constraint.by_field == field), None)
+
+
+def keeps_to_maximum(placement: Placement, regions: Mapping[str, str]) -> bool:
+    """Return whether the clusters in use (name to region) are within the maximum of the constraints."""
+    if not spread_applies(placement):
+        return True
+    by_cluster, by_region = constraint_on(placement, "cluster"), constraint_on(placement, "region")
+    if by_cluster is not None and by_cluster.max_groups and len(regions) > by_cluster.max_groups:
+        return False
+    return not (by_region is not None and by_region.max_groups and len({*regions.values()}) > by_region.max_groups)
+
+
+def select_by_cluster(
+    constraint: SpreadConstraint, candidates: Sequence[Ranked], replicas: int | None
+) -> SelectedClusters:
+    """Return clusters for a `cluster` constraint, from ordered candidates; `replicas` None: capacity is ignored."""
+    if len(candidates) < constraint.min_groups:
+        return SelectedClusters(failure=f"{len(candidates)} clusters fit, minGroups asks for {constraint.min_groups}")
+    wanted = min(len(candidates), constraint.max_groups or len(candidates))
+    chosen, others = list(candidates[:wanted]), list(candidates[wanted:])
+    if replicas is not None:
+        _swap_for_room(chosen, others, replicas)
+    names = tuple(candidate.name for candidate in chosen)
+    text = f"spread over {wanted} of {len(candidates)} clusters: {', '.join(names)}"
+    room = sum(candidate.available for candidate in chosen)
+    if replicas is not None and room < replicas:
+        failure = f"no {wanted} clusters together have room for {replicas} replicas (at most {room})"
+        return SelectedClusters(names=names, text=text, failure=failure, lacks_room=True)
+    return SelectedClusters(names=names, text=text)
+
+
+def _swap_for_room(chosen: list[Ranked], others: list[Ranked], replicas: int) -> None:
+    room = sum(candidate.available for candidate in chosen)
+    for slot in reversed(range(len(chosen))):
+        if room >= replicas or not others:
+            return
+        best = max(range(len(others)), key=lambda index: (others[index].available, -index))
+        if others[best].available > chosen[slot].available:
+            room += others[best].available - chosen[slot].available
+            chosen[slot], others[best] = others[best], chosen[slot]
+
+
+_UNIT = 1000
+"""Weight of one replica (one cluster under Duplicated) against the average score of 0 to 100."""
+
+_MAX_STEPS = 50_000
+"""Limit of searched combinations; then regions are taken by score."""
+
+
+_MAX_DEPTH = 200
+"""The limit of regions for the search of combinations."""
+
+
+class Region(NamedTuple):
+    """A region with its clusters in order."""
+
+    name: str
+    score: int
+    clusters: tuple[Ranked, ...]
+
+
+def select_by_region(
+    by_region: SpreadConstraint,
+    by_cluster: SpreadConstraint,
+    candidates: Sequence[Ranked],
+    replicas: int,
+    *,
+    duplicated: bool,
+) -> SelectedClusters:
+    """Clusters for a `region` constraint next to a `cluster` constraint, out of ordered candidates."""
+    needs = RegionNeeds(replicas, by_region.min_groups, by_cluster.min_groups, duplicated)
+    members: dict[str, list[Ranked]] = {}
+    for candidate in candidates:
+        members.setdefault(candidate.region, []).append(candidate)
+    regions = [
+        Region(name, region_score(clusters, needs), tuple(clusters)) for name, clusters in members.items() if name
+    ]
+    if len(regions) < by_region.min_groups:
+        return SelectedClusters(failure=f"{len(regions)} regions fit, minGroups asks for {by_region.min_groups}")
+    chosen = choose_regions(regions, by_region.min_groups, by_region.max_groups or len(regions), by_cluster.min_groups)
+    if not chosen:
+        return SelectedClusters(
+            failure=f"no allowed choice of regions has the {by_cluster.min_groups} clusters of minGroups"
+        )
+    names = [region.clusters[0].name for region in chosen]
+    rest = sorted(
+        (candidate for region in chosen for candidate in region.clusters[1:]),
+        key=lambda candidate: (-candidate.score, -candidate.available, candidate.name),
+    )
+    limit = by_cluster.max_groups or len(names) + len(rest)
+    names += [candidate.name for candidate in rest[: max(0, limit - len(names))]]
+    scored = ", ".join(f"{region.name} (score {region.score})" for region in chosen)
+    return SelectedClusters(names=tuple(names), text=f"spread over {len(chosen)} regions {scored}: {', '.join(names)}")
+
+
+class RegionNeeds(NamedTuple):
+    """The policy's requirements on regions."""
+
+    replicas: int
+    min_regions: int
+    min_clusters: int
+    duplicated: bool
+
+
+def region_score(clusters: Sequence[Ranked], needs: RegionNeeds) -> int:
+    """Return the score of a region with ordered clusters: counted capacity times 1000, plus their average score.
+
+    Capacity counts up to the share of replicas that one region needs, so a region that is big enough scores as a bigger
+    one does. Under Duplicated every cluster with capacity for all replicas counts 1.
+    """
+    if needs.duplicated:
+        fitting = [cluster.score for cluster in clusters if cluster.available >= needs.replicas]
+        return len(fitting) * _UNIT + sum(fitting) // len(fitting) if fitting else 0
+    target = -(-needs.replicas // max(1, needs.min_regions))
+    enough = max(needs.min_clusters, needs.min_regions)
+    room = scores = used = 0
+    for cluster in clusters:
+        room += cluster.available
+        scores += cluster.score
+        used += 1
+        if used >= enough and room >= target:
+            break
+    return min(room, target) * _UNIT + scores // used
+
+
+class _Path(NamedTuple):
+    regions: tuple[Region, ...]
+    score: int
+    clusters: int
+
+
+def choose_regions(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> tuple[Region, ...]:
+    """Return the best combination of `least` to `most` regions with `min_clusters` clusters; empty if none.
+
+    Best: highest total score, then most clusters, then found first; a shorter combination that begins the best one
+    (both ordered by score and name) is preferred.
+    """
+    ordered = sorted(regions, key=lambda region: (len(region.clusters), -region.score, region.name))
+    paths = _combinations(ordered, least, most, min_clusters) if len(ordered) <= _MAX_DEPTH else None
+    if paths is None:
+        return _by_score(regions, least, most, min_clusters)
+    paths.sort(key=lambda path: (-path.score, -path.clusters))
+    if not paths:
+        return ()
+    best = paths[0]
+    for path in paths[1:]:
+        if len(path.regions) < len(best.regions) and best.regions[: len(path.regions)] == path.regions:
+            best = path
+    return best.regions
+
+
+def _combinations(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> list[_Path] | None:
+    paths: list[_Path] = []
+    taken: list[Region] = []
+    steps = 0
+
+    def search(clusters: int, begin: int) -> bool:
+        nonlocal steps
+        steps += 1
+        if steps > _MAX_STEPS:
+            return False
+        if clusters >= min_clusters and least <= len(taken) <= most:
+            by_score = tuple(sorted(taken, key=lambda region: (-region.score, region.name)))
+            paths.append(_Path(by_score, sum(region.score for region in taken), clusters))
+            return True
+        if len(taken) >= most:
+            return True
+        for index in range(begin, len(regions)):
+            taken.append(regions[index])
+            finished = search(clusters + len(regions[index].clusters), index + 1)
+            taken.pop()
+            if not finished:
+                return False
+        return True
+
+    return paths if search(0, 0) else None
+
+
+def _by_score(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> tuple[Region, ...]:
+    by_score = sorted(regions, key=lambda region: (-region.score, -len(region.clusters), region.name))
+    for count in range(max(1, least), min(most, len(by_score)) + 1):
+        if sum(len(region.clusters) for region in by_score[:count]) >= min_clusters:
+            return tuple(by_score[:count])
+    by_size = sorted(regions, key=lambda region: (-len(region.clusters), -region.score, region.name))[:most]
+    return tuple(by_size) if sum(len(region.clusters) for region in by_size) >= min_clusters else ()
+
+
+def select(placement: Placement, candidates: Sequence[Ranked], replicas: int) -> SelectedClusters:
+    """The clusters that constraints select out of all candidates; all of them when no constraint selects."""
+    ordered = in_order(candidates)
+    if not spread_applies(placement):
+        return SelectedClusters(names=tuple(candidate.name for candidate in ordered))
+    duplicated = placement.scheduling.division is Division.DUPLICATED
+    by_cluster, by_region = constraint_on(placement, "cluster"), constraint_on(placement, "region")
+    if by_region is not None:
+        return select_by_region(by_region, by_cluster or SpreadConstraint(), ordered, replicas, duplicated=duplicated)
+    if by_cluster is not None:
+        return select_by_cluster(by_cluster, ordered, None if duplicated else replicas)
+    return SelectedClusters(failure="only spread constraints by cluster and by region select clusters")

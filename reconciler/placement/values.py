@@ -1,0 +1,229 @@
+"""Inputs and results of placement, and the situation of one resource during it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.clusters import Cluster, Observations
+from reconciler.api.demand import Demand
+from reconciler.api.fleet import FleetSettings
+from reconciler.api.policies import Division, PropagationPolicy
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity
+
+
+class PlacementItem(Struct, frozen=True, kw_only=True):
+    """A claimed template: its identity, its policy, its demand.
+
+    `is_autoscaled`: others control its replicas once it exists. `rendered`: (cluster, assigned replicas) to replicas
+    after overrides; None: no overrides.
+    """
+
+    identity: Identity
+    gvk: GVK
+    policy: PropagationPolicy
+    demand: Demand
+    is_autoscaled: bool = False
+    has_completions: bool = False
+    """It is a Job with completions, which are divided once and for all."""
+    rendered: Callable[[str, int], int] | None = None
+
+    def sent(self, cluster: str, assigned: int) -> int:
+        """Return the replicas that are sent to a cluster with this assigned number."""
+        return assigned if self.rendered is None else self.rendered(cluster, assigned)
+
+
+class PlacementRequest(Struct, frozen=True, kw_only=True):
+    """All inputs of a placement. `now` is RFC 3339; `fresh` ignores existing replicas (an explicit reschedule).
+
+    `priority_classes`: value of each PriorityClass that a policy may name; those of Kubernetes itself are known.
+    """
+
+    items: tuple[PlacementItem, ...]
+    clusters: Mapping[str, Cluster]
+    observations: Observations = field(default_factory=Observations)
+    settings: FleetSettings = field(default_factory=FleetSettings)
+    now: str = ""
+    fresh: bool = False
+    priority_classes: Mapping[str, int] = field(default_factory=dict)
+    copies: Mapping[Identity, Collection[str]] = field(default_factory=dict)
+    """Clusters with written copies of ours."""
+    closed: Mapping[Identity, Mapping[str, str]] = field(default_factory=dict)
+    """For templates under an active constraint, the clusters with a write block, with why."""
+
+
+class PlacementResult(Struct, frozen=True, kw_only=True):
+    """A binding for every item, and the problems."""
+
+    bindings: Mapping[Identity, Binding]
+    problems: tuple[Problem, ...] = ()
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+"""The empty value of most resources, shared by all of them."""
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """One resource at the moment of its placement.
+
+    `had`: replicas of the previous placement on clusters of the store, in name order; 0 without replicas. `caps`: the
+    most replicas that a tick allows on a cluster, `cap_reasons`: why. `excluded`: clusters that a tick excludes, with
+    why. `group_in_use`: name of the group of clusterAffinities that was in use.
+    """
+
+    item: PlacementItem
+    had: Mapping[str, int] = _NOTHING
+    caps: Mapping[str, int] = _NOTHING
+    cap_reasons: Mapping[str, str] = _NOTHING
+    excluded: Mapping[str, str] = _NOTHING
+    group_in_use: str = ""
+    fresh: bool = False
+    partial: bool = False
+    written: Collection[str] = ()
+    """Clusters with a written copy."""
+
+    @property
+    def division(self) -> Division:
+        """Return the policy's division of replicas."""
+        return self.item.policy.placement.scheduling.division
+
+    @property
+    def replicas(self) -> int:
+        """Replicas that the template asks for; 0 when it has none."""
+        return self.item.demand.replicas or 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all of it belongs on one cluster: a gang, or an indivisible workload under Divided."""
+        demand, scheduling = self.item.demand, self.item.policy.placement.scheduling
+        if not demand.replicas and not demand.components:
+            return False
+        if scheduling.gang:
+            return True
+        indivisible = not demand.is_divisible and (self.replicas > 1 or bool(demand.components))
+        return indivisible and scheduling.division.needs_capacity
+
+    @property
+    def is_divided_by_capacity(self) -> bool:
+        """Return whether free capacity decides about its replicas."""
+        return bool(self.replicas) and self.division.needs_capacity
+
+
+class Shortfall(Struct, frozen=True, kw_only=True):
+    """The reason of an incomplete placement: a stable code and a sentence without its subject."""
+
+    code: str
+    text: str
+
+
+class Assignment(Struct, frozen=True, kw_only=True):
+    """A placement without the name of its resource, so that equal cases can share it."""
+
+    targets: tuple[TargetCluster, ...]
+    unplaced: int = 0
+    affinity_name: str = ""
+    reasons: tuple[Reason, ...] = ()
+    cluster_reasons: Mapping[str, Reason] = field(default_factory=dict)
+    shortfalls: tuple[Shortfall, ...] = ()
+    unknown_room: tuple[str, ...] = ()
+    """As `Binding.unknown_room`."""
+
+
+def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
+    """Counts as target clusters in name order."""
+    return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
+
+
+class Said(Mapping[str, Reason]):
+    """The reasons of all clusters for one policy, before any cluster is chosen.
+
+    They are lazy: a fleet has one for each pair of a policy and a cluster, and few are ever read.
+    """
+
+    __slots__ = ("_said", "_source")
+
+    def __init__(self, said: Mapping[str, tuple[str, str]], source: Source) -> None:
+        """Tell rule and text of each cluster, which policies share, with the place of the policy."""
+        self._said = said
+        self._source = source
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason of a cluster."""
+        rule, text = self._said[cluster]
+        return Reason(rule=rule, text=text, source=self._source, cluster=cluster)
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in the order of their names."""
+        return iter(self._said)
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        return len(self._said)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the clusters and their reasons are equal."""
+        if isinstance(other, Said):
+            return self._source == other._source and self._said == other._said
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))
+
+
+class Outcomes(Mapping[str, Reason]):
+    """The reasons of all clusters, seen from the end: a candidate may have got nothing, and others may keep it."""
+
+    __slots__ = ("_reasons", "_targets")
+
+    def __init__(self, reasons: Mapping[str, Reason], targets: Sequence[TargetCluster]) -> None:
+        """Show the outcome of `reasons` for these targets, in the order of their names."""
+        self._reasons = reasons
+        self._targets = targets
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason of a cluster."""
+        place = bisect_left(self._targets, (cluster,))
+        is_target = place < len(self._targets) and self._targets[place].cluster == cluster
+        return outcome(self._reasons[cluster], is_target=is_target)
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in the order of their names."""
+        return iter(self._reasons)
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        return len(self._reasons)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the chosen clusters and their reasons are equal."""
+        if isinstance(other, Outcomes):
+            return self._reasons == other._reasons and self._names() == other._names()
+        return Mapping.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))
+
+    def _names(self) -> list[str]:
+        return [target.cluster for target in self._targets]
+
+
+def outcome(reason: Reason, *, is_target: bool) -> Reason:
+    """The reason of one cluster after the choice."""
+    if reason.rule == "candidate" and not is_target:
+        return replace(reason, rule="not-chosen", text=f"a candidate ({reason.text}), but nothing falls to it")
+    if is_target and reason.rule not in ("candidate", "already-there"):
+        return replace(reason, rule="kept", text=f"kept until something else can take it, although: {reason.text}")
+    return reason

@@ -1,0 +1,203 @@
+"""Warnings of runs that are not begun. Source: design#jobs; design#runs-once; ADR 24.
+
+Facts of changes that depend on the placement: cause, reason of waiting, need of a confirmation.
+
+Source: design#effective-placement.
+
+Problems of clusters, and of kinds in them, that block changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
+from reconciler.api.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.api.policies import Division
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.diff import overall_cause
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.jobs import COMPLETIONS
+from reconciler.observations import Replicas, gains
+from reconciler.scheduler import RUNS_ONCE, Schedule, lacking
+from reconciler.templates import replicas_moved, why_share_confirmed
+
+RUNS_ELSEWHERE: Final = "runs-elsewhere"
+"""Code of objects that may run in a cluster of another process: their recorded placement stays."""
+
+
+def runs_elsewhere(
+    decision: Schedule, snapshot: FleetSnapshot, identity: Identity, target: Collection[str], in_force: Collection[str]
+) -> tuple[Problem, ...]:
+    """A warning where a run stays, as far as is known, in a cluster of another process.
+
+    `target`: where it is to be; `in_force`: where it is or may come now.
+    """
+    where = ", ".join(sorted(snapshot.elsewhere & set(in_force) - set(target)))
+    if not where or identity[:2] not in RUNS_ONCE:
+        return ()
+    template = decision.fleet.templates.get(identity)
+    message = (
+        f"{identity} was placed in {where}, where another process applies, and may run there: it is not begun in "
+        f"{', '.join(sorted(target)) or 'another cluster'}; to run it once more, give it another name"
+    )
+    source = template.source if template is not None else NOWHERE
+    return (Problem(source=source, code=RUNS_ELSEWHERE, message=message, severity=Severity.WARNING),)
+
+
+def lack_of_completions(decision: Schedule, identity: Identity, snapshot: FleetSnapshot) -> tuple[Problem, ...]:
+    """A warning when parts that are there, and those that are to come, have fewer completions than the template."""
+    template, policy = decision.fleet.templates.get(identity), decision.policies.get(identity)
+    if template is None or policy is None or policy.placement.scheduling.division is Division.DUPLICATED:
+        return ()
+    binding = decision.bindings[identity]
+    fixed: dict[str, int] = {}
+    elsewhere = 0
+    for cluster in {*snapshot.members, *snapshot.journal.ledger}:
+        count = _completions_in(template.identity, cluster, snapshot)
+        if count is not None and cluster in binding.clusters:
+            fixed[cluster] = count
+        elif count is not None:
+            elsewhere += count
+    lack = lacking(template.body, binding.targets, fixed, elsewhere)
+    if not lack:
+        return ()
+    total = dig(template.body, *COMPLETIONS)
+    where = ", ".join(sorted(fixed)) or "no cluster"
+    message = (
+        f"{template.identity}: {lack} of its {total} completions run nowhere: those of the parts in {where} are fixed; "
+        "give the Job another name to divide it anew, or another Job the rest"
+    )
+    found = Problem(
+        source=template.source,
+        path="spec.completions",
+        code="completions-lost",
+        message=message,
+        severity=Severity.WARNING,
+    )
+    return (found,)
+
+
+def _completions_in(identity: Identity, cluster: str, snapshot: FleetSnapshot) -> int | None:
+    """Completions of the part in a cluster as it is there; where that is not known, or it has ended, as it was sent."""
+    row, live = snapshot.journal.row(cluster, identity), snapshot.live(cluster, identity)
+    if live is not None:
+        return _count(live.body)
+    if row is not None and (row.finished or not isinstance(snapshot.members.get(cluster), Read)):
+        return _count(row.recorded)
+    return None
+
+
+def _count(body: JsonObject | None) -> int | None:
+    found = dig(body, *COMPLETIONS) if body is not None else None
+    return found if isinstance(found, int) else None
+
+
+REPLICA_FIELDS = frozenset({"spec.replicas", "spec.parallelism", "spec.completions"})
+
+
+def placed(fields: Iterable[FieldChange]) -> tuple[FieldChange, ...]:
+    """The fields with the placement as their cause."""
+    return tuple(replace(change, cause=Cause.PLACEMENT) for change in fields)
+
+
+def as_assigned(change: Change, before: Replicas, after: Replicas) -> Change:
+    """The change with the placement as the cause of replicas that were assigned otherwise."""
+    if before is None or before == after or change.action is not Action.UPDATE:
+        return change
+    fields = tuple(
+        replace(field, cause=Cause.PLACEMENT)
+        if field.path in REPLICA_FIELDS and field.cause is Cause.DECLARED
+        else field
+        for field in change.fields
+    )
+    return replace(change, fields=fields, cause=overall_cause(fields))
+
+
+def as_placement(change: Change) -> Change:
+    """A copy that comes for the sake of its placement, with that as its cause."""
+    is_arrival = change.action is Action.CREATE and change.cause is Cause.DECLARED
+    return replace(change, cause=Cause.PLACEMENT) if is_arrival else change
+
+
+def confirmed_shares(
+    decision: Schedule, changes: list[Change], target: Mapping[str, Replicas], old: Mapping[str, Replicas]
+) -> Iterator[Change]:
+    """The changes, those marked that take replicas and leave their volumes while others take over elsewhere."""
+    moves = any(gains(target, old, cluster) for cluster in target)
+    for change in changes:
+        is_evicted = decision.is_evicted(change.identity, change.cluster)
+        if moves and change.before is not None and replicas_moved(change) < 0 and not is_evicted:
+            yield replace(change, confirm=why_share_confirmed(change.identity, change.before, change.cluster))
+        else:
+            yield change
+
+
+def with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
+    """Return the change with the reason of its waiting, if any: its own, a run elsewhere, its policy."""
+    why = change.held or wait or hold
+    return replace(change, held=why) if why else change
+
+
+RIGHT_MISSING = "right-missing"
+KIND_NOT_READ = "kind-not-read"
+CLUSTER_NOT_READ = "cluster-not-read"
+
+
+def of_clusters(members: Iterable[Member], observed: Mapping[str, ClusterObservation]) -> Iterator[Problem]:
+    """Yield the problems of clusters as a whole: unreachable, or with kinds that could not be read."""
+    for member in members:
+        if isinstance(member, NotRead):
+            yield not_read(member)
+        seen = observed.get(member.name)
+        listed = member.unlisted if isinstance(member, Read) else ()
+        yield from (not_listed(member.name, found) for found in (*(seen.unlisted if seen else ()), *listed))
+
+
+def not_listed(cluster: str, found: Unlisted) -> Problem:
+    """Return the problem of a kind that cannot be listed.
+
+    Source: design#missing-right; design#kind-not-read.
+    """
+    code = RIGHT_MISSING if found.cause is UnlistedCause.RIGHT_MISSING else KIND_NOT_READ
+    return Problem(source=NOWHERE, code=code, message=found.why, severity=Severity.WARNING, cluster=cluster)
+
+
+def not_read(member: NotRead) -> Problem:
+    """A cluster that could not be read."""
+    return Problem(
+        source=NOWHERE,
+        code=CLUSTER_NOT_READ,
+        message=f"{member.why}; nothing is changed there",
+        severity=Severity.WARNING,
+        cluster=member.name,
+    )
+
+
+def of_other_scope(manifest: Manifest, member: Read) -> Problem:
+    """A kind that a cluster serves in namespaces, and the store has in none; or the other way round."""
+    is_namespaced = member.served[manifest.gvk]
+    served, wanted = ("in namespaces", "in none") if is_namespaced else ("without namespaces", "in one")
+    return Problem(
+        source=manifest.source,
+        code="scope-differs",
+        message=f"{manifest.identity}: {manifest.gvk.shown} is served {served} there, and the store has it {wanted}",
+        cluster=member.name,
+    )
+
+
+def not_served(manifest: Manifest, member: Read) -> Problem:
+    """Return the problem of a kind that a cluster does not serve, with a hint."""
+    other = sorted(gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
+    hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
+    return Problem(
+        source=manifest.source,
+        code="kind-not-served",
+        message=f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}",
+        cluster=member.name,
+    )

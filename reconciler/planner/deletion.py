@@ -1,0 +1,268 @@
+"""The treatment of a member's copy that the store no longer wants there, by cause.
+
+Source: design#template-leaves; design#policy-leaves; design#cluster-leaves; design#moved-by-a-tick;
+design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the last applied value is active,
+and a new value in the same commit counts only if it keeps more.
+
+Which of our copies are no longer wanted in a cluster, and why.
+
+Source: design#absence; design#frozen; design#promise-1; design#promise-2; design#promise-3: nothing is concluded from a
+failed or partial reading.
+
+Changes for copies of ours that are no longer desired in their clusters.
+
+Source: design#release; design#frozen; design#before-a-deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Reason
+from reconciler.api.clusters import LiveObject, Member, Read
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import NOWHERE, Problem, Severity, Source
+from reconciler.api.refs import Identity
+from reconciler.diff import SeenCopies
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.ownership import OwnershipRecord, is_terminating, managers_of_fleet, missing_witness, terminating
+from reconciler.placement import suspended_by
+from reconciler.policy import Claimants, FrozenReaches
+from reconciler.scheduler import Schedule
+from reconciler.templates import why_confirmed
+
+
+class LossCause(StrEnum):
+    """The reason why a copy is no longer desired."""
+
+    TEMPLATE_LEFT = "the template left the store"
+    POLICY_LEFT = "its policy left or no longer selects it, and nothing else claims it"
+    PLACEMENT_LEFT = "the cluster left the placement"
+    MOVED_BY_TICK = "its replicas were moved away by a tick"
+    DEPENDENCY_UNNEEDED = "nothing that refers to it lives there any more"
+    UNKNOWN = "its file is broken, or its cluster is unreachable or removed from the store"
+
+
+class DeletionAction(StrEnum):
+    """Its treatment. A move is: create elsewhere, wait until that is healthy, then delete."""
+
+    DELETE = "delete"
+    RELEASE = "release"
+    MOVE = "move"
+    FROZEN = "frozen"
+
+
+_ACK_KEEP = {
+    LossCause.TEMPLATE_LEFT: DeletionAction.RELEASE,
+    LossCause.POLICY_LEFT: DeletionAction.RELEASE,
+    LossCause.PLACEMENT_LEFT: DeletionAction.MOVE,
+    LossCause.MOVED_BY_TICK: DeletionAction.MOVE,
+    LossCause.DEPENDENCY_UNNEEDED: DeletionAction.RELEASE,
+    LossCause.UNKNOWN: DeletionAction.FROZEN,
+}
+_ACK_DELETE = _ACK_KEEP | {
+    LossCause.TEMPLATE_LEFT: DeletionAction.DELETE,
+    LossCause.POLICY_LEFT: DeletionAction.DELETE,
+    LossCause.DEPENDENCY_UNNEEDED: DeletionAction.DELETE,
+}
+_KARMADA_KEEP = _ACK_KEEP | {LossCause.PLACEMENT_LEFT: DeletionAction.RELEASE}
+# Karmada never deletes when a policy leaves: its bindings outlive their policy.
+_KARMADA_DELETE = _ACK_DELETE | {LossCause.POLICY_LEFT: DeletionAction.RELEASE}
+
+_CAUSE = {
+    LossCause.TEMPLATE_LEFT: Cause.REMOVED,
+    LossCause.POLICY_LEFT: Cause.POLICY,
+    LossCause.PLACEMENT_LEFT: Cause.PLACEMENT,
+    LossCause.MOVED_BY_TICK: Cause.PLACEMENT,
+    LossCause.DEPENDENCY_UNNEEDED: Cause.DEPENDENCY,
+}
+
+
+def fate_of(loss: LossCause, *, keep: bool, is_ack: bool) -> DeletionAction:
+    """Return the treatment of the copy. `is_ack`: the policy that applied it was of an ACK group."""
+    if is_ack:
+        return (_ACK_KEEP if keep else _ACK_DELETE)[loss]
+    return (_KARMADA_KEEP if keep else _KARMADA_DELETE)[loss]
+
+
+def cause_of(loss: LossCause) -> Cause:
+    """Return the plan's cause for the loss. Frozen copies are in no plan."""
+    assert loss is not LossCause.UNKNOWN, "a frozen copy is no change"
+    return _CAUSE[loss]
+
+
+def keep_in_force(*, applied: bool, declared: bool | None) -> bool:
+    """The last applied value, unless the value declared now keeps more. None: nothing is declared any more."""
+    return applied or bool(declared)
+
+
+def is_edit(loss: LossCause) -> bool:
+    """Return whether an edit of the store caused it, so that the guards count it.
+
+    Moves by ticks have their own limit.
+    """
+    return loss is not LossCause.MOVED_BY_TICK
+
+
+INCOMPLETE: Final = "the store could not be read completely"
+"""The reason why absence from the store proves nothing."""
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """The part of the schedule that losses need.
+
+    `policies`: the policy that governs each template, own or its owner's. `claimants`: those of templates without a
+    policy. `broken`: unreadable documents and their reach. `ticked`: (identity, cluster) that a constraint took away.
+    """
+
+    fleet: Fleet
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    claimants: Claimants
+    broken: FrozenReaches
+    ticked: Collection[tuple[Identity, str]] = ()
+
+
+class LostCopy(Struct, frozen=True, kw_only=True):
+    """One of our objects that is not wanted where it is. `hold`: who suspends writing about it, None: nobody."""
+
+    cluster: str
+    live: LiveObject
+    owner: OwnershipRecord
+    loss: LossCause
+    fate: DeletionAction
+    why: str
+    hold: str | None = None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Return whether a broken file may want it: it is left as it is."""
+        return self.fate is DeletionAction.FROZEN
+
+
+def lost_copies(
+    identity: Identity, seen: SeenCopies, members: Mapping[str, Member], wanted: Decided
+) -> Iterator[LostCopy]:
+    """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
+
+    Of a member that was not read nothing is lost.
+    """
+    binding = wanted.bindings.get(identity)
+    targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
+    for cluster in seen.copies:
+        member, ownership = members[cluster], seen.owners.get(cluster)
+        if cluster in targets or not isinstance(member, Read) or ownership is None or ownership.owner is None:
+            continue
+        yield _lost(cluster, member.objects[identity], ownership.owner, binding, wanted)
+
+
+def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, binding: Binding | None, wanted: Decided) -> LostCopy:
+    # A template whose own file is broken is not in the fleet; its copy still has the fields that a selector matches.
+    seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
+    template = wanted.fleet.templates.get(live.identity, seen)
+    loss, why = _loss(cluster, template, owner, binding, wanted)
+    if loss is LossCause.UNKNOWN:
+        return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
+    governs = wanted.policies.get(live.identity)
+    speaking = (governs,) if governs is not None else wanted.claimants.of(template, owner.policy)
+    keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
+    fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
+    hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
+    return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
+
+
+def _loss(
+    cluster: str, seen: Template, owner: OwnershipRecord, binding: Binding | None, wanted: Decided
+) -> tuple[LossCause, str]:
+    fleet, identity = wanted.fleet, seen.identity
+    reach = wanted.broken.by(seen)
+    if reach is not None:
+        return LossCause.UNKNOWN, reach.why
+    if binding is not None:
+        if (identity, cluster) in wanted.ticked:
+            return LossCause.MOVED_BY_TICK, "its replicas were moved away"
+        reason = binding.cluster_reasons.get(cluster)
+        return LossCause.PLACEMENT_LEFT, reason.text if reason else "the cluster is not in its placement"
+    # What follows rests on absence from the store, which a partial reading cannot prove.
+    if not fleet.is_complete:
+        return LossCause.UNKNOWN, INCOMPLETE
+    if owner.policy is None and identity[:2] == ("", "Namespace"):
+        # It had no policy, and often no template: it followed what lives in it.
+        loss = LossCause.POLICY_LEFT if identity in fleet.templates else LossCause.TEMPLATE_LEFT
+        return loss, "nothing in it goes there any more"
+    if identity not in fleet.templates:
+        return LossCause.TEMPLATE_LEFT, "its template left the store"
+    if owner.dependency:
+        return LossCause.DEPENDENCY_UNNEEDED, "nothing that refers to it lives there any more"
+    return LossCause.POLICY_LEFT, f"{owner.policy} no longer claims it, nor does any other policy"
+
+
+def lose(
+    decision: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: str | None
+) -> tuple[Change | None, Problem | None]:
+    """The change that a lost copy asks for, or the problem that stands in its way; neither where it is frozen.
+
+    `hold`: what its move waits for, None: nothing.
+    """
+    member = snapshot.members[lost.cluster]
+    if lost.is_frozen or not isinstance(member, Read):
+        return None, None
+    identity = lost.live.identity
+    if is_terminating(lost.live):
+        source = _source(decision, snapshot, identity, member.name)
+        return None, terminating(lost.live, member.name, source, is_wanted=False)
+    # A Namespace that only follows what lives in it is never deleted by us, and nobody decided that it goes.
+    follows = identity[:2] == ("", "Namespace") and lost.owner.policy is None
+    release = lost.fate is DeletionAction.RELEASE or follows
+    change = Change(
+        action=Action.RELEASE if release else Action.DELETE,
+        cluster=member.name,
+        gvk=lost.live.gvk,
+        identity=identity,
+        cause=cause_of(lost.loss),
+        before=lost.live.body,
+        source=_source(decision, snapshot, identity, member.name),
+        uid=lost.live.uid,
+        resource_version=lost.live.resource_version,
+        guarded=is_edit(lost.loss) and not follows,
+        reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
+    )
+    suspended = lost.hold or decision.hold(identity, member.name)
+    if release:
+        return replace(change, held=suspended), None
+    change = replace(change, confirm=_why_confirmed(decision, lost))
+    row = snapshot.journal.row(member.name, identity)
+    settings = snapshot.fleet.settings
+    managers = managers_of_fleet(settings.name, settings.previous_names)
+    witness = missing_witness(lost.live, member, row.uid if row else None, managers)
+    if not snapshot.journal.has_history:
+        return replace(change, held="nothing is deleted before one complete round has been recorded"), None
+    if witness:
+        text = f"{identity} is no longer wanted but is not deleted: {witness}"
+        return None, Problem(
+            source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
+        )
+    return replace(change, held=hold or suspended), None
+
+
+def _why_confirmed(decision: Schedule, lost: LostCopy) -> str:
+    identity = lost.live.identity
+    if decision.is_evicted(identity, lost.cluster):
+        return ""  # Somebody asked for just that.
+    moves = lost.loss in (LossCause.PLACEMENT_LEFT, LossCause.MOVED_BY_TICK)
+    return why_confirmed(identity, lost.live.body, lost.cluster, moves=moves)
+
+
+def _source(decision: Schedule, snapshot: FleetSnapshot, identity: Identity, cluster: str) -> Source:
+    template = decision.fleet.templates.get(identity)
+    if template is not None:
+        return template.source
+    row = snapshot.journal.row(cluster, identity)
+    return row.source if row else NOWHERE

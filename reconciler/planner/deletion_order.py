@@ -1,0 +1,249 @@
+"""The order of deletions by need: an object leaves after what needs it.
+
+Delete a dependency after its owners; if an owner is released, release it too. Source: design#dependency-unneeded.
+Delete the parts of an operator after the objects that it has to finalize: without it their finalizers stay, and so do
+they. Source: docs/concepts/deletion.md; Kubernetes, "Finalizers".
+An object whose marks a person has taken off counts as released. One that stays for any other reason (a guard, a
+suspension, a finalizer, a missing witness) keeps what it needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding
+from reconciler.api.clusters import Read
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.plan import Action, Change
+from reconciler.api.policies import Companion
+from reconciler.api.problem import NOWHERE
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import JsonObject
+from reconciler.documents import BUILT_IN
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import Registry
+from reconciler.ownership import finalizers_of_others, is_marked
+from reconciler.placement import closed_by_order
+from reconciler.planner.order import is_follower
+from reconciler.scheduler import CompanionIndex, Sources, namespace_identity, operator_parts
+from reconciler.templates import references_of
+
+Needs = Mapping[Identity, Sequence[Identity]]
+"""By object what needs it and has to leave before it."""
+
+_DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+def after_owners(
+    changes: tuple[Change, ...], bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
+) -> tuple[Change, ...]:
+    """Return the changes; a deletion waits for its dependents, a dependency is released with an owner.
+
+    Called again with the guards' holds, it lets the needs of held objects wait, too.
+    """
+    deleted: dict[str, list[Change]] = {}
+    for change in filter(_is_due, changes):
+        deleted.setdefault(change.cluster, []).append(change)
+    for cluster, due in deleted.items():
+        leaving = list(_leaving(cluster, bindings, snapshot))
+        owners = _owners(leaving, due, snapshot.interpreters)
+        finalized = _finalized(cluster, leaving, due, owners, bindings, snapshot)
+        if not finalized and not any(map(is_follower, due)):
+            continue
+        # What waits may be what others wait for.
+        while (judged := tuple(_judged(changes, cluster, owners, finalized, snapshot))) != changes:
+            changes = judged
+    return changes
+
+
+def _is_due(change: Change) -> bool:
+    return change.action is Action.DELETE and change.held is None
+
+
+def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Registry) -> Needs:
+    """By object that is deleted what refers to it and is no longer wanted in the cluster either."""
+    templates = {found.identity: _template(found.gvk, found.identity, found.before or {}) for found in due}
+    fleet = Fleet(revision="", templates=templates)
+    sources, companions = Sources.among(fleet, interpreters), CompanionIndex(fleet, interpreters)
+    found: dict[Identity, list[Identity]] = {}
+    for owner in leaving:
+        # Its grant may have gone before, or stay.
+        refs = references_of(owner, interpreters)
+        needed = {target for ref in refs for target in sources.ever_needed(ref, owner.identity)}
+        needed.update(identity for identity, _ in companions.of(owner, tuple(Companion), with_dependencies=True))
+        for identity in needed - {owner.identity}:
+            found.setdefault(identity, []).append(owner.identity)
+    return found
+
+
+def _finalized(
+    cluster: str,
+    leaving: Sequence[Template],
+    due: Sequence[Change],
+    owners: Needs,
+    bindings: Mapping[Identity, Binding],
+    snapshot: FleetSnapshot,
+) -> Needs:
+    """By part of an operator that is deleted the leaving objects that the operator has to finalize."""
+    custom = [one for one in leaving if _is_finalized(one.identity, _finalizers(snapshot, cluster, one.identity))]
+    if not custom:
+        return {}
+    bodies = {one.identity: one.body for one in leaving} | dict(_staying(cluster, bindings, snapshot))
+    names = {change.identity for change in due}
+    found: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    for kind in sorted({finalized for one in custom for finalized in _kinds(one)}):
+        parts = operator_parts(kind, bodies, snapshot.interpreters)
+        parts |= {needed for needed, by in owners.items() if not parts.isdisjoint(by)}
+        parts |= {namespace_identity(part.namespace) for part in parts if part.namespace}
+        for part in parts & names:
+            found[part].update(one.identity for one in custom if kind in _kinds(one))
+    return _without_circles(found, owners)
+
+
+def _is_finalized(identity: Identity, finalizers: Collection[str]) -> bool:
+    """Return whether an operator may have to act first. Deleting a definition deletes its objects."""
+    return bool(finalizers) or identity[:2] not in BUILT_IN or identity[:2] == _DEFINITION
+
+
+def _kinds(one: Template) -> frozenset[tuple[str, str]]:
+    """The kinds whose operators finalize an object: its own, and for a definition the kind that it defines."""
+    if one.identity[:2] != _DEFINITION:
+        return frozenset({one.identity[:2]})
+    spec = one.body.get("spec")
+    names = spec.get("names") if isinstance(spec, Mapping) else None
+    if not isinstance(spec, Mapping) or not isinstance(names, Mapping):
+        return frozenset()
+    return frozenset({(str(spec.get("group")), str(names.get("kind")))})
+
+
+def _without_circles(finalized: Mapping[Identity, Collection[Identity]], owners: Needs) -> Needs:
+    """The needs without those of an object that itself leaves after the part: each would wait for the other."""
+
+    def waits_for(identity: Identity) -> Iterable[Identity]:
+        return (*owners.get(identity, ()), *finalized.get(identity, ()))
+
+    return {
+        part: tuple(sorted(one for one in objects if one != part and not _reaches(one, part, waits_for)))
+        for part, objects in finalized.items()
+    }
+
+
+def _reaches(start: Identity, goal: Identity, steps: Callable[[Identity], Iterable[Identity]]) -> bool:
+    seen, todo = {start}, [start]
+    while todo:
+        for identity in steps(todo.pop()):
+            if identity == goal:
+                return True
+            if identity not in seen:
+                seen.add(identity)
+                todo.append(identity)
+    return False
+
+
+def _leaving(cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot) -> Iterator[Template]:
+    """Yield applied objects that are not bound to the cluster any more, live or as sent."""
+    member = snapshot.members.get(cluster)
+    absent = member.absent if isinstance(member, Read) else frozenset()
+    for identity in sorted(snapshot.journal.ledger.get(cluster, {})):
+        if identity not in absent and not _is_wanted(cluster, identity, bindings):
+            body = _body(cluster, identity, snapshot)
+            if body is not None:
+                yield _template(snapshot.journal.ledger[cluster][identity].gvk, identity, body)
+
+
+def _staying(
+    cluster: str, bindings: Mapping[Identity, Binding], snapshot: FleetSnapshot
+) -> Iterator[tuple[Identity, JsonObject]]:
+    """Yield applied objects that are bound to the cluster, live or as sent."""
+    for identity in snapshot.journal.ledger.get(cluster, {}):
+        if _is_wanted(cluster, identity, bindings):
+            body = _body(cluster, identity, snapshot)
+            if body is not None:
+                yield identity, body
+
+
+def _is_wanted(cluster: str, identity: Identity, bindings: Mapping[Identity, Binding]) -> bool:
+    binding = bindings.get(identity)
+    return binding is not None and cluster in binding.clusters
+
+
+def _body(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> JsonObject | None:
+    live = snapshot.live(cluster, identity)
+    return live.body if live is not None else snapshot.journal.ledger[cluster][identity].recorded
+
+
+def _template(gvk: GVK, identity: Identity, body: JsonObject) -> Template:
+    return Template(gvk=gvk, identity=identity, body=body, source=NOWHERE, digest="")
+
+
+def _judged(
+    changes: Sequence[Change], cluster: str, owners: Needs, finalized: Needs, snapshot: FleetSnapshot
+) -> Iterator[Change]:
+    others = {change.identity: _as_ordered(change, snapshot) for change in changes if change.cluster == cluster}
+    for change in changes:
+        judged = change
+        if change.cluster == cluster and _is_due(change):
+            if is_follower(change) and change.identity in owners:
+                judged = _after(change, owners[change.identity], others, snapshot)
+            if _is_due(judged) and change.identity in finalized:
+                judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
+        yield judged
+
+
+def _as_ordered(change: Change, snapshot: FleetSnapshot) -> Change:
+    """The change as a person's orders leave it."""
+    return replace(
+        change, held=change.held or closed_by_order(snapshot.observations.closed, change.identity, change.cluster)
+    )
+
+
+def _after(
+    change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
+) -> Change:
+    """A dependency: released with an owner that is released, deleted after owners that are deleted."""
+    if any(_is_let_go(snapshot, change.cluster, identity) for identity in needed_by):
+        return replace(change, action=Action.RELEASE, confirm="")
+    going = {identity: changes.get(identity) for identity in needed_by}
+    for identity, owner in going.items():
+        if owner is not None and owner.action is Action.RELEASE:
+            held = f"waits until {identity} is released" if owner.held is not None else None
+            return replace(change, action=Action.RELEASE, confirm="", held=held)
+    for identity, owner in going.items():
+        if owner is None or owner.held is not None:
+            return replace(change, held=_until_left(change.cluster, identity, snapshot))
+    return replace(change, after=frozenset(going))
+
+
+def _after_finalized(
+    change: Change, finalized: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
+) -> Change:
+    """Return an operator part's deletion, after the objects it finalizes; released ones need it no longer."""
+    after = set(change.after)
+    for identity in finalized:
+        other = changes.get(identity)
+        if _is_let_go(snapshot, change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
+            continue
+        if other is None or other.held is not None:
+            return replace(change, held=_until_left(change.cluster, identity, snapshot))
+        after.add(identity)
+    return replace(change, after=frozenset(after))
+
+
+def _is_let_go(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> bool:
+    """Tell whether an object is there that has no marks of ours any more."""
+    live, settings = snapshot.live(cluster, identity), snapshot.fleet.settings
+    return live is not None and not is_marked(live, settings.name, settings.previous_names)
+
+
+def _finalizers(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> tuple[str, ...]:
+    """Return the finalizers of an object that the cluster itself does not take off; empty where it was not seen."""
+    live = snapshot.live(cluster, identity)
+    return finalizers_of_others(live) if live is not None else ()
+
+
+def _until_left(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> str:
+    keepers = _finalizers(snapshot, cluster, identity)
+    return f"waits until {identity} has left" + (f", which {', '.join(keepers)} keeps" if keepers else "")

@@ -1,0 +1,290 @@
+"""The brake on deletions that edits of the store cause.
+
+Source: design#guards: per cluster and over the fleet, deletions and releases are held above
+min(maxDeletes, max(3, maxDeletePercent)); any Namespace, CRD, PV and PVC is held always, and so is a move of copies or
+of replicas that leaves volumes behind (design#volumes-stay), until `confirm` carries the digest of the held changes
+(design#confirm); what is left of that set while it is carried out stays confirmed. What was deleted or released within
+`window` counts together with what is due (design#guards-window):
+a script that removes one file after another must not get further than one commit that removes them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.fleet import Guards
+from reconciler.api.ledger import Losses, RecordedLoss
+from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed
+from reconciler.api.refs import Identity
+from reconciler.observations import instant
+from reconciler.templates import replicas_moved
+
+ALWAYS_CONFIRMED = frozenset(
+    {
+        ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("", "PersistentVolume"),
+        ("", "PersistentVolumeClaim"),
+    }
+)
+"""Kinds whose deletion takes data or other objects with it."""
+
+_GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
+    ("", "Namespace"): ": everything in it goes with it, what is not ours too",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ": all objects of its kind go with it, those of others too",
+}
+
+HELD_BY_GUARD = "guard: "
+"""The beginning of a guard's reason; other holds end by themselves, these wait for a person."""
+
+NO_LOSSES = Losses()
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+Copy = tuple[str, Identity]
+"""Cluster and identity."""
+ChangeKey = tuple[str, str, Identity]
+"""Action, cluster and identity."""
+
+
+class Guarded(Struct, frozen=True, kw_only=True):
+    """The changes, with holds on those that need confirmation.
+
+    `digest` confirms the held ones; empty: none. `confirmed`: the copies that would be held without a person's
+    confirmation. `left`: the confirmed changes that are not made yet, to be remembered.
+    """
+
+    changes: tuple[Change, ...]
+    digest: str = ""
+    confirmed: frozenset[Copy] = frozenset()
+    left: Confirmed = NOT_CONFIRMED
+
+
+def limit(guards: Guards, managed: int) -> int:
+    """Return how many deletions and releases may pass unconfirmed, with `managed` objects of ours."""
+    return min(guards.max_deletes, max(3, managed * guards.max_delete_percent // 100))
+
+
+def guard(
+    changes: tuple[Change, ...],
+    guards: Guards,
+    managed: Mapping[str, int],
+    now: str,
+    losses: Losses = NO_LOSSES,
+    unread: Collection[str] = (),
+    is_evaluated: Callable[[str, Identity], bool] = lambda cluster, identity: True,
+) -> Guarded:
+    """Hold what is too much at once.
+
+    `unread`: clusters that could not be read: what was held there is not due in this round, and waits all the same.
+
+    `managed`: our objects per cluster, those of `losses` not among them. `now`: RFC 3339 UTC. `losses`: what was lost
+    lately; a person's confirmation made it void, so that what was confirmed counts no more. `is_evaluated`: whether
+    this round shows that a change of a copy is due no more.
+    """
+    kept = _kept(losses.confirmed, guards, is_evaluated)
+    if not any(change.guarded or change.confirm for change in changes):
+        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
+    reasons = _reasons(
+        changes, guards, managed, _Lately(changes, guards, losses, now), losses.held_since.keys() & set(unread)
+    )
+    if not reasons:
+        return Guarded(changes=changes, left=_left(losses.confirmed.digest, kept))
+    # Replacements exist before the old copy goes: a confirmed move stays confirmed.
+    due = frozenset(_key(changes[index]) for index in reasons if changes[index].guarded or changes[index].confirm)
+    digest = held_digest(due)
+    is_confirmed = digest == guards.confirm or (
+        due <= losses.confirmed.changes and losses.confirmed.digest == guards.confirm
+    )
+    if is_confirmed and not _is_over(guards.confirm_until, now):
+        confirmed = frozenset(_copy(changes[index]) for index in reasons)
+        return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
+    held = tuple(
+        replace(change, held=f"{HELD_BY_GUARD}{reasons[index]}") if index in reasons else change
+        for index, change in enumerate(changes)
+    )
+    return Guarded(
+        changes=held, digest=digest, left=_left(losses.confirmed.digest, kept | (due & losses.confirmed.changes))
+    )
+
+
+def _kept(confirmed: Confirmed, guards: Guards, is_evaluated: Callable[[str, Identity], bool]) -> frozenset[ChangeKey]:
+    """Confirmed changes that may still be due although this round does not show them."""
+    if confirmed.digest != guards.confirm:
+        return frozenset()
+    return frozenset(key for key in confirmed.changes if not is_evaluated(key[1], key[2]))
+
+
+def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:
+    return Confirmed(digest=digest, changes=changes) if changes else NOT_CONFIRMED
+
+
+def _key(change: Change) -> ChangeKey:
+    return str(change.action), change.cluster, change.identity
+
+
+def _copy(change: Change) -> Copy:
+    return change.cluster, change.identity
+
+
+def _is_over(until: str, now: str) -> bool:
+    ends, moment = instant(until), instant(now)
+    return ends is not None and moment is not None and moment > ends
+
+
+class _Count(Struct, frozen=True):
+    """Pending and recent losses in one place, and their limit."""
+
+    due: int
+    made: int
+    most: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.due + self.made > self.most
+
+
+class _Lately:
+    """Recent losses beside the pending ones."""
+
+    def __init__(self, changes: Iterable[Change], guards: Guards, losses: Losses, now: str) -> None:
+        self.due: set[Copy] = {_copy(change) for change in changes if change.guarded}
+        self._guards = guards
+        self._losses = losses
+        self._now = now
+
+    def is_held_in(self, cluster: str) -> bool:
+        """Return whether the last round that read the cluster held something there."""
+        return cluster in self._losses.held_since
+
+    def count(self, managed: Mapping[str, int], cluster: str | None) -> _Count:
+        """Of one cluster; None: over the fleet."""
+        due = {copy for copy in self.due if cluster in (None, copy[0])}
+        made = set(_counted(self._losses, self._guards, self._now, cluster)) - due
+        # What there was before the window, not the rest that shrinks with each loss.
+        ours = sum(managed.values()) if cluster is None else managed.get(cluster, 0)
+        return _Count(len(due), len(made), limit(self._guards, ours + len(made)))
+
+
+def _counted(losses: Losses, guards: Guards, now: str, cluster: str | None) -> Iterator[Copy]:
+    """The copies that were lost within the window before now, or before something began to be held there.
+
+    What was counted when a hold began is counted until that has ended: time alone lets nothing through.
+    """
+    if not losses.made:
+        return
+    held = [since for name, since in losses.held_since.items() if cluster in (None, name)]
+    begins = _begin((*held, now), guards)
+    for loss in losses.made:
+        if cluster in (None, loss.cluster) and (instant(loss.time) or _EPOCH) > begins:
+            yield loss.cluster, loss.identity
+
+
+def _begin(moments: Iterable[str], guards: Guards) -> datetime:
+    first = min(instant(moment) or _EPOCH for moment in moments)
+    return first - timedelta(seconds=guards.window_s)
+
+
+def _reasons(
+    changes: tuple[Change, ...],
+    guards: Guards,
+    managed: Mapping[str, int],
+    lately: _Lately,
+    away: Collection[str],
+) -> dict[int, str]:
+    """By index why a change is held. `away`: clusters in which something is held, and that could not be read."""
+    clusters = {cluster: lately.count(managed, cluster) for cluster, _ in lately.due}
+    fleet = lately.count(managed, None)
+    reasons: dict[int, str] = {}
+    for index, change in enumerate(changes):
+        if not change.guarded:
+            continue
+        if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
+            along = _GOES_ALONG.get(change.identity[:2], "")
+            reasons[index] = f"deleting a {change.identity.kind} needs confirmation{along}"
+        elif clusters[change.cluster].is_over:
+            reasons[index] = _too_many(clusters[change.cluster], guards, "in one cluster")
+        elif fleet.is_over:
+            reasons[index] = _too_many(fleet, guards, "over the fleet")
+        elif away and lately.is_held_in(change.cluster):
+            # It counted together with the held losses there, which may still be due.
+            reasons[index] = f"more is held in {', '.join(sorted(away))}, which could not be read"
+    return reasons | _confirmed_moves(changes)
+
+
+def _confirmed_moves(changes: tuple[Change, ...]) -> dict[int, str]:
+    """Return moves that a person must confirm, with their replacements: new copies, more replicas."""
+    why = {change.identity: change.confirm for change in changes if change.confirm}
+    if not why:
+        return {}
+    return {
+        index: change.confirm or why[change.identity]
+        for index, change in enumerate(changes)
+        if change.confirm or (change.identity in why and _takes_over(change))
+    }
+
+
+def _takes_over(change: Change) -> bool:
+    return change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
+
+
+def _too_many(count: _Count, guards: Guards, where: str) -> str:
+    made = f" within {_duration(guards.window_s)}, {count.made} of them made already" if count.made else ""
+    return f"{count.due + count.made} deletions and releases {where}{made}, at most {count.most} pass"
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m" if minutes and not rest else f"{seconds}s"
+
+
+def held_digest(held: Iterable[ChangeKey]) -> str:
+    """Sixteen hex characters that stand for a set of held changes, whatever their order."""
+    lines = sorted(f"{action} {cluster} {identity.group} {identity}" for action, cluster, identity in held)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def is_held_by_guard(change: Change) -> bool:
+    """Return whether a person must confirm the change."""
+    return change.held is not None and change.held.startswith(HELD_BY_GUARD)
+
+
+def is_held_by_number(change: Change) -> bool:
+    """Return whether a guarded or confirmed change is held only for the number of losses."""
+    is_special = change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED
+    return change.guarded and not change.confirm and not is_special
+
+
+def losses_after(
+    losses: Losses,
+    changes: Iterable[Change],
+    guards: Guards,
+    now: str,
+    read: Iterable[str],
+    left: Confirmed = NOT_CONFIRMED,
+) -> Losses:
+    """Return the guards' memory after a round: start times of holds, and recent losses that still count.
+
+    `changes`: all held ones after the round. `read`: the clusters that were read; in others nothing has ended. `left`:
+    the confirmed changes that are not made yet.
+    """
+    holding = {change.cluster for change in changes if is_held_by_guard(change) and is_held_by_number(change)}
+    holding |= losses.held_since.keys() - set(read)
+    if not losses.made and not holding:
+        return Losses(confirmed=left)
+    held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
+    begins = _begin((*held_since.values(), now), guards)
+    made = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
+    return Losses(made=made, held_since=held_since, confirmed=left)
+
+
+def losses_of(changes: Iterable[Change], now: str) -> tuple[RecordedLoss, ...]:
+    """Return the guarded losses among changes that are about to be made."""
+    return tuple(
+        RecordedLoss(cluster=change.cluster, identity=change.identity, time=now) for change in changes if change.guarded
+    )

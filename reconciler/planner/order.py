@@ -1,0 +1,192 @@
+"""The order in which changes are made: what others need first, deletions last and in reverse.
+
+Source: design#waves: they follow the dependency graph and kind order (CRD and Namespace ready first), deletions in
+reverse; Karmada has no order and relies on retries.
+
+Changes in clusters that windows of the Fleet document close: they wait until one opens.
+
+What a tick or a person moves is not the store's doing and never waits; drift is put back unless a window says no.
+Source: ADR 18.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.plan import Action, Cause, Change, Plan
+from reconciler.api.refs import Identity
+from reconciler.ownership import read_owner
+from reconciler.policy import Closed
+
+_RANKS = (
+    ("CustomResourceDefinition", "Namespace"),
+    ("PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "IngressClass", "GatewayClass"),
+    ("PersistentVolume",),
+    ("ServiceAccount", "ClusterRole", "Role", "LimitRange", "ResourceQuota", "NetworkPolicy", "ReferenceGrant"),
+    ("ClusterRoleBinding", "RoleBinding", "ConfigMap", "Secret"),
+    ("PersistentVolumeClaim",),
+    ("Service", "PodDisruptionBudget", "Gateway"),
+)
+_LAST = (
+    (
+        "Ingress", "HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "BackendTLSPolicy",
+        "HorizontalPodAutoscaler", "ScaledObject",
+    ),
+    ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"),
+)  # fmt: skip
+_WORKLOAD_RANK = len(_RANKS)
+_RANK = {kind: rank for rank, kinds in enumerate(_RANKS) for kind in kinds} | {
+    kind: _WORKLOAD_RANK + 1 + rank for rank, kinds in enumerate(_LAST) for kind in kinds
+}
+_LAST_RANK = _WORKLOAD_RANK + 1 + len(_LAST)
+
+
+def kind_rank(kind: str) -> int:
+    """The place of a kind among the waves of creation: 0 first. Workloads and unknown kinds are in the middle."""
+    return _RANK.get(kind, _WORKLOAD_RANK)
+
+
+def waves(changes: tuple[Change, ...], needs: Mapping[Identity, frozenset[Identity]]) -> tuple[tuple[int, ...], ...]:
+    """Indexes into `changes`, wave by wave; held changes are in none.
+
+    `needs`: what an object refers to, which is there before it and leaves after it. A circle of references is
+    opened. A deletion comes after all that is named in its `after`, whatever the ranks of their kinds.
+    """
+    depth = _depths({change.identity for change in changes}, _with_after(needs, changes))
+    phase = _phases(changes)
+    last = max(phase.values(), default=0)
+    grouped: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for index, change in enumerate(changes):
+        if change.held is not None:
+            continue
+        rank, below = kind_rank(change.identity.kind), depth[change.identity]
+        if change.action is Action.RELEASE and is_follower(change):
+            # Its owner is released with it: were that done first, a crash in between would leave one to be deleted.
+            grouped[0, _LAST_RANK, 0].append(index)
+        elif change.action in (Action.DELETE, Action.RELEASE):
+            is_space = change.identity[:2] == ("", "Namespace")
+            turn = last if is_space else phase.get((change.cluster, change.identity), 0)
+            grouped[1 + turn, -rank, -below].append(index)
+        else:
+            grouped[0, rank, below].append(index)
+    return tuple(tuple(grouped[key]) for key in sorted(grouped))
+
+
+def _with_after(
+    needs: Mapping[Identity, frozenset[Identity]], changes: Iterable[Change]
+) -> Mapping[Identity, frozenset[Identity]]:
+    """Return the needs, extended by each object's predecessors as if it needed them."""
+    more: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    for change in changes:
+        for other in change.after:
+            more[other].add(change.identity)
+    return (
+        {**needs, **{other: needs.get(other, frozenset()) | found for other, found in more.items()}} if more else needs
+    )
+
+
+def _phases(changes: Iterable[Change]) -> Mapping[tuple[str, Identity], int]:
+    """Return by copy how often the order of kinds begins anew before its turn; 0 by default.
+
+    An operator leaves after the definition of its objects, though by their kinds definitions are the last to leave.
+    """
+    waiting = {(change.cluster, change.identity): change for change in changes if change.after}
+    found: dict[tuple[str, Identity], int] = {}
+
+    def phase(copy: tuple[str, Identity]) -> int:
+        if copy not in waiting:
+            return 0
+        if copy not in found:
+            found[copy] = 0  # A circle is opened where it was entered.
+            cluster, identity = copy
+            rank = kind_rank(identity.kind)
+            others = [(phase((cluster, one)), kind_rank(one.kind)) for one in waiting[copy].after]
+            found[copy] = max((turn + (other < rank) for turn, other in others), default=0)
+        return found[copy]
+
+    for copy in waiting:
+        phase(copy)
+    return found
+
+
+def is_follower(change: Change) -> bool:
+    """Return whether the object is there because of others."""
+    owner = read_owner(change.before) if change.before is not None else None
+    return owner is not None and owner.dependency
+
+
+def kept_waves(found: tuple[tuple[int, ...], ...], is_kept: Callable[[int], bool]) -> tuple[tuple[int, ...], ...]:
+    """The waves with the changes that are kept; none is empty."""
+    kept = (tuple(index for index in wave if is_kept(index)) for wave in found)
+    return tuple(wave for wave in kept if wave)
+
+
+def waves_without(found: tuple[tuple[int, ...], ...], changes: tuple[Change, ...]) -> tuple[tuple[int, ...], ...]:
+    """The waves without the changes that have been held since."""
+    return kept_waves(found, lambda index: changes[index].held is None)
+
+
+def _depths(identities: Iterable[Identity], needs: Mapping[Identity, frozenset[Identity]]) -> Mapping[Identity, int]:
+    """Within one kind rank, the longest chain of needs of the same rank below each identity."""
+    beside: dict[Identity, set[Identity]] = {}
+    todo = list(identities)
+    while todo:
+        identity = todo.pop()
+        rank, wanted = kind_rank(identity.kind), needs.get(identity)
+        if wanted and identity not in beside:
+            beside[identity] = {need for need in wanted if need != identity and kind_rank(need.kind) == rank}
+            todo += beside[identity]
+    depths: defaultdict[Identity, int] = defaultdict(int)
+    for identity in _from_below(beside):
+        depths[identity] = max((depths[need] + 1 for need in beside.get(identity, ())), default=0)
+    return depths
+
+
+def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
+    """Identities after all that they need. A circle is opened where it was entered, as a rule at its last one by name.
+
+    Each need is looked at once, however many circles there are. What opens a circle is taken out of `beside`.
+    """
+    found: list[Identity] = []
+    begun: dict[Identity, bool] = {}  # Whether all that it needs has been found.
+    for start in sorted(beside, reverse=True):
+        path = [] if start in begun else [(start, iter(sorted(beside[start])))]
+        begun.setdefault(start, False)
+        while path:
+            identity, needs = path[-1]
+            need = next(needs, None)
+            if need is None:
+                begun[identity] = True
+                found.append(identity)
+                path.pop()
+            elif need not in begun:
+                begun[need] = False
+                path.append((need, iter(sorted(beside.get(need, ())))))
+            elif not begun[need]:
+                beside[identity].discard(need)
+    return found
+
+
+CLOSED = "a window of the fleet is closed"
+"""The beginning of such a hold's reason."""
+
+
+def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[Identity]) -> Plan:
+    """The plan with every change held that a closed window covers. `moved`: what a tick or a person moves."""
+    if not closed:
+        return plan
+    changes = tuple([_held(change, closed.get(change.cluster), moved) for change in plan.changes])
+    return replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
+
+
+def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) -> Change:
+    if closed is None or change.held is not None:
+        return change
+    if change.cause is Cause.DRIFT and closed.heals_drift:
+        return change
+    if change.cause is Cause.PLACEMENT and change.identity in moved:
+        return change
+    return replace(change, held=f"{CLOSED} until {closed.until}" if closed.until else CLOSED)

@@ -1,0 +1,203 @@
+"""The whole computation: from a parsed store and observations of the members to an ordered plan.
+
+`decide` evaluates the store (claims, dependencies, placement); `plan_round` compares it with the members. Both are pure
+functions of frozen values: the same input gives the same output, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import NotRead, Observations
+from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
+from reconciler.api.problem import Problem, with_problems
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.kinds.registry import Registry
+from reconciler.observations import Rest
+from reconciler.planner.deletion_order import after_owners
+from reconciler.planner.diff_all import PlanResult, diff_all
+from reconciler.planner.guard import guard
+from reconciler.planner.order import waves
+from reconciler.planner.preview import placement_changes, with_overridden
+from reconciler.planner.revisions import named_alike, passage_between, with_stages
+from reconciler.planner.unjudged import unjudged
+from reconciler.planner.written import written_by, written_in
+from reconciler.render import (
+    RenderCache,
+    Rendered,
+    Renderer,
+    Rendering,
+    decrypt,
+    problems_in,
+    render,
+    render_all,
+    render_inputs,
+)
+from reconciler.scheduler import Schedule, decide
+
+__all__ = [
+    "FleetSnapshot",
+    "Round",
+    "Schedule",
+    "compare_revisions",
+    "copies_in",
+    "decide",
+    "plan_round",
+    "render_decision",
+    "render_one",
+]
+
+
+class Round(Struct, frozen=True, kw_only=True):
+    """One pass: the decisions, the manifests that are in force, and the plan that leads there.
+
+    `problems`: those of the plan that concern one object, by that object. A later round that looks at it replaces them.
+    """
+
+    decision: Schedule
+    manifests: Mapping[str, Mapping[Identity, Manifest]]
+    plan: Plan
+    problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
+    at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
+    """Copies without pending writes, by cluster: to be recorded."""
+    frozen: Mapping[tuple[str, Identity], str] = field(default_factory=dict)
+    """The reasons why our undesired copies stay, by cluster and identity: a broken file may want them."""
+    rollouts: tuple[RolloutProgress, ...] = ()
+    """The state of Rollouts; the plan has only the changes that they let begin."""
+
+
+def render_decision(decision: Schedule) -> Rendering:
+    """Every manifest of the target placement, with the problems that prevented some."""
+    return render_all(render_inputs(decision))
+
+
+def render_one(decision: Schedule, identity: Identity) -> dict[str, Rendered]:
+    """Return the rendering of one template in each cluster of its placement; empty if unbound."""
+    renderer, binding = Renderer(decision), decision.bindings.get(identity)
+    targets = binding.targets if binding is not None else ()
+    return {cluster: renderer(identity, cluster, replicas) for cluster, replicas in targets}
+
+
+def plan_round(snapshot: FleetSnapshot, decision: Schedule | None = None) -> Round:
+    """Return the plan that makes every cluster that was read equal to the store.
+
+    `decision`: that of the same snapshot, when it has been computed already. Called again with members that reflect
+    the applied plan and its health, it gives an empty plan.
+    """
+    if decision is None:
+        decision = decide(
+            snapshot.fleet,
+            snapshot.observations,
+            snapshot.now,
+            interpreters=snapshot.interpreters,
+            copies=copies_in(snapshot.journal.ledger),
+            fresh=snapshot.fresh,
+        )
+    manifests = render(decision, snapshot)
+    manifests = decrypt(manifests, decision)
+    result = diff_all(manifests, decision)
+    placements = placement_changes(decision, snapshot.observations.previous, snapshot.only)
+    return _round(snapshot, decision, result, placements)
+
+
+def _round(
+    snapshot: FleetSnapshot, decision: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]
+) -> Round:
+    settings, found = snapshot.fleet.settings, result.changes
+    if settings.previous_names:
+        found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
+    changes = tuple(sorted(found, key=_canonical_order))
+    changes = after_owners(changes, decision.bindings, snapshot)
+    unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
+    guarded = guard(
+        changes, settings.guards, result.managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows
+    )
+    changes = after_owners(guarded.changes, decision.bindings, snapshot) if guarded.digest else guarded.changes
+    plan = Plan(
+        base="",
+        head=snapshot.fleet.revision,
+        changes=changes,
+        waves=waves(changes, decision.needs),
+        placements=with_overridden(placements, decision, result.manifests),
+        problems=with_problems(decision.problems, result.cluster_problems, *result.problems.values()),
+        is_complete=result.is_complete and decision.fleet.is_complete,
+        held_digest=guarded.digest,
+        confirmed=guarded.confirmed,
+        left=guarded.left,
+    )
+    return Round(
+        decision=decision,
+        manifests=result.manifests,
+        plan=plan,
+        problems=result.problems,
+        at_rest=result.at_rest,
+        frozen=result.frozen,
+    )
+
+
+def compare_revisions(
+    base: Fleet, head: Fleet, observations: Observations, now: str, *, interpreters: Registry
+) -> Plan:
+    """Return the plan of head against members at base, without any cluster.
+
+    Dynamic placements depend on the observations; the previous placement of head is the result of base. If members are
+    observed, base counts as applied to them.
+    """
+    base, head = named_alike(base, head)
+    passage = passage_between(base, head, observations, now, interpreters)
+    before, after, only = passage.before, passage.after, passage.only
+    sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
+    was = render_all(sides[0], caches[0], only)
+    members, journal = written_by(before, after, was.manifests, observations.clusters, only)
+    # No journal here has recent losses: the guards count this plan alone.
+    snapshot = FleetSnapshot(
+        fleet=head,
+        interpreters=interpreters,
+        now=now,
+        members=members,
+        observations=passage.observations,
+        journal=journal,
+        only=only,
+    )
+    # No cluster is met: encrypted values are compared as they are written.
+    result = diff_all(render(after, snapshot), after, are_shared=True)
+    open_questions = unjudged(before, after)
+    silent = {found.identity for found in open_questions}
+    changes = tuple([passage.told(one) for one in result.changes if one.identity not in silent])
+    # Guards ask for the size of the clusters only where something is to be deleted.
+    managed = (
+        written_in(before, sides[0], caches[0], observations.clusters)
+        if any(change.guarded for change in changes)
+        else {}
+    )
+    result = replace(
+        result,
+        changes=changes,
+        managed={name: managed.get(name, 0) for name in members},
+        cluster_problems=(*result.cluster_problems, *problems_in(sides[1], caches[1])),
+    )
+    placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
+    plan = _round(snapshot, after, result, placements).plan
+    is_complete = plan.is_complete and before.fleet.is_complete and not open_questions
+    plan = replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
+    return with_stages(plan, before, after)
+
+
+def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
+    """Return the clusters where each object was last applied, by identity."""
+    copies: dict[Identity, set[str]] = {}
+    for cluster, rows in ledger.items():
+        for identity in rows:
+            copies.setdefault(identity, set()).add(cluster)
+    return copies
+
+
+def _canonical_order(change: Change) -> tuple[Identity, str, bool, str]:
+    return (change.identity, change.cluster, change.held is not None, change.action)

@@ -1,0 +1,190 @@
+"""Objects that a comparison of two revisions cannot evaluate without observations, and their differences.
+
+Without the free capacity of the clusters the placement of such a workload is unknown, so that neither its changes nor
+its deletions can be shown. Source: design#one-plan: an offline plan names its unknowns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Cluster, LiveObject, Read
+from reconciler.api.plan import FieldChange, Unjudged
+from reconciler.api.policies import Division, PropagationPolicy
+from reconciler.api.problem import NOWHERE
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.diff import SeenCopies, tree_changes
+from reconciler.documents import builtin_schema
+from reconciler.incremental import changed_keys
+from reconciler.overrides import OverrideIndex
+from reconciler.ownership import ObjectOwner, Ownership, OwnershipRecord, path_text
+from reconciler.placement import concerned_by
+from reconciler.planner.deletion import Decided, DeletionAction, lost_copies
+from reconciler.planner.revisions import policy_changes
+from reconciler.policy import Claimants, FrozenReaches
+from reconciler.scheduler import Schedule
+
+_RELEASED = "released in the clusters where it runs: it stays there and becomes unmanaged"
+_FATES: Mapping[DeletionAction, str] = {
+    DeletionAction.DELETE: "deleted in the clusters where it runs",
+    DeletionAction.RELEASE: _RELEASED,
+    DeletionAction.MOVE: "deleted in the clusters where it runs",
+    DeletionAction.FROZEN: "it stays as it is, since the store cannot be read completely",
+}
+_ANYWHERE = "the clusters where it runs"
+
+
+def unjudged(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
+    """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
+    lacking = {**_lacking(before), **_lacking(after)}
+    if not lacking:
+        return ()
+    reasons = {identity: _why(identity, lacking[identity], before, after) for identity in lacking}
+    for identity, owner in (*_followers(before, lacking), *_followers(after, lacking)):
+        reasons.setdefault(identity, f"it follows {owner}, whose placement is not computed")
+    differences = _Differences(before, after)
+    found = (differences.of(identity, reasons[identity]) for identity in sorted(reasons.keys() - after.frozen))
+    return tuple(one for one in found if one is not None)
+
+
+def _lacking(decision: Schedule) -> dict[Identity, tuple[str, ...]]:
+    return {identity: binding.unknown_room for identity, binding in decision.bindings.items() if binding.unknown_room}
+
+
+def _followers(decision: Schedule, lacking: Collection[Identity]) -> Iterator[tuple[Identity, Identity]]:
+    for identity, binding in decision.bindings.items():
+        owner = next((owner for owner in binding.owners if owner in lacking), None)
+        if owner is not None:
+            yield identity, owner
+
+
+def _why(identity: Identity, clusters: tuple[str, ...], before: Schedule, after: Schedule) -> str:
+    policy = after.policies.get(identity) or before.policies.get(identity)
+    return f"{_way(policy)}, and the free room of {', '.join(clusters)} is not known without observations"
+
+
+def _way(policy: PropagationPolicy | None) -> str:
+    if policy is None:
+        return "it is placed by free room"
+    scheduling = policy.placement.scheduling
+    if scheduling.gang:
+        return "a gang goes where all of it fits"
+    if scheduling.division is Division.DYNAMIC:
+        return "dynamic weights divide by free room"
+    if scheduling.division is Division.AGGREGATED:
+        return "Aggregated fills clusters by free room"
+    return "spread constraints choose clusters by free room"
+
+
+class _Differences:
+    """The differences of single resources."""
+
+    def __init__(self, before: Schedule, after: Schedule) -> None:
+        self._before, self._after = before, after
+        self._old = OverrideIndex(before.fleet.overrides, before.fleet.clusters)
+        self._new = OverrideIndex(after.fleet.overrides, after.fleet.clusters)
+        self._claimants = Claimants(after.fleet.propagation)
+        self._broken = FrozenReaches(after.fleet.frozen)
+
+    def of(self, identity: Identity, why: str) -> Unjudged | None:
+        """The entry of one resource; None when nothing about it differs."""
+        was, is_now = self._before.fleet.templates.get(identity), self._after.fleet.templates.get(identity)
+        template = is_now or was
+        if template is None:
+            # A Namespace without a document.
+            return None
+        fields: tuple[FieldChange, ...] = ()
+        notes: list[str] = []
+        if was is not None and is_now is not None and was.digest != is_now.digest:
+            found = tree_changes(was.body, is_now.body, builtin_schema(is_now.gvk))
+            fields = tuple(FieldChange(path=path_text(path), before=old, after=new) for path, old, new in found)
+            notes.append("its template changes")
+        elif was is None:
+            notes.append("its template is new")
+        policy_fields = self._policy(identity, notes)
+        notes += [*self._overrides(identity), *self._surroundings(identity)]
+        if identity in self._before.bindings and identity not in self._after.bindings:
+            notes.append(self._fate(identity))
+        if not notes:
+            return None
+        return Unjudged(
+            gvk=template.gvk,
+            identity=identity,
+            source=template.source,
+            why=why,
+            notes=tuple(notes),
+            fields=fields,
+            policy_fields=policy_fields,
+        )
+
+    def _policy(self, identity: Identity, notes: list[str]) -> tuple[FieldChange, ...]:
+        was, is_now = self._before.policies.get(identity), self._after.policies.get(identity)
+        if was is None or is_now is None or was.ref != is_now.ref:
+            if was is not is_now and (was is not None or is_now is not None):
+                notes.append(f"its policy was {was.ref if was else 'none'} and is {is_now.ref if is_now else 'none'}")
+            return ()
+        found = policy_changes(was, is_now) if was.digest != is_now.digest else ()
+        if found:
+            notes.append(f"{was.ref} changes")
+        return found
+
+    def _overrides(self, identity: Identity) -> Iterator[str]:
+        old, new = (
+            _rules(index, decision, identity)
+            for index, decision in ((self._old, self._before), (self._new, self._after))
+        )
+        if identity in self._before.bindings and identity in self._after.bindings:
+            yield from (f"{ref} changes what it overrides" for ref in sorted(changed_keys(old, new)))
+
+    def _surroundings(self, identity: Identity) -> Iterator[str]:
+        if identity not in self._before.bindings or identity not in self._after.bindings:
+            return
+        old, new = _anywhere(self._before.fleet.clusters), _anywhere(self._after.fleet.clusters)
+        for name in sorted(changed_keys(old, new)):
+            reaching = (_reaches(self._before, old.get(name), identity), _reaches(self._after, new.get(name), identity))
+            if any(reaching):
+                word = "changes" if name in old and name in new else "is new" if name in new else "left the store"
+                yield f"the document of cluster {name} {word}"
+        if self._before.fleet.settings.partial != self._after.fleet.settings.partial:
+            yield "spec.placement.partial of the Fleet changes"
+        if self._before.holds.get(identity) != self._after.holds.get(identity):
+            hold = self._after.holds.get(identity)
+            yield f"it {hold}" if hold else f"it no longer {self._before.holds[identity]}"
+
+    def _fate(self, identity: Identity) -> str:
+        """Return the effect on its copies, wherever they are."""
+        template, policy = self._before.fleet.templates[identity], self._before.policies.get(identity)
+        binding = self._before.bindings[identity]
+        if policy is None:
+            return _RELEASED
+        owner = OwnershipRecord(policy.ref, policy.flavor, policy.keep, None, binding.is_dependency)
+        live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
+        seen = SeenCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
+        wanted = Decided(
+            fleet=self._after.fleet,
+            bindings=self._after.bindings,
+            policies=self._after.policies,
+            claimants=self._claimants,
+            broken=self._broken,
+        )
+        members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
+        (lost,) = lost_copies(identity, seen, members, wanted)
+        return f"{lost.why}: {_FATES[lost.fate]}"
+
+
+def _anywhere(clusters: Mapping[str, Cluster]) -> dict[str, Cluster]:
+    """Return the clusters without the places of their documents, which do not matter here."""
+    return {name: replace(cluster, source=NOWHERE) for name, cluster in clusters.items()}
+
+
+def _rules(index: OverrideIndex, decision: Schedule, identity: Identity) -> dict[PolicyRef, str]:
+    template = decision.fleet.templates.get(identity)
+    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
+    return {rule.policy: digests[rule.policy] for rule in index.rules_of(template)} if template is not None else {}
+
+
+def _reaches(decision: Schedule, cluster: Cluster | None, identity: Identity) -> bool:
+    policy = decision.policies.get(identity)
+    return cluster is not None and policy is not None and bool(list(concerned_by([cluster], {identity: policy})))

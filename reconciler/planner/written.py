@@ -1,0 +1,258 @@
+"""The members after a revision was applied to them and came to rest.
+
+Two revisions are compared by planning the second against such members: the same question, answered by the same code, as
+with real ones. Source: design#one-plan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import ClusterObservation, Health, LastHealth, LiveObject, Member, NotRead, Read
+from reconciler.api.ledger import AppliedRow, JournalSnapshot
+from reconciler.api.plan import Manifest
+from reconciler.api.policies import Flavor
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import JsonObject
+from reconciler.containment import contained
+from reconciler.diff import applied_fields, sendable
+from reconciler.documents import Schema
+from reconciler.kinds.registry import Registry
+from reconciler.ownership import field_manager, read_owner, recorded_form
+from reconciler.render import RenderCache, RenderInputs, managed_in, render_all, template_of
+from reconciler.scheduler import (
+    KindSchemas,
+    Schedule,
+    dependents,
+    waits_for_prerequisite,
+    withheld,
+    withheld_prerequisites,
+)
+
+_BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
+    ("batch", "Job"): {"status": {"active": 1}},
+    ("", "Pod"): {"status": {"phase": "Running"}},
+}
+"""The status of a started run: only its cluster could report that it has not started, or has ended."""
+
+
+_ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
+
+
+def is_written(decision: Schedule, identity: Identity, cluster: str) -> bool:
+    """Return whether a scheduled object is written there: neither it nor its prerequisites are frozen or held back."""
+    if withheld(decision, identity, cluster) is not None:
+        return False
+    return waits_for_prerequisite(decision, identity, cluster) is None
+
+
+def written_in(
+    decision: Schedule, inputs: RenderInputs, cache: RenderCache, observed: Mapping[str, ClusterObservation]
+) -> Counter[str]:
+    """Return how many objects a schedule leaves in each cluster that is as `observed`. `inputs`: of its rendering."""
+    managed = Counter(managed_in(inputs, cache))
+    waiting = held_back(decision) | (decision.frozen & decision.bindings.keys())
+    waiting |= _without_kind(decision, observed)
+    # Unrendered objects were not counted in the first place.
+    managed.subtract(
+        manifest.cluster
+        for manifest in render_all(inputs, cache, waiting).manifests
+        if not _comes_there(decision, manifest, observed)
+    )
+    return managed
+
+
+def _comes_there(decision: Schedule, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
+    """Return whether a manifest is written in its cluster, where its kind is not known to be missing."""
+    identity, cluster = manifest.identity, manifest.cluster
+    return is_written(decision, identity, cluster) and _served(decision, manifest.gvk, cluster, observed) is not False
+
+
+def _without_kind(decision: Schedule, observed: Mapping[str, ClusterObservation]) -> set[Identity]:
+    """Return objects that are placed where their kind is not served."""
+    lacking: dict[GVK, frozenset[str]] = {}
+    found = set()
+    for identity, binding in decision.bindings.items():
+        template = template_of(decision.fleet, identity)
+        assert template is not None, f"{identity} is bound and has no template"
+        gvk = template.gvk
+        if gvk not in lacking:
+            names = decision.fleet.clusters
+            lacking[gvk] = frozenset(name for name in names if _served(decision, gvk, name, observed) is False)
+        if lacking[gvk] and not lacking[gvk].isdisjoint(binding.clusters):
+            found.add(identity)
+    return found
+
+
+def held_back(decision: Schedule) -> set[Identity]:
+    """Return placed objects that may be held back: while they are, they stay due, whatever else changes."""
+    held = decision.bindings.keys() & decision.holds.keys()
+    if any(policy.suspension.dispatching or policy.suspension.clusters for policy in decision.fleet.propagation):
+        for identity, policy in decision.policies.items():
+            if (policy.suspension.dispatching or policy.suspension.clusters) and identity in decision.bindings:
+                held.add(identity)
+    return held | dependents(decision, held | (decision.frozen & decision.bindings.keys()))
+
+
+def written_by(
+    before: Schedule,
+    after: Schedule,
+    manifests: Collection[Manifest],
+    observed: Mapping[str, ClusterObservation],
+    only: Collection[Identity] | None = None,
+) -> tuple[dict[str, Member], JournalSnapshot]:
+    """Return the objects of `before`'s manifests in the members of `after`; everything else is absent there.
+
+    `only`: nobody asks for anything else, and `manifests` are of these alone; None: anything may be asked for.
+
+    A copy is available if its workload was observed to be healthy or was not observed at all. A member that did not
+    answer when it was observed is not read here either.
+    """
+    makers: dict[int, _Maker] = {}
+    schemas = KindSchemas(before)
+    objects: dict[str, dict[Identity, LiveObject]] = {name: {} for name in after.fleet.clusters}
+    ledger: dict[str, dict[Identity, AppliedRow]] = {
+        name: {} for name in {*before.fleet.clusters, *after.fleet.clusters}
+    }
+    for manifest in manifests:
+        identity, cluster = manifest.identity, manifest.cluster
+        if not _comes_there(before, manifest, observed):
+            continue
+        # Clusters with equal content share the result.
+        maker = makers.get(id(manifest.content))
+        if maker is None:
+            maker = contained(_Maker, manifest, before, schemas.of(manifest.gvk)).value
+            if maker is None:
+                continue  # As it is not there, the comparison meets the same fault and tells of it.
+            makers[id(manifest.content)] = maker
+        ledger[cluster][identity] = maker.row_in(cluster, observed.get(cluster))
+        if cluster in objects:
+            objects[cluster][identity] = maker.live
+    wanted = after.bindings.keys() if only is None else {*only, *withheld_prerequisites(after, only)}
+    looks = _Looks(before, after, observed, wanted)
+    members = {name: looks.member(name, found) for name, found in sorted(objects.items())}
+    return members, JournalSnapshot(ledger=ledger)
+
+
+class _Maker:
+    """The object and the row that clusters with one outcome have in common."""
+
+    def __init__(self, manifest: Manifest, decision: Schedule, schema: Schema | None) -> None:
+        fleet = decision.fleet
+        body = sendable(manifest.body, schema)
+        owner = read_owner(body)
+        self.live = LiveObject(
+            gvk=manifest.gvk,
+            identity=manifest.identity,
+            uid="",
+            resource_version="",
+            body=_as_stored(body, field_manager(fleet.settings.name), applied_fields(body, schema)),
+        )
+        self._row = AppliedRow(
+            cluster=manifest.cluster,
+            gvk=manifest.gvk,
+            identity=manifest.identity,
+            manifest_digest=manifest.digest,
+            recorded=recorded_form(body, b""),
+            policy=str(manifest.policy or ""),
+            keep=owner.keep if owner else True,
+            flavor=owner.flavor if owner else Flavor.ACK,
+            replicas=owner.replicas if owner else None,
+            dependency=owner.dependency if owner else False,
+            revision=fleet.revision,
+            source=manifest.source,
+        )
+
+    def row_in(self, cluster: str, seen: ClusterObservation | None) -> AppliedRow:
+        """Return the journal's row for a cluster."""
+        established = _established(seen, self._row)
+        if self._row.cluster == cluster and self._row.established == established:
+            return self._row
+        return replace(self._row, cluster=cluster, established=established)
+
+
+def _as_stored(body: JsonObject, manager: str, fields: Mapping[str, Any]) -> JsonObject:
+    entry = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": body.get("apiVersion"),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    kind = (GVK.parse(str(body.get("apiVersion", "")), "").group, str(body.get("kind", "")))
+    return {**body, **_BEGUN.get(kind, {}), "metadata": {**body["metadata"], "managedFields": [entry]}}
+
+
+class _Looks:
+    """The reading of members in a round: served kinds, absent objects, and the health of copies."""
+
+    def __init__(
+        self,
+        before: Schedule,
+        after: Schedule,
+        observed: Mapping[str, ClusterObservation],
+        wanted: Collection[Identity],
+    ) -> None:
+        self._before = before
+        self._after = after
+        self._observed = observed
+        self._wanted = frozenset(wanted)
+        self._kinds = frozenset(identity[:2] for identity in wanted)
+        # The scope of a kind in a cluster is not observed: it is taken to be that of the store.
+        self._scopes = {
+            template.gvk: bool(identity.namespace)
+            for identity in wanted
+            for fleet in (before.fleet, after.fleet)
+            if (template := template_of(fleet, identity)) is not None
+        }
+
+    def member(self, name: str, objects: Mapping[Identity, LiveObject]) -> Member:
+        """One member that holds these objects."""
+        seen = self._observed.get(name)
+        if seen is not None and not seen.reachable:
+            return NotRead(name=name, why="it did not answer when it was observed")
+        return Read(
+            name=name,
+            objects=objects,
+            absent=self._wanted - objects.keys(),
+            kinds=self._kinds,
+            served={gvk: scope for gvk, scope in self._scopes.items() if self._is_served(gvk, name)},
+            told={identity: _told(seen, live, self._before.interpreters) for identity, live in objects.items()},
+        )
+
+    def _is_served(self, gvk: GVK, cluster: str) -> bool:
+        served = _served(self._before, gvk, cluster, self._observed)
+        if served is not None:
+            return served
+        # Without knowledge, every kind but those whose definition is still to come.
+        return self._after.definition_of(gvk.group_kind) is None
+
+
+def _served(decision: Schedule, gvk: GVK, cluster: str, observed: Mapping[str, ClusterObservation]) -> bool | None:
+    """Return whether a cluster serves a kind once the schedule is carried out; None: unknown."""
+    definition, seen = decision.definition_of(gvk.group_kind), observed.get(cluster)
+    if definition is not None:
+        return cluster in decision.bindings[definition].clusters and is_written(decision, definition, cluster)
+    return None if seen is None or seen.apis is None else gvk in seen.apis
+
+
+def _told(seen: ClusterObservation | None, live: LiveObject, interpreters: Registry) -> LastHealth:
+    """Return the observed health; without observation that of a revision at rest."""
+    interpreter = interpreters.of(*live.identity[:2])
+    workload = seen.workloads.get(live.identity) if seen is not None else None
+    is_counted = interpreter.available(_ANY_STATUS) is not None
+    if workload is None:
+        return LastHealth(Health.HEALTHY, interpreter.demand(live.body).replicas if is_counted else None)
+    return LastHealth(workload.health, workload.ready if is_counted else None)
+
+
+def _established(seen: ClusterObservation | None, row: AppliedRow) -> int | None:
+    """Return the number of replicas that a copy has served with, as observed; a healthy one with all of them."""
+    workload = seen.workloads.get(row.identity) if seen is not None else None
+    if workload is None or workload.health is Health.HEALTHY:
+        return row.replicas or 0
+    return workload.established

@@ -1,0 +1,58 @@
+"""Policy documents of every dialect as values, the policy that governs each template, and windows."""
+
+from reconciler.policy.claim import Claimants, Claims, ClaimTables, FrozenReaches, claim, hold_new_claims
+from reconciler.policy.cron import parse_cron
+from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
+from reconciler.policy.match import Match, matches_cluster, matching_clusters
+from reconciler.policy.override_policy import OVERRIDE_SHAPE, parse_override_policy
+from reconciler.policy.placement_policy import is_empty, read_affinity
+from reconciler.policy.policy_codes import POLICY_CODES, WINDOW_CODES
+from reconciler.policy.propagation import parse_propagation_policy
+from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
+from reconciler.policy.selectors import read_label_selector, readable_selectors
+from reconciler.policy.window_documents import (
+    FLEET_WINDOW_SHAPE,
+    WINDOW_FIELDS,
+    WINDOW_SHAPE,
+    Closed,
+    Opening,
+    closed_clusters,
+    opening,
+    read_fleet_windows,
+    read_window,
+)
+
+__all__ = [
+    "FLEET_WINDOW_SHAPE",
+    "OVERRIDE_SHAPE",
+    "POLICY_CODES",
+    "PROPAGATION_SHAPE",
+    "WINDOW_CODES",
+    "WINDOW_FIELDS",
+    "WINDOW_SHAPE",
+    "ClaimTables",
+    "Claimants",
+    "Claims",
+    "Closed",
+    "FrozenReaches",
+    "Match",
+    "Opening",
+    "PolicyIndex",
+    "TemplateIndex",
+    "best_matches",
+    "claim",
+    "closed_clusters",
+    "hold_new_claims",
+    "is_empty",
+    "matches_cluster",
+    "matching_clusters",
+    "opening",
+    "parse_cron",
+    "parse_override_policy",
+    "parse_propagation_policy",
+    "read_affinity",
+    "read_fleet_windows",
+    "read_label_selector",
+    "read_window",
+    "readable_selectors",
+]

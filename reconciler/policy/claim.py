@@ -1,0 +1,360 @@
+"""Frozen reaches: objects that a broken file might concern are left exactly as they are.
+
+The policy that governs each template. Recomputed each round: being first gives no claim.
+
+The policies of objects that have left the store.
+
+A removed template has no claim. Two policies may govern it: the one that would claim it if it were still there
+(renamed, or replaced in the same commit), and the one that applied it, which its copies name. Source: design#keep: a
+new value in the same commit counts only if it keeps more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from operator import is_not
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Claim, Reason
+from reconciler.api.fleet import Fleet, FrozenReach, Template
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.containment import contained
+from reconciler.documents import CONTROL_GROUPS, is_never_distributed
+from reconciler.incremental import Dependents, Table
+from reconciler.policy.indexes import PolicyIndex, best_matches
+from reconciler.policy.match import Bucket, Match
+
+
+def hold_new_claims(fleet: Fleet, placed: Callable[[Identity], bool]) -> Fleet:
+    """Return the fleet in which broken new files freeze only unplaced objects, which they could claim anew.
+
+    Such a document was not active before, so that placed objects go on without it. Source: design#broken-input.
+    """
+    if not any(reach.is_new for reach in fleet.frozen):
+        return fleet
+    waiting = [template for identity, template in fleet.templates.items() if not placed(identity)]
+    return replace(fleet, frozen=tuple(_on_new_claims(reach, waiting) for reach in fleet.frozen))
+
+
+def _on_new_claims(reach: FrozenReach, waiting: Iterable[Template]) -> FrozenReach:
+    if not reach.is_new:
+        return reach
+    alone = FrozenReaches((reach,))
+    reached = frozenset(template.identity for template in waiting if alone.by(template) is not None)
+    return FrozenReach(source=reach.source, is_new=True, identities=reached, policy=reach.policy)
+
+
+class FrozenReaches:
+    """The broken documents of a store by their reach, so that a template meets only those that may concern it.
+
+    Source: design#broken-input: no write, no delete, no new claim for an object that a broken document might select.
+    """
+
+    __slots__ = ("_buckets", "_everything", "_identities", "_is_sorted_in", "_namespaces", "reaches")
+
+    def __init__(self, reaches: Sequence[FrozenReach]) -> None:
+        """Take the broken documents in their order."""
+        self.reaches = reaches
+        self._is_sorted_in = False
+        self._everything = len(reaches)
+        self._identities: dict[Identity, int] = {}
+        self._namespaces: dict[str, int] = {}
+        self._buckets: dict[tuple[str, str, str], Bucket[FrozenReach]] = {}
+
+    def _sort_in(self) -> None:
+        """Build the index when the first template comes: most rounds ask for none."""
+        self._is_sorted_in = True
+        for number, reach in enumerate(self.reaches):
+            if reach.everything:
+                self._everything = min(self._everything, number)
+            for identity in reach.identities:
+                self._identities.setdefault(identity, number)
+            if reach.selectors:
+                self._add_selectors(reach, number)
+            elif reach.namespace:
+                self._namespaces.setdefault(reach.namespace, number)
+
+    def _add_selectors(self, reach: FrozenReach, number: int) -> None:
+        """Add readable selectors: they are more precise than a namespace and replace it."""
+        own = reach.policy.namespace if reach.policy else ""
+        for selector in reach.selectors:
+            if not own or selector.namespace in ("", own):
+                key = (selector.api_version, selector.kind, own or selector.namespace)
+                self._buckets.setdefault(key, Bucket()).add(reach, number, selector)
+
+    def by(self, template: Template) -> FrozenReach | None:
+        """The first broken document whose reach holds a template, None when nothing froze it."""
+        if not self.reaches:
+            return None
+        if not self._is_sorted_in:
+            self._sort_in()
+        identity, nowhere = template.identity, len(self.reaches)
+        first = min(
+            self._everything,
+            self._identities.get(identity, nowhere),
+            self._namespaces.get(identity.namespace, nowhere) if identity.namespace else nowhere,
+        )
+        if first and self._buckets:
+            first = min([first, *self._selecting(template)])
+        return self.reaches[first] if first < nowhere else None
+
+    def _selecting(self, template: Template) -> Iterable[int]:
+        """The numbers of the reaches with a selector that selects a template."""
+        gvk, identity = template.gvk, template.identity
+        namespaces = (identity.namespace, "") if identity.namespace else ("",)
+        found: list[Match[FrozenReach]] = []
+        # A selector with unknown version or kind may mean any.
+        for key in product((gvk.api_version, ""), (gvk.kind, ""), namespaces):
+            bucket = self._buckets.get(key)
+            if bucket is not None:
+                bucket.collect(identity.name, template.labels if bucket.looks_at_labels else {}, found)
+        return [match.selector for match in found if match.selector is not None]
+
+
+PropagationMatch = Match[PropagationPolicy]
+
+
+class Claims(Struct, frozen=True, kw_only=True):
+    """Every template of the store is in exactly one of `claims`, `unclaimed` and `frozen`.
+
+    `selecting` holds, by policy, the indexes of its selectors that select at least one template. `faults`: templates
+    that could not be processed, with their exceptions; they are to be frozen, and claimed anew without them.
+    """
+
+    claims: Mapping[Identity, Claim] = field(default_factory=dict)
+    unclaimed: Collection[Identity] = ()
+    frozen: Mapping[Identity, FrozenReach] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    selecting: Mapping[PolicyRef, frozenset[int]] = field(default_factory=dict)
+    faults: Mapping[Identity, Exception] = field(default_factory=dict)
+
+
+class ClaimTables:
+    """The results of the last call."""
+
+    __slots__ = ("broken", "claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self.claims = Table[Identity, Claim]()
+        self.frozen = Table[Identity, FrozenReach]()
+        self.unclaimed = Table[Identity, bool]()
+        self.problems = Table[Identity, Problem]()
+        self.selected = Dependents[Identity, tuple[PolicyRef, int]]()
+        """Template to the selectors that select it."""
+        self.broken = FrozenReaches(())
+        self.propagation: tuple[PropagationPolicy, ...] = ()
+        self.index: PolicyIndex[PropagationPolicy] = PolicyIndex(())
+        self.reasons = _Reasons()
+
+    def follow(self, fleet: Fleet) -> None:
+        """Update the policies of the store, and its broken documents."""
+        propagation = fleet.propagation
+        if fleet.frozen is not self.broken.reaches:
+            self.broken = FrozenReaches(fleet.frozen)
+        is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
+        if not is_same:
+            self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
+
+
+def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Identity] | None = None) -> Claims:
+    """The policy that governs each template, with the policies that also matched and why they lost.
+
+    A PropagationPolicy of the namespace before any ClusterPropagationPolicy; then the larger priority, the more
+    precise selector, the smaller name. Templates in the reach of a broken document get no claim. With the `tables` of
+    an earlier call, `dirty` are those whose template, or a policy that selects them, came, went or changed.
+    Source: design#claim; Karmada: precedence without stickiness.
+    """
+    tables = tables or ClaimTables()
+    tables.follow(fleet)
+    claims: dict[Identity, Claim | None] = {}
+    frozen: dict[Identity, FrozenReach | None] = {}
+    unclaimed: dict[Identity, bool | None] = {}
+    problems: dict[Identity, Problem | None] = {}
+    faults: dict[Identity, Exception] = {}
+    # One walk for all tables, without a step for templates without results, as are most of a large store.
+    for identity, template, looked in _look_at(fleet.templates, dirty, tables, faults):
+        matches, reach = looked
+        if matches or tables.selected.looked_at:
+            tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
+        is_unclaimed = template is not None and reach is None and not matches
+        if reach is not None or tables.frozen.rows:
+            frozen[identity] = reach
+        if matches or tables.claims.rows:
+            claims[identity] = _claim(identity, matches, tables.reasons) if matches and reach is None else None
+        if is_unclaimed or tables.unclaimed.rows:
+            unclaimed[identity] = is_unclaimed or None
+        problem = _never_distributed(template) if is_unclaimed and template is not None else None
+        if problem is not None or tables.problems.rows:
+            problems[identity] = problem
+    tables.claims.put(claims)
+    tables.frozen.put(frozen)
+    tables.unclaimed.put(unclaimed)
+    tables.problems.put(problems)
+    return Claims(
+        claims=tables.claims.rows,
+        unclaimed=tables.unclaimed.rows,
+        frozen=tables.frozen.rows,
+        problems=tuple(sorted(tables.problems.rows.values())),
+        selecting=_selecting(tables.selected.looked_at),
+        faults=faults,
+    )
+
+
+_Looked = tuple[Sequence[PropagationMatch], FrozenReach | None]
+_GONE: Final[_Looked] = ((), None)
+
+
+def _look_at(
+    templates: Mapping[Identity, Template],
+    dirty: Iterable[Identity] | None,
+    tables: ClaimTables,
+    faults: dict[Identity, Exception],
+) -> Iterator[tuple[Identity, Template | None, _Looked]]:
+    """Yield each template with its selectors and its reach; exceptions go to the `faults`."""
+    found: list[tuple[Identity, Template | None]] = (
+        list(templates.items()) if dirty is None else [(identity, templates.get(identity)) for identity in dirty]
+    )
+    # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
+    looked = contained(lambda: [_look(tables, template) for _, template in found]).value
+    if looked is not None:
+        for (identity, template), one in zip(found, looked, strict=True):
+            yield identity, template, one
+        return
+    for identity, template in found:
+        one_looked, fault = contained(_look, tables, template)
+        if one_looked is not None:
+            yield identity, template, one_looked
+        else:
+            assert fault is not None, "without a fault there is a value"
+            faults[identity] = fault
+
+
+def _look(tables: ClaimTables, template: Template | None) -> _Looked:
+    if template is None:
+        return _GONE
+    reach = tables.broken.by(template)
+    if reach is None:
+        return tables.index.matches(template), None
+    return contained(tables.index.matches, template).value or (), reach
+
+
+def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:
+    selecting: dict[PolicyRef, set[int]] = {}
+    for ref, index in selectors:
+        selecting.setdefault(ref, set()).add(index)
+    return {ref: frozenset(indexes) for ref, indexes in selecting.items()}
+
+
+def _claim(identity: Identity, matches: Sequence[PropagationMatch], reasons: _Reasons) -> Claim:
+    if len(matches) == 1:
+        return Claim(identity=identity, policy=matches[0].policy.ref, reasons=reasons.of(matches[0]))
+    ranked = reasons.ranked(matches)
+    best = ranked[0]
+    losers = reasons.of_losers(ranked[1:], best)
+    return Claim(identity=identity, policy=best.policy.ref, reasons=reasons.of(best), losers=losers)
+
+
+def winner(matches: Sequence[PropagationMatch]) -> PropagationPolicy | None:
+    """Return the policy that governs templates with these matches; None if there are none."""
+    return min(best_matches(matches), key=_rank).policy if matches else None
+
+
+def _rank(match: PropagationMatch) -> tuple[bool, int, int, PolicyRef]:
+    policy = match.policy
+    return (policy.is_cluster_scoped, -policy.priority, -match.score, policy.ref)
+
+
+def _why_lost(loser: PropagationMatch, winner: PropagationMatch) -> str:
+    """Return why a policy lost, as the end of the sentence "it lost because …"."""
+    won = winner.policy.ref
+    if loser.policy.is_cluster_scoped and not winner.policy.is_cluster_scoped:
+        return f"{won} is of the namespace itself, which comes before cluster policies"
+    if loser.policy.priority != winner.policy.priority:
+        return f"its priority {loser.policy.priority} is less than {winner.policy.priority} of {won}"
+    if loser.score != winner.score:
+        return f"it selects {loser.score.words}, {won} {winner.score.words}"
+    return f"{won} selects as precisely and its name comes first"
+
+
+_Lost = tuple[PolicyRef, str]
+
+
+class _Reasons:
+    """The reasons why selectors of one index win and lose: each made once, since thousands of templates share it."""
+
+    __slots__ = ("_known", "_lost", "_ranks")
+
+    def __init__(self) -> None:
+        # All by the ids of matches, which the index keeps.
+        self._known: dict[int, tuple[Reason, ...]] = {}
+        self._ranks: dict[int, tuple[bool, int, int, PolicyRef, int]] = {}
+        self._lost: dict[int, dict[int, _Lost]] = {}
+
+    def ranked(self, matches: Sequence[PropagationMatch]) -> list[PropagationMatch]:
+        """One match a policy, the best first."""
+        ranks = self._ranks
+        for match in matches:
+            if id(match) not in ranks:
+                ranks[id(match)] = (*_rank(match), match.selector or 0)
+        ordered = sorted(matches, key=lambda match: ranks[id(match)])
+        # Those of one policy are adjacent unless they differ in precision, and the best of them comes first.
+        first: dict[int, PropagationMatch] = {}
+        for match in ordered:
+            first.setdefault(id(match.policy), match)
+        return list(first.values())
+
+    def of_losers(self, losers: Iterable[PropagationMatch], best: PropagationMatch) -> tuple[_Lost, ...]:
+        """Each policy that lost, with why."""
+        known = self._lost.setdefault(id(best), {})
+        for match in losers:
+            if id(match) not in known:
+                known[id(match)] = (match.policy.ref, _why_lost(match, best))
+        return tuple([known[id(match)] for match in losers])
+
+    def of(self, winner: PropagationMatch) -> tuple[Reason, ...]:
+        """The reason of a claim, with the place of the selector that decided it."""
+        known = self._known.get(id(winner))
+        if known is None:
+            policy, index = winner.policy, winner.selector
+            source = policy.source if index is None else policy.selectors[index].source
+            text = f"{policy.ref} selects it {winner.score.words}"
+            known = self._known[id(winner)] = (Reason(rule="claim", text=text, source=source),)
+        return known
+
+
+def _never_distributed(template: Template) -> Problem | None:
+    identity = template.identity
+    if not is_never_distributed(template.gvk, identity):
+        return None
+    if template.gvk.group in CONTROL_GROUPS:
+        why = f"{identity} belongs to Karmada's control API and is never distributed; take it out of the store"
+    else:
+        where = identity.namespace or identity.name
+        why = f"{identity} is never distributed: {where} is a system namespace; move it, or take it out of the store"
+    return Problem(source=template.source, code="never-distributed", message=why, severity=Severity.WARNING)
+
+
+class Claimants:
+    """The claimants of one store. Computed on first use, since most rounds lose nothing."""
+
+    __slots__ = ("_by_ref", "_index", "_policies")
+
+    def __init__(self, policies: Sequence[PropagationPolicy]) -> None:
+        self._policies = policies
+        self._by_ref: dict[PolicyRef, PropagationPolicy] = {}
+        self._index: PolicyIndex[PropagationPolicy] | None = None
+
+    def of(self, gone: Template, owner: PolicyRef | None) -> tuple[PropagationPolicy, ...]:
+        """The policy that would claim a template, and `owner`, the one that applied it, where the store has them."""
+        if self._index is None:
+            self._by_ref = {policy.ref: policy for policy in self._policies}
+            self._index = PolicyIndex(self._policies)
+        found = (winner(self._index.matches(gone)), self._by_ref.get(owner) if owner is not None else None)
+        return tuple(policy for policy in found if policy is not None)

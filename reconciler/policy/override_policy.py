@@ -1,0 +1,335 @@
+"""OverridePolicy and ClusterOverridePolicy documents become the normalised policy.
+
+Every field of OverridePolicy and ClusterOverridePolicy.
+
+Source: "PropagationPolicy and OverridePolicy" (both generations) and Karmada's `policy.karmada.io/v1alpha1`.
+
+`overriders`: the changes of an override rule. The order of application is fixed by the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from reconciler.api.policies import (
+    CommandOverrider,
+    FieldOverrider,
+    Flavor,
+    ImageComponent,
+    ImageOverrider,
+    MapOverrider,
+    OverrideOperator,
+    OverridePolicy,
+    Overriders,
+    OverrideRule,
+    PatchOperation,
+)
+from reconciler.api.problem import Document, Problem
+from reconciler.api.refs import PolicyRef
+from reconciler.api.tree import digest_of
+from reconciler.documents import (
+    RESOURCE_SELECTORS,
+    TARGET_CLUSTER,
+    Field,
+    Fields,
+    FieldType,
+    document_fields,
+    document_shape,
+    either_case,
+    is_json_pointer,
+    is_label_key,
+    is_label_value,
+    operation_fault,
+    read_flavor,
+    read_ref,
+    shape,
+)
+from reconciler.policy.placement_policy import read_target
+from reconciler.policy.selectors import read_selectors
+from reconciler.templates import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
+
+_OPERATORS = either_case("add", "replace", "remove", Add="add", Replace="replace", Remove="remove")
+_LIST_OPERATORS = either_case("add", "remove", Add="add", Remove="remove")
+_OPERATOR = Field("operator", FieldType.TEXT, "add, replace or remove.", values=_OPERATORS, required=True)
+
+IMAGE_SHAPE = shape(
+    Field(
+        "predicate",
+        FieldType.TEXT_OR_OBJECT,
+        "The JSON pointer of one image.",
+        default="every image of the resource",
+        shape=shape(Field("path", FieldType.TEXT, "The JSON pointer of the image.", required=True)),
+    ),
+    Field(
+        "component",
+        FieldType.TEXT,
+        "The part of the image to change.",
+        required=True,
+        values=either_case("Registry", "Repository", "Tag"),
+    ),
+    _OPERATOR,
+    Field("value", FieldType.TEXT, "The new text, for add and replace."),
+)
+
+COMMAND_SHAPE = shape(
+    Field("containerName", FieldType.TEXT, "The container.", required=True),
+    Field("operator", FieldType.TEXT, "add or remove.", values=_LIST_OPERATORS, required=True),
+    Field("value", FieldType.TEXTS, "The items to add or to remove."),
+)
+
+MAP_SHAPE = shape(_OPERATOR, Field("value", FieldType.MAP, "The keys with their values."))
+
+PATCH_SHAPE = shape(
+    Field("path", FieldType.TEXT, "The JSON pointer of the field.", required=True),
+    _OPERATOR,
+    Field("value", FieldType.ANY, "The new value, for add and replace."),
+)
+
+EMBEDDED_PATCH_SHAPE = shape(
+    Field("subPath", FieldType.TEXT, "The JSON pointer inside the embedded document.", required=True),
+    _OPERATOR,
+    Field("value", FieldType.ANY, "The new value, for add and replace."),
+)
+
+OVERRIDERS = Field(
+    "overriders",
+    FieldType.OBJECT,
+    "What to change, in the order of this table.",
+    shape=shape(
+        Field("imageOverrider", FieldType.OBJECTS, "Changes images.", shape=IMAGE_SHAPE),
+        Field("commandOverrider", FieldType.OBJECTS, "Changes the command of a container.", shape=COMMAND_SHAPE),
+        Field("argsOverrider", FieldType.OBJECTS, "Changes the arguments of a container.", shape=COMMAND_SHAPE),
+        Field("labelsOverrider", FieldType.OBJECTS, "Changes labels.", shape=MAP_SHAPE),
+        Field("annotationsOverrider", FieldType.OBJECTS, "Changes annotations.", shape=MAP_SHAPE),
+        Field(
+            "fieldOverrider",
+            FieldType.OBJECTS,
+            "Changes JSON or YAML inside a string field.",
+            shape=shape(
+                Field("fieldPath", FieldType.TEXT, "The JSON pointer of the string field.", required=True),
+                Field("json", FieldType.OBJECTS, "Changes to embedded JSON.", shape=EMBEDDED_PATCH_SHAPE),
+                Field("yaml", FieldType.OBJECTS, "Changes to embedded YAML.", shape=EMBEDDED_PATCH_SHAPE),
+            ),
+        ),
+        Field("plaintext", FieldType.OBJECTS, "Changes any field by JSON Patch.", shape=PATCH_SHAPE),
+    ),
+)
+
+OVERRIDE_SHAPE = document_shape(
+    Field(
+        "spec",
+        FieldType.OBJECT,
+        "What is different where.",
+        required=True,
+        shape=shape(
+            RESOURCE_SELECTORS,
+            Field(
+                "overrideRules", FieldType.OBJECTS, "Rules, applied in order.", shape=shape(TARGET_CLUSTER, OVERRIDERS)
+            ),
+            TARGET_CLUSTER,
+            OVERRIDERS,
+        ),
+    )
+)
+
+
+_IDENTITY = ("/apiVersion", "/kind", "/metadata/name", "/metadata/namespace")
+
+
+def read_overriders(fields: Fields, *, strict_values: bool) -> Overriders:
+    """The overriders of a rule.
+
+    `strict_values`: a missing value of add and replace is an error (the ACK pages require it), else a warning
+    (Karmada accepts it). Source: "overriders parameters"; Karmada: the checks of its webhook.
+    """
+    command, args = fields.children("commandOverrider"), fields.children("argsOverrider")
+    labels, annotations = fields.children("labelsOverrider"), fields.children("annotationsOverrider")
+    return Overriders(
+        image=tuple(_image(item, strict_values) for item in fields.children("imageOverrider") if _is_whole(item)),
+        command=tuple(_command(item) for item in command if _is_whole(item)),
+        args=tuple(_command(item) for item in args if _is_whole(item)),
+        labels=tuple(_map(item, _label_fault) for item in labels if _is_whole(item)),
+        annotations=tuple(_map(item, _annotation_fault) for item in annotations if _is_whole(item)),
+        field=tuple(_field(item) for item in fields.children("fieldOverrider")),
+        plaintext=tuple(_patch(item, strict_values) for item in fields.children("plaintext") if _is_whole(item)),
+    )
+
+
+def _is_whole(fields: Fields) -> bool:
+    """Return whether the enumerations are there; missing and unknown ones have been reported."""
+    return all(fields.has(name) for name in ("operator", "component") if name in fields.shape.by_spelling)
+
+
+def _image(fields: Fields, strict_values: bool) -> ImageOverrider:
+    operator = OverrideOperator(fields.text("operator"))
+    _check_value(fields, operator, is_given=not fields.is_empty("value"), strict=strict_values)
+    predicate = fields.text_of_either("predicate")
+    steps = fields.path("predicate")
+    nested = fields.child("predicate")
+    if nested is not None:
+        predicate, steps = nested.text("path"), nested.path("path")
+    if predicate is not None and not is_json_pointer(predicate):
+        _not_a_pointer(fields, predicate, *steps)
+    return ImageOverrider(
+        component=ImageComponent(fields.text("component")),
+        operator=operator,
+        value=fields.text("value"),
+        predicate=predicate or "",
+        source=fields.source(),
+    )
+
+
+def _command(fields: Fields) -> CommandOverrider:
+    return CommandOverrider(
+        container=fields.text("containerName"),
+        operator=OverrideOperator(fields.text("operator")),
+        values=fields.texts("value"),
+        source=fields.source(),
+    )
+
+
+def _map(fields: Fields, fault_of: Callable[[str, str], tuple[str, str] | None]) -> MapOverrider:
+    values = fields.text_map("value")
+    for key, value in values.items():
+        fault = fault_of(key, value)
+        if fault is not None:
+            fields.report.error(*fault, *fields.path("value", key))
+    return MapOverrider(
+        operator=OverrideOperator(fields.text("operator")),
+        values=tuple(sorted(values.items())),
+        source=fields.source(),
+    )
+
+
+def _label_fault(key: str, value: str) -> tuple[str, str] | None:
+    """Return code and message for a label that would be refused or left out. Source: Karmada's webhook."""
+    if not is_label_key(key):
+        return "label-key-illegal", f"{key!r} cannot be the key of a label"
+    if not is_label_value(value):
+        return "label-illegal", f"{value[:80]!r} cannot be the value of a label"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) else None
+
+
+def _annotation_fault(key: str, value: str) -> tuple[str, str] | None:
+    """As `_label_fault`. An annotation may hold any text, and its key capital letters before the slash."""
+    if not is_label_key(key.lower()):
+        return "label-key-illegal", f"{key!r} cannot be the key of an annotation"
+    return _mark_fault(key) if key.startswith(RESERVED_PREFIX) and key not in DOCUMENTED_ANNOTATIONS else None
+
+
+def _mark_fault(key: str) -> tuple[str, str]:
+    return "mark-reserved", f"only the reconciler writes {key}; take it out"
+
+
+def _field(fields: Fields) -> FieldOverrider:
+    path = fields.text("fieldPath")
+    if fields.has("fieldPath") and not is_json_pointer(path):
+        _not_a_pointer(fields, path, *fields.path("fieldPath"))
+    given = [syntax for syntax in ("json", "yaml") if fields.has(syntax)]
+    if len(given) != 1:
+        message = "exactly one of json and yaml says how the text is to be read"
+        fields.report.error("field-overrider-syntax", message, *fields.steps)
+    syntax = given[0] if given else "json"
+    operations = tuple(_embedded(item) for key in given for item in fields.children(key) if _is_whole(item))
+    return FieldOverrider(field_path=path, syntax=syntax, operations=operations, source=fields.source())
+
+
+def _embedded(fields: Fields) -> PatchOperation:
+    operator, path = OverrideOperator(fields.text("operator")), fields.text("subPath")
+    if fields.has("subPath") and (fault := operation_fault(operator, path, fields.any("value"))):
+        _not_a_pointer(fields, path, *fields.path("subPath"), why=fault)
+    has_value = fields.has("value")
+    if operator is OverrideOperator.REMOVE and has_value:
+        message = "remove takes no value here; take it out"
+        fields.report.error("value-forbidden", message, *fields.path("value"))
+    elif operator is not OverrideOperator.REMOVE:
+        _check_value(fields, operator, is_given=has_value, strict=True)
+        if has_value and fields.any("value") is None:
+            # Karmada's webhook does not distinguish null from no value, and refuses both.
+            message = f"null is no value of a fieldOverrider, so {operator} has none; use remove to take a field away"
+            fields.report.error("value-missing", message, *fields.path("value"))
+    return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
+
+
+def _patch(fields: Fields, strict_values: bool) -> PatchOperation:
+    operator, path = OverrideOperator(fields.text("operator")), fields.text("path")
+    if fields.has("path"):
+        if fault := operation_fault(operator, path, fields.any("value")):
+            _not_a_pointer(fields, path, *fields.path("path"), why=fault)
+        elif path in _IDENTITY:
+            message = f"{path} says which object this is, and an override must not change that; write another template"
+            fields.report.error("override-of-identity", message, *fields.path("path"))
+    _check_value(fields, operator, is_given=fields.has("value"), strict=strict_values)
+    return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
+
+
+def _check_value(fields: Fields, operator: OverrideOperator, *, is_given: bool, strict: bool) -> None:
+    """The pages: value is required for add and replace, and left out for remove. Karmada checks neither."""
+    if operator is OverrideOperator.REMOVE:
+        if is_given:
+            message = "remove takes no value; it is ignored, take it out"
+            fields.report.warning("value-ignored", message, *fields.path("value"))
+    elif not is_given:
+        message = f"{operator} needs a value"
+        if strict:
+            fields.report.error("value-missing", message, *fields.steps)
+        else:
+            fields.report.warning("value-missing", f"{message}; without one Karmada writes an empty one", *fields.steps)
+
+
+def _not_a_pointer(fields: Fields, path: str, *steps: str | int, why: str = "") -> None:
+    rule = why or "it begins with a slash, as in /spec/replicas, and ~ is written ~0"
+    message = f"{path!r} is no JSON pointer; {rule}"
+    fields.report.error("pointer-illegal", message, *steps)
+
+
+def parse_override_policy(document: Document) -> tuple[OverridePolicy | None, tuple[Problem, ...]]:
+    """The policy of a document and every problem of it, in the order of the file; None when one is an error.
+
+    Source: "PropagationPolicy and OverridePolicy", Override policies (both generations); Karmada: webhook checks.
+    """
+    fields = document_fields(document, OVERRIDE_SHAPE)
+    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
+    policy = None
+    if spec is not None:
+        shown = ref or PolicyRef(fields.text("kind"), "", "")
+        policy = _policy(fields, spec, shown, flavor or Flavor.ACK)
+    problems = fields.report.sorted()
+    return (None if fields.report.has_errors else policy), problems
+
+
+def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> OverridePolicy:
+    rules = tuple(_rule(item, flavor) for item in spec.children("overrideRules"))
+    if spec.has("targetCluster") or spec.has("overriders"):
+        rules = (*rules, _rule(spec, flavor))
+        if spec.has("overrideRules"):
+            message = "overrideRules excludes the old targetCluster and overriders beside it; keep the rules"
+            spec.report.error("rules-and-legacy", message, *spec.path("overrideRules"))
+    return OverridePolicy(
+        ref=ref,
+        flavor=flavor,
+        source=document.source(),
+        selectors=read_selectors(spec, ref, flavor),
+        rules=rules,
+        digest=digest_of(document.report.document.body),
+    )
+
+
+MAX_OVERRIDERS: Final = 1_000
+"""Of a rule: each may copy the whole object, on every cluster and for every template that the policy selects."""
+
+
+def _rule(fields: Fields, flavor: Flavor) -> OverrideRule:
+    overriders = fields.child("overriders")
+    read = read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders()
+    if overriders is not None and (count := _count(read)) > MAX_OVERRIDERS:
+        message = f"{count:,} changes in one rule, the limit is {MAX_OVERRIDERS:,}; write the values into a template"
+        overriders.report.error("too-many-overriders", message, *overriders.steps)
+    return OverrideRule(target=read_target(fields), overriders=read, source=fields.source())
+
+
+def _count(read: Overriders) -> int:
+    embedded = sum(len(overrider.operations) for overrider in read.field)
+    lists = (read.image, read.command, read.args, read.labels, read.annotations, read.plaintext)
+    return embedded + sum(map(len, lists))

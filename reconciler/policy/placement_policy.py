@@ -1,0 +1,256 @@
+"""`placement`: target clusters, tolerations, spread constraints and replica scheduling.
+
+Cluster affinities, groups of them, and the clusters that weights and override rules are for.
+
+`replicaScheduling`: how replicas are spread, with every default resolved.
+"""
+
+from __future__ import annotations
+
+from reconciler.api.policies import (
+    AffinityTerm,
+    ClusterAffinity,
+    Division,
+    FieldRequirement,
+    Operator,
+    Placement,
+    ReplicaScheduling,
+    SpreadConstraint,
+    StaticWeight,
+    Toleration,
+)
+from reconciler.documents import Fields, is_label_key
+from reconciler.policy.selectors import read_label_selector
+
+_FIELD_KEYS = ("provider", "region", "zone")
+_AFFINITY_NAME_MAX = 32
+
+
+def read_affinity(fields: Fields) -> ClusterAffinity:
+    """The affinity of a mapping that has its fields. Source: "clusterAffinity parameters"."""
+    labels, selector = fields.child("labelSelector"), fields.child("fieldSelector")
+    return ClusterAffinity(
+        cluster_names=fields.texts("clusterNames"),
+        exclude=fields.texts("exclude"),
+        labels=read_label_selector(labels) if labels else None,
+        fields=_field_requirements(selector) if selector else (),
+        source=fields.source(),
+    )
+
+
+def is_empty(affinity: ClusterAffinity) -> bool:
+    """Return whether an affinity is empty, and so matches every cluster."""
+    return not (affinity.cluster_names or affinity.exclude or affinity.labels or affinity.fields)
+
+
+def _field_requirements(selector: Fields) -> tuple[FieldRequirement, ...]:
+    """Karmada: keys are provider, region and zone, operators In and NotIn."""
+    requirements = []
+    for fields in selector.children("matchExpressions"):
+        key, operator, values = fields.text("key"), fields.text("operator"), fields.texts("values")
+        if not fields.has("key") or not fields.has("operator"):
+            continue  # reported as a missing field
+        known = True
+        if key not in _FIELD_KEYS:
+            message = f"{key!r} is no field of a cluster; write one of: {', '.join(_FIELD_KEYS)}"
+            fields.report.error("field-selector-key", message, *fields.path("key"))
+            known = False
+        if operator not in (Operator.IN, Operator.NOT_IN):
+            message = f"{operator!r} does not work on fields of a cluster; write In or NotIn"
+            fields.report.error("field-selector-operator", message, *fields.path("operator"))
+            known = False
+        if known and not values:
+            fields.report.error("field-selector-values", f"{operator} needs at least one value", *fields.path("values"))
+        if known:
+            requirements.append(FieldRequirement(key=key, operator=Operator(operator), values=frozenset(values)))
+    return tuple(requirements)
+
+
+def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
+    """Return the groups of `clusterAffinities` in order.
+
+    Source: "Elastic scheduling with multi-cluster priorities". Karmada: names are legal label keys of at most 32
+    characters and unique; a group with overflow tiers has fields itself, and its tiers' names differ.
+    """
+    terms: list[AffinityTerm] = []
+    for fields in placement.children("clusterAffinities"):
+        name = _affinity_name(fields, {term.name for term in terms}, "affinity-name-repeated")
+        affinity = read_affinity(fields)
+        overflow: list[AffinityTerm] = []
+        for tier in fields.children("overflowAffinities"):
+            taken = {name} | {term.name for term in overflow}
+            tier_name = _affinity_name(tier, taken, "overflow-name-repeated")
+            overflow.append(AffinityTerm(name=tier_name, affinity=read_affinity(tier)))
+        if overflow and is_empty(affinity):
+            message = "a group with overflowAffinities must itself say which clusters come first"
+            fields.report.error("overflow-needs-primary", message, *fields.path("overflowAffinities"))
+        terms.append(AffinityTerm(name=name, affinity=affinity, overflow=tuple(overflow)))
+    return tuple(terms)
+
+
+def _affinity_name(fields: Fields, taken: set[str], code_when_taken: str) -> str:
+    name = fields.text("affinityName")
+    if fields.has("affinityName") and (len(name) > _AFFINITY_NAME_MAX or not is_label_key(name)):
+        message = f"{name!r} cannot name a group: a label key of 1 to {_AFFINITY_NAME_MAX} characters"
+        fields.report.error("affinity-name-illegal", message, *fields.path("affinityName"))
+    elif name and name in taken:
+        message = f"the name {name} is taken by an earlier group; choose another"
+        fields.report.error(code_when_taken, message, *fields.path("affinityName"))
+    return name
+
+
+def read_target(fields: Fields) -> ClusterAffinity | None:
+    """Return the affinity of `targetCluster`, None without one: every cluster.
+
+    The older page also shows the fields one level deeper, under `clusterAffinity`, and for weights the names beside an
+    empty targetCluster; each is accepted if it is the only one given.
+    """
+    target = fields.child("targetCluster")
+    beside = "clusterNames" in fields.shape.by_spelling and fields.has("clusterNames")
+    if target is None:
+        return ClusterAffinity(cluster_names=fields.texts("clusterNames"), source=fields.source()) if beside else None
+    if beside:
+        message = "clusters are given both in and beside targetCluster; move them into targetCluster"
+        fields.report.error("target-given-twice", message, *fields.path("clusterNames"))
+    affinity, nested = read_affinity(target), target.child("clusterAffinity")
+    if nested is None:
+        return affinity
+    if not is_empty(affinity):
+        message = "clusters are given both in targetCluster and in its clusterAffinity; keep one of them"
+        fields.report.error("target-given-twice", message, *target.path("clusterAffinity"))
+    return read_affinity(nested)
+
+
+def read_scheduling(placement: Fields) -> ReplicaScheduling:
+    """Return the division of replicas.
+
+    Source: "replicaScheduling parameters". Karmada: Duplicated when the object is absent, Divided when it has no type,
+    Weighted when it has no preference; a dynamic weight outranks a static list.
+    """
+    fields = placement.child("replicaScheduling")
+    if fields is None:
+        return ReplicaScheduling(source=placement.source())
+    preference = fields.child("weightPreference")
+    weights = _static_weights(preference) if preference else ()
+    dynamic = preference is not None and bool(preference.text("dynamicWeight"))
+    return ReplicaScheduling(
+        division=_division(fields, dynamic=dynamic),
+        static_weights=weights,
+        has_weight_preference=preference is not None,
+        gang=fields.text("customSchedulingType") == "Gang",
+        source=fields.source(),
+    )
+
+
+def _division(fields: Fields, *, dynamic: bool) -> Division:
+    if fields.text("replicaSchedulingType", "Divided") == "Duplicated":
+        return Division.DUPLICATED
+    if fields.text("replicaDivisionPreference", "Weighted") == "Aggregated":
+        return Division.AGGREGATED
+    return Division.DYNAMIC if dynamic else Division.STATIC
+
+
+def _static_weights(preference: Fields) -> tuple[StaticWeight, ...]:
+    weights = []
+    for fields in preference.children("staticWeightList"):
+        target = read_target(fields)
+        weight = fields.integer("weight")
+        if weight is None:
+            continue  # reported as a missing field or a wrong type
+        if weight < 1:
+            message = f"a weight is 1 or more, not {weight}; to leave a cluster out, exclude it in clusterAffinity"
+            fields.report.error("weight-not-positive", message, *fields.path("weight"))
+        every = ClusterAffinity(source=fields.source())
+        weights.append(StaticWeight(target=target or every, weight=weight, source=fields.source()))
+    return tuple(weights)
+
+
+def read_placement(fields: Fields) -> Placement:
+    """Return the placement of a policy. Source: "clusterAffinity parameters"; Karmada: the checks of its webhook."""
+    affinity, scheduling, terms = fields.child("clusterAffinity"), read_scheduling(fields), read_terms(fields)
+    if affinity is not None and fields.has("clusterAffinities"):
+        message = "clusterAffinity and clusterAffinities exclude each other; keep one of them"
+        fields.report.error("affinity-and-affinities", message, *fields.path("clusterAffinities"))
+    _check_overflow(fields, scheduling)
+    return Placement(
+        affinity=read_affinity(affinity) if affinity else None,
+        terms=terms,
+        tolerations=_tolerations(fields),
+        spread=_spread(fields),
+        scheduling=scheduling,
+        source=fields.source(),
+    )
+
+
+def _check_overflow(fields: Fields, scheduling: ReplicaScheduling) -> None:
+    """Karmada: tiers are filled by free capacity, so the division must be one that looks at it."""
+    if scheduling.division.needs_capacity:
+        return
+    for term in fields.children("clusterAffinities"):
+        if term.has("overflowAffinities"):
+            message = (
+                "overflowAffinities need a division by free capacity; write weightPreference.dynamicWeight: "
+                "AvailableReplicas or replicaDivisionPreference: Aggregated, or take them out"
+            )
+            fields.report.error("overflow-needs-capacity-division", message, *term.path("overflowAffinities"))
+
+
+def _tolerations(placement: Fields) -> tuple[Toleration, ...]:
+    tolerations = []
+    for fields in placement.children("clusterTolerations"):
+        key, operator, value = fields.text("key"), fields.text("operator", "Equal"), fields.text("value")
+        if not key and operator != "Exists":
+            message = "a toleration without a key needs operator Exists, which tolerates every taint"
+            fields.report.error("toleration-invalid", message, *fields.steps)
+        if value and operator == "Exists":
+            message = "operator Exists takes no value; take it out, or write operator Equal"
+            fields.report.error("toleration-invalid", message, *fields.path("value"))
+        seconds = fields.integer("tolerationSeconds")
+        if seconds is not None and fields.text("effect") != "NoExecute":
+            message = "tolerationSeconds is for effect NoExecute only; write that effect, or take the seconds out"
+            fields.report.error("toleration-invalid", message, *fields.path("tolerationSeconds"))
+        tolerations.append(
+            Toleration(key=key, operator=operator, value=value, effect=fields.text("effect"), toleration_s=seconds)
+        )
+    return tuple(tolerations)
+
+
+def _spread(placement: Fields) -> tuple[SpreadConstraint, ...]:
+    """Spread constraints with Karmada's defaults: the field is cluster when nothing is named, and minGroups is 1."""
+    constraints: list[SpreadConstraint] = []
+    for fields in placement.children("spreadConstraints"):
+        constraint = _constraint(fields)
+        seen = {other.by_field for other in constraints if other.by_field}
+        if constraint.by_field in seen:
+            message = f"there is already a constraint on {constraint.by_field}; merge the two"
+            fields.report.error("spread-field-repeated", message, *fields.path("spreadByField"))
+        constraints.append(constraint)
+    by_field = {constraint.by_field for constraint in constraints if constraint.by_field}
+    if by_field and "cluster" not in by_field:
+        named = ", ".join(sorted(by_field))
+        message = f"next to a constraint on {named} one on cluster is required; add spreadByField: cluster"
+        placement.report.error("spread-cluster-missing", message, *placement.path("spreadConstraints"))
+    return tuple(constraints)
+
+
+def _constraint(fields: Fields) -> SpreadConstraint:
+    by_field, by_label = fields.text("spreadByField"), fields.text("spreadByLabel")
+    if by_field and by_label:
+        message = "one constraint counts by field or by label, not both; write two constraints"
+        fields.report.error("spread-field-and-label", message, *fields.path("spreadByLabel"))
+    if by_label and not is_label_key(by_label):
+        fields.report.error("label-key-illegal", f"{by_label!r} cannot be a label key", *fields.path("spreadByLabel"))
+    minimum, maximum = fields.integer("minGroups") or 0, fields.integer("maxGroups") or 0
+    for name, groups in (("minGroups", minimum), ("maxGroups", maximum)):
+        if groups < 0:
+            fields.report.error("spread-groups-negative", f"{name} is 0 or more, not {groups}", *fields.path(name))
+    if maximum > 0 and minimum > maximum:
+        message = f"maxGroups {maximum} is less than minGroups {minimum}; raise it, or lower minGroups"
+        fields.report.error("spread-max-below-min", message, *fields.path("maxGroups"))
+    return SpreadConstraint(
+        by_field=by_field or ("" if by_label else "cluster"),
+        by_label=by_label,
+        min_groups=minimum or 1,
+        max_groups=maximum,
+        source=fields.source(),
+    )

@@ -1,0 +1,224 @@
+"""PropagationPolicy and ClusterPropagationPolicy documents become the normalised policy.
+
+`failover`: when an application counts as failed in a cluster, and the treatment of its old copy.
+"""
+
+from __future__ import annotations
+
+from reconciler.api.policies import (
+    ApplicationFailover,
+    ConflictResolution,
+    Flavor,
+    Placement,
+    PropagationPolicy,
+    PurgeMode,
+    ResourceSelector,
+    StatePreservationRule,
+    Suspension,
+)
+from reconciler.api.problem import Document, Problem
+from reconciler.api.refs import PolicyRef
+from reconciler.api.tree import digest_of
+from reconciler.documents import (
+    Fields,
+    check_annotations,
+    document_fields,
+    is_label_key,
+    read_affinity_mode,
+    read_brings,
+    read_fail_back,
+    read_flavor,
+    read_ref,
+)
+from reconciler.policy.placement_policy import read_placement
+from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
+from reconciler.policy.selectors import read_selectors, readable_selectors
+
+__all__ = [
+    "parse_propagation_policy",
+    "readable_selectors",
+]
+
+_TOLERATION_S = 300
+_GRACE_PERIOD_S = 600
+
+
+def read_application_failover(spec: Fields) -> ApplicationFailover | None:
+    """`failover.application` with its defaults, None when it is not given.
+
+    Source: "Failover configuration" (300 s, 600 s). Karmada: tolerationSeconds is 0 or more; gracePeriodSeconds is
+    for Graciously only and more than 0.
+    """
+    failover = spec.child("failover")
+    fields = failover.child("application") if failover else None
+    if fields is None:
+        return None
+    mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
+    return ApplicationFailover(
+        toleration_s=_toleration_s(fields),
+        purge_mode=mode,
+        grace_period_s=_grace_period_s(fields, mode),
+        state_preservation=_state_preservation(fields),
+        source=fields.source(),
+    )
+
+
+def read_cluster_purge_mode(spec: Fields) -> PurgeMode | None:
+    """`failover.cluster.purgeMode` (Graciously by default), None without `failover.cluster`."""
+    failover = spec.child("failover")
+    fields = failover.child("cluster") if failover else None
+    if fields is None:
+        return None
+    _state_preservation(fields)  # without effect here, but what is written must be right
+    return PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
+
+
+def _toleration_s(fields: Fields) -> int:
+    conditions = fields.child("decisionConditions")
+    seconds = conditions.integer("tolerationSeconds") if conditions else None
+    if conditions is not None and seconds is not None and seconds < 0:
+        message = f"tolerationSeconds is 0 or more, not {seconds}"
+        fields.report.error("toleration-seconds-negative", message, *conditions.path("tolerationSeconds"))
+    return _TOLERATION_S if seconds is None else seconds
+
+
+def _grace_period_s(fields: Fields, mode: PurgeMode) -> int | None:
+    seconds = fields.integer("gracePeriodSeconds")
+    if mode is not PurgeMode.GRACIOUSLY:
+        if seconds is not None:
+            message = f"gracePeriodSeconds is for purgeMode Graciously; take it out under {mode}"
+            fields.report.error("grace-period-not-graceful", message, *fields.path("gracePeriodSeconds"))
+        return None
+    if seconds is not None and seconds <= 0:
+        message = f"gracePeriodSeconds is more than 0, not {seconds}; to wait not at all write purgeMode Immediately"
+        fields.report.error("grace-period-not-positive", message, *fields.path("gracePeriodSeconds"))
+    return _GRACE_PERIOD_S if seconds is None else seconds
+
+
+def _state_preservation(fields: Fields) -> tuple[StatePreservationRule, ...]:
+    preservation = fields.child("statePreservation")
+    rules = []
+    for rule in preservation.children("rules") if preservation else ():
+        label = rule.text("aliasLabelName")
+        if rule.has("aliasLabelName") and not is_label_key(label):
+            message = f"{label!r} cannot be a label key"
+            rule.report.error("label-key-illegal", message, *rule.path("aliasLabelName"))
+        rules.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
+    return tuple(rules)
+
+
+def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | None, tuple[Problem, ...]]:
+    """The policy of a document and every problem of it, in the order of the file; None when one is an error.
+
+    Source: "PropagationPolicy and OverridePolicy" (both generations); Karmada: defaults and checks of its webhook.
+    """
+    fields = document_fields(document, PROPAGATION_SHAPE)
+    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
+    policy = None
+    if spec is not None:
+        # With a broken name or group the spec is read all the same, so that all errors come at once.
+        shown = ref or PolicyRef(fields.text("kind"), "", "")
+        policy = _policy(fields, spec, shown, flavor or Flavor.ACK)
+    problems = fields.report.sorted()
+    return (None if fields.report.has_errors else policy), problems
+
+
+def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> PropagationPolicy:
+    selectors = read_selectors(spec, ref, flavor)
+    if spec.is_empty("resourceSelectors"):
+        _no_selectors(spec, flavor)
+    placement = _placement(spec, flavor)
+    check_annotations(document)
+    return PropagationPolicy(
+        ref=ref,
+        flavor=flavor,
+        source=document.source(),
+        selectors=selectors,
+        placement=placement,
+        keep=_keep(spec, flavor),
+        propagate_deps=bool(spec.flag("propagateDeps")) or any(map(_is_service_import, selectors)),
+        priority=spec.integer("priority") or 0,
+        preemption=_preemption(spec, selectors),
+        dependent_overrides=spec.texts("dependentOverrides"),
+        scheduler_name=spec.text("schedulerName", "default-scheduler"),
+        application_failover=read_application_failover(spec),
+        cluster_failover_purge_mode=read_cluster_purge_mode(spec),
+        conflict_resolution=ConflictResolution(spec.text("conflictResolution", ConflictResolution.ABORT)),
+        activation_preference=spec.text("activationPreference"),
+        suspension=_suspension(spec),
+        priority_class=_priority_class(spec),
+        ecs_provision=_ecs_provision(spec),
+        affinity_mode=read_affinity_mode(document, flavor, placement),
+        fail_back=read_fail_back(document, placement),
+        brings=read_brings(document),
+        digest=digest_of(document.report.document.body),
+    )
+
+
+def _no_selectors(spec: Fields, flavor: Flavor) -> None:
+    """The page: without resourceSelectors no resources are selected; Karmada: they are required."""
+    message = "resourceSelectors is missing, so the policy selects nothing; list the resources that it distributes"
+    if flavor.is_ack:
+        spec.report.warning("selectors-missing", message, *spec.steps)
+    else:
+        spec.report.error("selectors-missing", message, *spec.steps)
+
+
+def _placement(spec: Fields, flavor: Flavor) -> Placement:
+    fields = spec.child("placement")
+    if fields is not None:
+        return read_placement(fields)
+    if flavor.is_ack and spec.is_empty("placement"):
+        message = "placement is missing, so everything selected goes to every cluster; say which clusters are meant"
+        spec.report.warning("placement-missing", message, *spec.steps)
+    return Placement(source=spec.source())
+
+
+def _keep(spec: Fields, flavor: Flavor) -> bool:
+    """Return whether copies stay. Source: preserveResourcesOnDeletion (true), older: prune (false). Karmada: no."""
+    keep, prune = spec.flag("preserveResourcesOnDeletion"), spec.flag("prune")
+    if keep is not None and prune is not None and keep == prune:
+        message = f"prune: {str(prune).lower()} contradicts preserveResourcesOnDeletion: {str(keep).lower()}; keep one"
+        spec.report.error("prune-contradicts-preserve", message, *spec.path("prune"))
+    if keep is not None:
+        return keep
+    return flavor.is_ack if prune is None else not prune
+
+
+def _is_service_import(selector: ResourceSelector) -> bool:
+    """Return whether it selects ServiceImports. Karmada: their dependencies are always placed along."""
+    return selector.kind == "ServiceImport" and selector.api_version == "multicluster.x-k8s.io/v1alpha1"
+
+
+def _preemption(spec: Fields, selectors: tuple[ResourceSelector, ...]) -> str:
+    preemption = spec.text("preemption", "Never")
+    if preemption == "Always":
+        for index, selector in enumerate(selectors):
+            if not selector.name:
+                message = "under preemption: Always every selector needs a name; add it, or take preemption out"
+                spec.report.error("preemption-needs-names", message, *spec.path("resourceSelectors", index))
+    return preemption
+
+
+def _suspension(spec: Fields) -> Suspension:
+    fields = spec.child("suspension")
+    if fields is None:
+        return Suspension()
+    named = fields.child("dispatchingOnClusters")
+    everywhere, clusters = bool(fields.flag("dispatching")), named.texts("clusterNames") if named else ()
+    if everywhere and clusters:
+        message = "dispatching: true already suspends every cluster; take dispatchingOnClusters out, or dispatching"
+        fields.report.error("suspension-contradictory", message, *fields.path("dispatchingOnClusters"))
+    return Suspension(dispatching=everywhere, clusters=clusters)
+
+
+def _priority_class(spec: Fields) -> str:
+    fields = spec.child("schedulePriority")
+    if fields is None:
+        return ""
+    return fields.text("priorityClassName")
+
+
+def _ecs_provision(spec: Fields) -> bool:
+    fields = spec.child("autoScaling")
+    return bool(fields.flag("ecsProvision")) if fields else False

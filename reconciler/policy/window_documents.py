@@ -1,0 +1,200 @@
+"""Every field of a window. Source: Sveltos, ClusterPromotion promotionWindow; Argo CD, sync windows.
+
+Windows of documents to values.
+
+The opening of windows at a time, and its end.
+
+Source: Argo CD, sync windows: deny wins over allow, and where anything allows, nothing else is allowed. A window lasts
+its duration as clocks without summer time count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.policies import ClusterAffinity
+from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
+from reconciler.documents import AFFINITY_SHAPE, Field, Fields, FieldType, exactly, read_seconds, shape
+from reconciler.policy.cron import begins_after, begins_until, parse_cron, zone_of
+from reconciler.policy.match import matches_cluster
+from reconciler.policy.placement_policy import read_affinity
+
+WINDOW_FIELDS = (
+    Field(
+        "kind",
+        FieldType.TEXT,
+        "allow: changes are made in such windows alone; deny: none are made in it, whatever allows them.",
+        values=exactly("allow", "deny"),
+        default="allow",
+    ),
+    Field("cron", FieldType.TEXT, "When it begins: minute, hour, day of the month, month, weekday.", required=True),
+    Field("duration", FieldType.TEXT, "How long it lasts, at most 744h.", required=True),
+    Field("timeZone", FieldType.TEXT, "The time zone of cron, as the IANA names it.", default="UTC"),
+)
+
+WINDOW_SHAPE = shape(*WINDOW_FIELDS)
+
+FLEET_WINDOW_SHAPE = shape(
+    Field("clusters", FieldType.OBJECT, "The clusters that it is for.", default="every cluster", shape=AFFINITY_SHAPE),
+    *WINDOW_FIELDS,
+    Field(
+        "drift",
+        FieldType.TEXT,
+        "heal: drift is put back while its clusters are closed; hold: that waits as well.",
+        values=exactly("heal", "hold"),
+        default="heal",
+    ),
+)
+
+
+_LONGEST_S: Final = 31 * 24 * 3600
+
+
+def read_window(fields: Fields) -> Window | None:
+    """A window, None with errors when it is not whole or not legal."""
+    cron, zone = _cron(fields), _time_zone(fields)
+    duration_s = read_seconds(fields, "duration", 0, least=60)
+    if duration_s > _LONGEST_S:
+        message = f"{fields.text('duration')} is longer than 31 days (744h)"
+        fields.report.error("window-too-long", message, *fields.path("duration"))
+        return None
+    if cron is None or zone is None or duration_s < 60:
+        return None
+    return Window(
+        kind=WindowKind(fields.text("kind") or "allow"),
+        cron=cron,
+        duration_s=duration_s,
+        time_zone=zone,
+        source=fields.source(),
+    )
+
+
+def read_fleet_windows(spec: Fields) -> tuple[FleetWindow, ...]:
+    """`spec.windows` of a Fleet document in order; those with an error are left out."""
+    found: list[FleetWindow] = []
+    for fields in spec.children("windows"):
+        window, clusters = read_window(fields), fields.child("clusters")
+        affinity = read_affinity(clusters) if clusters else ClusterAffinity()
+        if window is not None:
+            heals = fields.text("drift", "heal") == "heal"
+            found.append(FleetWindow(window=window, clusters=affinity, heals_drift=heals))
+    return tuple(found)
+
+
+def _cron(fields: Fields) -> Cron | None:
+    if not fields.has("cron"):
+        return None  # reported as a missing field
+    found = parse_cron(fields.text("cron"))
+    if isinstance(found, Cron):
+        return found
+    fields.report.error("cron-illegal", found, *fields.path("cron"))
+    return None
+
+
+def _time_zone(fields: Fields) -> str | None:
+    name = fields.text("timeZone", "UTC")
+    if zone_of(name) is None:
+        message = f"{name!r} is no time zone that is known here; write a name such as Europe/Berlin, or UTC"
+        fields.report.error("time-zone-unknown", message, *fields.path("timeZone"))
+        return None
+    return name
+
+
+_AHEAD: Final = timedelta(days=2)
+"""A window that is on for longer than this, begun again and again, is looked at again then."""
+_STEPS_MAX: Final = 64
+"""The limit of steps that keep the state open; then it is computed again."""
+
+
+class Opening(NamedTuple):
+    """The state of windows, open for changes or not, and its earliest end; None: never."""
+
+    is_open: bool
+    until: datetime | None
+
+    @property
+    def until_text(self) -> str:
+        """RFC 3339, empty when it never ends."""
+        return self.until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if self.until else ""
+
+
+class Closed(NamedTuple):
+    """A cluster that windows close. `until`: RFC 3339, empty when no opening is known."""
+
+    until: str
+    heals_drift: bool
+
+
+class _OpenWindow(NamedTuple):
+    is_on: bool
+    changes_at: datetime | None
+    is_endless: bool = False
+    """It begins again before it ends, for as long as it was followed."""
+
+
+def opening(windows: Sequence[Window], now: datetime) -> Opening:
+    """Return whether the windows are open, and until when. Without any they are open for ever."""
+    moment, is_open, is_endless = now, True, False
+    for step in range(_STEPS_MAX):
+        standings = [_standing(window, moment) for window in windows]
+        found = _is_open(windows, standings)
+        if step == 0:
+            is_open = found
+        elif found is not is_open or is_endless:
+            break
+        changes = [each.changes_at for each in standings if each.changes_at is not None]
+        if not changes:
+            return Opening(is_open, None)
+        moment = min(changes)
+        is_endless = any(each.is_endless and each.changes_at == moment for each in standings)
+    return Opening(is_open, moment)
+
+
+def closed_clusters(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime) -> Mapping[str, Closed]:
+    """The clusters that windows of the Fleet document close now."""
+    closed: dict[str, Closed] = {}
+    known: dict[tuple[int, ...], Closed | None] = {}
+    for cluster in clusters if windows else ():
+        own = tuple([index for index, found in enumerate(windows) if matches_cluster(found.clusters, cluster)[0]])
+        if own not in known:
+            known[own] = _closed([windows[index] for index in own], now)
+        found = known[own]
+        if found is not None:
+            closed[cluster.name] = found
+    return closed
+
+
+def _closed(windows: Sequence[FleetWindow], now: datetime) -> Closed | None:
+    found = opening([each.window for each in windows], now)
+    if found.is_open:
+        return None
+    denying = [each for each in windows if each.window.kind is WindowKind.DENY and _standing(each.window, now).is_on]
+    closing = denying or [each for each in windows if each.window.kind is WindowKind.ALLOW]
+    return Closed(until=found.until_text, heals_drift=all(each.heals_drift for each in closing))
+
+
+def _is_open(windows: Sequence[Window], standings: Sequence[_OpenWindow]) -> bool:
+    are_on: dict[WindowKind, list[bool]] = {kind: [] for kind in WindowKind}
+    for window, standing in zip(windows, standings, strict=True):
+        are_on[window.kind].append(standing.is_on)
+    allowing = are_on[WindowKind.ALLOW]
+    return not any(are_on[WindowKind.DENY]) and (not allowing or any(allowing))
+
+
+def _standing(window: Window, moment: datetime) -> _OpenWindow:
+    """Return whether a window is on at a moment, and the latest time of the next change."""
+    zone, lasts = zone_of(window.time_zone), timedelta(seconds=window.duration_s)
+    assert zone is not None, "its reader knew the zone"
+    begin = begins_until(window.cron, zone, moment, window.duration_s)
+    if begin is None or begin + lasts <= moment:
+        return _OpenWindow(False, begins_after(window.cron, zone, moment))
+    end = begin + lasts
+    while end < moment + _AHEAD:
+        later = begins_until(window.cron, zone, end, window.duration_s)
+        if later is None or later + lasts <= end:
+            break
+        end = later + lasts
+    return _OpenWindow(True, end, is_endless=end - begin > lasts and end >= moment + _AHEAD)

@@ -1,0 +1,1 @@
+"""Foreign programs: arguments, environment, limits of time, memory and output, process group."""

@@ -1,0 +1,140 @@
+"""Validation of rendered objects by the rules of templates, only if an override may have broken one.
+
+A template was validated when it was parsed; images, commands, and labels of the usual form are texts that fit anywhere.
+So only some overriders can do harm, which is checked once for each rule and kind; their result is validated as a whole,
+since a later one may have mended it. Objects of a kind whose definition is in the store are validated as rendered.
+Source: design#judged-alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.fleet import Template
+from reconciler.api.policies import MapOverrider, OverrideOperator, PatchOperation
+from reconciler.api.problem import Document, Problem, Severity, dotted
+from reconciler.api.refs import GVK
+from reconciler.api.tree import JsonObject, Step
+from reconciler.documents import Findings, Schema, builtin_schema, may_not_fit, pointer_tokens, schema_of_crd
+from reconciler.overrides import FieldOverride, SelectedRule
+from reconciler.render.override_references import may_refer
+from reconciler.templates import has_rules_of_its_own, judge, may_be_refused
+
+
+class RenderCheck:
+    """Cached facts about kinds and rules of one rendering; it never changes a result."""
+
+    __slots__ = ("_defined", "_doubtful", "_referring")
+
+    def __init__(self) -> None:
+        self._defined: dict[GVK, Schema | None] = {}
+        self._doubtful: dict[tuple[int, GVK], bool] = {}
+        self._referring: dict[int, bool] = {}
+
+    def defined(self, gvk: GVK, definition: Template | None) -> Schema | None:
+        """The schema that the store's own definition of a kind gives; None for every other kind."""
+        if definition is None:
+            return None
+        if gvk not in self._defined:
+            self._defined[gvk] = schema_of_crd(definition.body, gvk.version)
+        return self._defined[gvk]
+
+    def problems(
+        self,
+        body: JsonObject,
+        template: Template,
+        rules: Iterable[SelectedRule],
+        trace: Iterable[FieldOverride],
+        defined: Schema | None,
+    ) -> tuple[Problem, ...]:
+        """Return the problems of a rendered body, each with the override that caused it, or else with the template.
+
+        Warnings about fields that no override wrote were given when the template was parsed.
+        """
+        schema = defined or builtin_schema(template.gvk)
+        if defined is None and not self._are_doubtful(rules, template.gvk, schema):
+            return ()
+        findings = Findings(Document(path="", line=0, body=body, locate=lambda steps: 0))
+        judge(template.gvk, body, findings, defined)
+        written = {override.path: override for override in trace}
+        # A template of a built-in kind passed when it was parsed: an override is to blame.
+        last = next(reversed(written.values()), None) if defined is None else None
+        found = (
+            _problem(problem, steps, template, written, last)
+            for problem, steps in zip(findings.problems, findings.places, strict=True)
+        )
+        return tuple(problem for problem in found if problem is not None)
+
+    def may_refer(self, rules: Iterable[SelectedRule]) -> bool:
+        """Return whether a rule could make an object refer to something that its template does not."""
+        return any(self._rule_may_refer(rule) for rule in rules)
+
+    def _rule_may_refer(self, rule: SelectedRule) -> bool:
+        if rule.number not in self._referring:
+            self._referring[rule.number] = any(map(may_refer, rule.rule.overriders.plaintext))
+        return self._referring[rule.number]
+
+    def _are_doubtful(self, rules: Iterable[SelectedRule], gvk: GVK, schema: Schema | None) -> bool:
+        for rule in rules:
+            key = (rule.number, gvk)
+            if key not in self._doubtful:
+                self._doubtful[key] = _is_doubtful(rule, gvk, schema)
+            if self._doubtful[key]:
+                return True
+        return False
+
+
+def _is_doubtful(rule: SelectedRule, gvk: GVK, schema: Schema | None) -> bool:
+    """Return whether a rule could turn a valid object into an invalid one."""
+    for _, field, overrider in rule.steps:
+        if isinstance(overrider, MapOverrider) and any(may_be_refused(field, *entry) for entry in overrider.values):
+            return True
+    return any(_may_break(operation, gvk, schema) for operation in rule.rule.overriders.plaintext)
+
+
+def _may_break(operation: PatchOperation, gvk: GVK, schema: Schema | None) -> bool:
+    """Return whether a patch operation could break a rule. Texts for images and variables, and counts, break none."""
+    if schema is not None and may_not_fit(schema.root, operation):
+        return True
+    tokens = pointer_tokens(operation.path) or ()
+    value = operation.value
+    if tokens[:1] == ("metadata",):
+        is_entry = len(tokens) == 3 and tokens[1] in ("labels", "annotations")
+        is_removed = operation.operator is OverrideOperator.REMOVE
+        return not is_removed and (not is_entry or may_be_refused(tokens[1], tokens[2], value))
+    if not has_rules_of_its_own(gvk.group_kind):
+        return False
+    is_text = isinstance(value, str) and tokens[-1:] in (("image",), ("value",))
+    is_count = tokens == ("spec", "replicas") and isinstance(value, int) and 0 <= value < 2**31
+    return operation.operator is OverrideOperator.REMOVE or not (is_text or is_count)
+
+
+def _problem(
+    found: Problem,
+    steps: tuple[Step, ...],
+    template: Template,
+    written: Mapping[str, FieldOverride],
+    last: FieldOverride | None,
+) -> Problem | None:
+    """`written`: by path of a field the last override that wrote it. `last`: to blame if none wrote the field.
+
+    None: the template has the problem already.
+    """
+    where = dotted(steps)
+    above = (dotted(steps[:depth]) for depth in range(len(steps), -1, -1))
+    override = next((written[path] for path in above if path in written), None)
+    if override is None and found.severity is not Severity.ERROR:
+        return None
+    override = override or last
+    if override is None:
+        message = f"{template.identity}: {found.message}"
+        return replace(found, source=template.source, path=where, message=message)
+    name = f"{override.policy} rule {override.rule} {override.overrider}"
+    return replace(
+        found,
+        source=override.source,
+        path=f"spec.overrideRules[{override.rule}].overriders.{override.overrider}",
+        message=f"{name} makes {template.identity} unfit: {where}: {found.message}",
+    )

@@ -1,0 +1,208 @@
+"""A template before any override rule: pruned, in its namespace, with the assigned replicas.
+
+Source: Karmada: replicas first, then overrides.
+
+Shared inputs of a template in all clusters, and the caches of rendering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.api.binding import Binding, TargetCluster
+from reconciler.api.content import Content
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.policies import Division, PropagationPolicy
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.api.tree import JsonObject, dig, with_value, without
+from reconciler.documents import Schema
+from reconciler.kinds.body_fields import with_count
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM, is_single_run
+from reconciler.kinds.registry import Registry
+from reconciler.overrides import FieldOverride, OverrideIndex, SelectedRule
+from reconciler.ownership import strip_marks
+from reconciler.render.body_check import RenderCheck
+from reconciler.render.override_references import AddedReference
+from reconciler.scheduler import NO_MAKERS, WORK_QUEUE, Makers, bare_namespace, completions
+from reconciler.templates import images_of, is_built_in
+
+
+class DeclaredBody(Struct, eq=False):
+    """The body of a template, pruned once, when it is first needed."""
+
+    template: Template
+    interpreter: Interpreter
+    pruned: JsonObject | None = None
+
+    def with_counts(self, replicas: int | None, completions: int | None) -> JsonObject:
+        """The body with the replicas of a cluster and its share of a Job; None: as it was written.
+
+        `WORK_QUEUE` for the share: the Job has parallelism alone.
+        """
+        if self.pruned is None:
+            pruned = strip_marks(self.interpreter.sanitize(self.template.body))
+            self.pruned = _in_namespace(pruned, self.template.identity.namespace)
+        body = self.pruned
+        if completions == WORK_QUEUE:
+            return with_count(body, PARALLELISM, 1 if replicas is None else replicas)
+        if replicas is not None:
+            body = self.interpreter.with_replicas(body, replicas)
+        return body if completions is None else with_count(body, COMPLETIONS, completions)
+
+
+def _in_namespace(body: JsonObject, namespace: str) -> JsonObject:
+    if not namespace:
+        return without(body, ("metadata", "namespace"))
+    written = dig(body, "metadata", "namespace")
+    return body if written == namespace else with_value(body, ("metadata", "namespace"), namespace)
+
+
+_JOB: Final = ("batch", "Job")
+_NOWHERE: Final[frozenset[str]] = frozenset()
+
+
+class RenderInputs(Struct, frozen=True, kw_only=True):
+    """The inputs of rendering.
+
+    `policies`: the policy that governs each bound template, its own or the one inherited from owners. `yielded`: the
+    result of `scale_targets`. `fixed_completions`: completions that live parts of divided Jobs were created with.
+    `definitions`: the CustomResourceDefinition of each custom kind of the store. `makers`: objects that templates make.
+    """
+
+    fleet: Fleet
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    overrides: OverrideIndex
+    interpreters: Registry
+    yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    fixed_completions: Mapping[Identity, Mapping[str, int]] = field(default_factory=dict)
+    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    makers: Makers = NO_MAKERS
+
+
+class RenderTerms(NamedTuple):
+    """The inputs of a template's rendering on a cluster: equal terms give equal renderings.
+
+    `share`: completions of a divided Job. `rules`: from `OverrideIndex.rules_on`. `follows`: it is a Namespace that is
+    there only for its objects. `key`: all of them; rules are compared by identity, as they are hashed slowly.
+    """
+
+    replicas: int | None
+    share: int | None
+    rules: tuple[SelectedRule, ...]
+    follows: bool
+    key: tuple[int | None, int | None, int, bool]
+
+
+class Common(NamedTuple):
+    """The shared rendering of clusters with the same terms.
+
+    `shared`: the manifest but for its cluster and for the owner of its replicas; None when a rule failed. `problems`
+    and `trace` are those of `Overridden`; None for a lazy trace. `added`: references that only overrides make.
+    """
+
+    shared: tuple[GVK, Identity, Content, Source, PolicyRef | None, tuple[str, ...]] | None
+    problems: tuple[Problem, ...] = ()
+    trace: tuple[FieldOverride, ...] | None = ()
+    added: tuple[AddedReference, ...] = ()
+
+
+class RenderSubject(Struct):
+    """The shared inputs of a template on all clusters, and its renderings so far."""
+
+    template: Template
+    interpreter: Interpreter
+    declared: DeclaredBody
+    rules: tuple[SelectedRule, ...]
+    completions: Mapping[str, int]
+    yielded: frozenset[str]
+    policy: PropagationPolicy | None
+    is_dependency: bool
+    defined: Schema | None
+    """Of a kind that the store defines."""
+    images: tuple[str, ...] | None
+    """Images for which rules may be applied lazily: nothing else could be wrong with the result."""
+    outcomes: dict[tuple[int | None, int | None, int, bool], Common] = field(default_factory=dict)
+    """By the key of the terms."""
+
+
+Groups = tuple[tuple[RenderTerms, tuple[str, ...]], ...]
+
+
+class RenderCache:
+    """Caches for one `RenderInputs`; they never change a result."""
+
+    __slots__ = ("check", "groups", "groups_of_same", "owners", "subjects")
+
+    def __init__(self) -> None:
+        self.check = RenderCheck()
+        self.subjects: dict[Identity, RenderSubject] = {}
+        self.groups: dict[tuple[tuple[TargetCluster, ...], int], Groups] = {}
+        """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
+        self.groups_of_same: dict[tuple[int, int], Groups] = {}
+        """The same by the id of the targets, which the bindings keep: most share them, and they are hashed slowly."""
+        self.owners: dict[tuple[int, int | None, bool, bool], tuple[PolicyRef | None, str]] = {}
+        """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
+
+
+def template_of(fleet: Fleet, identity: Identity) -> Template | None:
+    """The template of the store, a bare Namespace where a Namespace has none, else None."""
+    found = fleet.templates.get(identity)
+    if found is None and identity[:2] == ("", "Namespace"):
+        return bare_namespace(identity.name)
+    return found
+
+
+def known_subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> RenderSubject:
+    """Return the cached inputs of a bound template."""
+    subject = cache.subjects.get(identity)
+    if subject is None:
+        subject = cache.subjects[identity] = _subject(inputs, identity, cache)
+    return subject
+
+
+def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> RenderSubject:
+    template = template_of(inputs.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    interpreter = inputs.interpreters.of(*identity[:2])
+    rules, binding = inputs.overrides.rules_of(template), inputs.bindings.get(identity)
+    defined = cache.check.defined(template.gvk, _definition_of(inputs, identity))
+    is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], inputs.interpreters)
+    return RenderSubject(
+        template=template,
+        interpreter=interpreter,
+        declared=DeclaredBody(template, interpreter),
+        rules=rules,
+        completions=_completions(inputs, template),
+        yielded=inputs.yielded.get(identity, _NOWHERE) if inputs.yielded else _NOWHERE,
+        policy=inputs.policies.get(identity),
+        is_dependency=binding is not None and binding.is_dependency,
+        defined=defined,
+        images=images_of(template, inputs.interpreters) if rules and is_plain else None,
+    )
+
+
+def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
+    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
+    return inputs.fleet.templates.get(found) if found is not None else None
+
+
+def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
+    """The split of a divided Job, and parts that are work queues already; empty for everything else."""
+    identity = template.identity
+    if identity[:2] != _JOB:
+        return {}
+    policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
+    if binding is None or policy is None:
+        return {}
+    fixed = inputs.fixed_completions.get(identity, {})
+    if is_single_run(template.body):
+        return {cluster: share for cluster, share in fixed.items() if share == WORK_QUEUE}
+    if policy.placement.scheduling.division is Division.DUPLICATED:
+        return {}
+    return completions(template.body, binding.targets, fixed)

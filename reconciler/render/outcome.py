@@ -1,0 +1,119 @@
+"""The rendering of a template on clusters with the same terms: made once, and shared by all of them.
+
+Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#string-data.
+
+The problem of an object that cannot be rendered or compared for a fault of the program.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reconciler.api.binding import Binding
+from reconciler.api.content import Content, Unmade
+from reconciler.api.fleet import Fleet
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.tree import JsonObject
+from reconciler.containment import internal_error
+from reconciler.overrides import FieldOverride, apply_quiet_rules, apply_rules, changing_quietly, may_add_fields
+from reconciler.ownership import OwnershipRecord, mark, strip_marks, written_terms
+from reconciler.render.declared_body import Common, DeclaredBody, RenderCache, RenderInputs, RenderSubject, RenderTerms
+from reconciler.render.override_references import AddedReference, added_references
+from reconciler.render.revealed import touched_ciphertext
+from reconciler.scheduler import NAMESPACE_FOLLOWS
+from reconciler.secrets import with_stand_ins
+
+
+def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
+    """Return the rendering on every cluster with these terms. Exceptions of an installed interpreter pass through."""
+    known = subject.outcomes.get(terms.key)
+    if known is None:
+        is_plain = not terms.rules and subject.defined is None
+        names = () if is_plain else changing_quietly(terms.rules, subject.images)
+        if names is not None:
+            known = _unmade(inputs, subject, terms, names, cache)
+        else:
+            known = _overridden(inputs, subject, terms, cache)
+        subject.outcomes[terms.key] = known
+    return known
+
+
+def _unmade(
+    inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, names: tuple[str, ...], cache: RenderCache
+) -> Common:
+    """Return a lazy rendering: it cannot fail or cause remarks, so the body is made on first use.
+
+    `names`: of the rules that change something.
+    """
+    template = subject.template
+    policy, written = _owner(subject, terms, cache)
+    content = Unmade(make=partial(_made, subject.declared, terms, inputs.fleet.settings.name, written))
+    return Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
+
+
+def _made(declared: DeclaredBody, terms: RenderTerms, fleet: str, written: str) -> JsonObject:
+    body = declared.with_counts(terms.replicas, terms.share)
+    return mark(apply_quiet_rules(body, terms.rules, declared.interpreter), fleet, written)
+
+
+def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:
+    """Which override set which field."""
+    if outcome.trace is not None or not terms.rules:
+        return outcome.trace or ()
+    body = declared.with_counts(terms.replicas, terms.share)
+    return apply_rules(body, declared.template.identity, terms.rules, declared.interpreter).trace
+
+
+def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> Common:
+    template, interpreter = subject.template, subject.interpreter
+    declared = subject.declared.with_counts(terms.replicas, terms.share)
+    body, names, trace, problems = apply_rules(declared, template.identity, terms.rules, interpreter)
+    if body is None:
+        return Common(None, problems, trace)
+    if touched := touched_ciphertext(template, declared, body, trace):
+        return Common(None, (*problems, *touched), trace)
+    if may_add_fields(terms.rules):  # What must never be sent may be there again.
+        body = strip_marks(interpreter.sanitize(body))
+    judged = body if template.sealed is None else with_stand_ins(body)
+    unfit = cache.check.problems(judged, template, terms.rules, trace, subject.defined)
+    problems = (*problems, *unfit)
+    if any(problem.severity is Severity.ERROR for problem in unfit):
+        return Common(None, problems, trace)
+    policy, written = _owner(subject, terms, cache)
+    added: tuple[AddedReference, ...] = ()
+    if cache.check.may_refer(terms.rules):
+        added = added_references(template.identity, declared, body, trace, interpreter)
+    content = Content(tree=mark(body, inputs.fleet.settings.name, written))
+    return Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)
+
+
+def _owner(subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> tuple[PolicyRef | None, str]:
+    """Return the owning policy, and the terms in the marks.
+
+    No policy for a Namespace that only follows its objects.
+    """
+    policy = subject.policy
+    key = (id(policy), terms.replicas, subject.is_dependency, terms.follows)
+    known = cache.owners.get(key)
+    if known is None:
+        owner = OwnershipRecord(policy=None)
+        if policy is not None and not terms.follows:
+            owner = OwnershipRecord(policy.ref, policy.flavor, policy.keep, terms.replicas, subject.is_dependency)
+        known = cache.owners[key] = (owner.policy, written_terms(owner))
+    return known
+
+
+def only_follows(binding: Binding | None, cluster: str) -> bool:
+    """Return whether a Namespace is in a cluster only for its objects."""
+    reason = binding.cluster_reasons.get(cluster) if binding else None
+    return reason is not None and reason.rule == NAMESPACE_FOLLOWS
+
+
+def fault_of(fleet: Fleet, identity: Identity, fault: Exception | None, cluster: str = "") -> Problem:
+    """The problem, at the template if there is one. `cluster` is empty when it concerns all of them."""
+    assert fault is not None, "without a fault there is nothing to tell"
+    template = fleet.templates.get(identity)
+    source = template.source if template is not None else NOWHERE
+    consequence = "it is left as it is there" if cluster else "it is left as it is in the clusters"
+    return internal_error(fault, source, str(identity), consequence, cluster)

@@ -1,0 +1,163 @@
+"""The manifests of a round: first rendered, then decrypted.
+
+Bodies are made when somebody looks at them (ADR 12), so that rendering all of a fleet costs little. Source:
+design#one-plan; design#store-layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Read
+from reconciler.api.content import Content, Opened
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.plan import Manifest
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.containment import Contained, contained
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.render.manifests import Renderer
+from reconciler.render.outcome import fault_of
+from reconciler.render.revealed import revealed, still_sealed, unopened
+from reconciler.render.signatures import fixed_completions
+from reconciler.scheduler import Schedule
+
+
+class Decryption:
+    """Puts the values of encrypted templates into manifests. Clusters that get the same ciphertext share the result."""
+
+    __slots__ = ("_decision", "_opened", "_shared")
+
+    def __init__(self, decision: Schedule, opened: Mapping[Identity, Opened | Problem]) -> None:
+        """`opened`: the values by template, or why there are none."""
+        self._decision = decision
+        self._opened = opened
+        self._shared: dict[str, Content | None] = {}
+        """By the digest of the ciphertext; None: it holds ciphertext of another place."""
+
+    def is_needed(self, identity: Identity, cluster: str) -> bool:
+        """Tell whether the template of a copy is encrypted: that of HEAD, or of the revision in force there."""
+        staging = self._decision.staging
+        source = staging.of(identity, cluster) if staging is not None else None
+        fleet = source if isinstance(source, Fleet) else self._decision.fleet
+        template = fleet.templates.get(identity)
+        return template is not None and template.sealed is not None
+
+    def of(self, manifest: Manifest) -> Manifest | Problem:
+        """Return the manifest as it is sent, or why it cannot be."""
+        if not self.is_needed(manifest.identity, manifest.cluster):
+            return manifest
+        found = self._opened.get(manifest.identity)
+        if not isinstance(found, Opened):
+            return found if found is not None else still_sealed(manifest)
+        digest = manifest.digest
+        if digest not in self._shared:
+            interpreter = self._decision.interpreters.of(*manifest.identity[:2])
+            made = revealed(manifest, found, interpreter)
+            self._shared[digest] = made.content if made is not None else None
+        content = self._shared[digest]
+        return replace(manifest, content=content) if content is not None else still_sealed(manifest)
+
+
+class Manifests(Struct, frozen=True, kw_only=True):
+    """Manifests of the target placement in the clusters that were read.
+
+    `problems`: why there are none, by object. `left`: why objects are left as they are everywhere. `failed`: faults of
+    the program that do the same.
+    """
+
+    by_cluster: Mapping[str, dict[Identity, Manifest]]
+    problems: Mapping[Identity, tuple[Problem, ...]]
+    renderer: Renderer
+    snapshot: FleetSnapshot
+    left: Mapping[Identity, Problem] = field(default_factory=dict)
+    failed: Mapping[Identity, Problem] = field(default_factory=dict)
+    decryption: Decryption | None = None
+    """None: encrypted values are compared as they are written."""
+
+    def of(self, identity: Identity, clusters: Collection[str]) -> dict[str, Manifest]:
+        """Return the manifests of one object by cluster, in the order of `clusters`."""
+        return {name: self.by_cluster[name][identity] for name in clusters if identity in self.by_cluster.get(name, ())}
+
+    def with_replicas(self, identity: Identity, cluster: str, replicas: int | None) -> Manifest | None:
+        """Return the manifest for a cluster with this many replicas assigned to it; None: it cannot be made."""
+        manifest = _rendered(self.renderer, self.snapshot, identity, cluster, replicas)[0]
+        if manifest is None or self.decryption is None:
+            return manifest
+        decrypted = self.decryption.of(manifest)
+        return decrypted if isinstance(decrypted, Manifest) else None
+
+
+def render(decision: Schedule, snapshot: FleetSnapshot) -> Manifests:
+    """Return the manifest of each placed object in each cluster that was read; it never raises."""
+    renderer = Renderer(decision, fixed_completions(decision, snapshot))
+    by_cluster: dict[str, dict[Identity, Manifest]] = {name: {} for name in snapshot.members}
+    problems: dict[Identity, tuple[Problem, ...]] = {}
+    bindings, members = decision.bindings, snapshot.members
+    for identity in sorted(bindings if snapshot.only is None else bindings.keys() & snapshot.only):
+        if identity in decision.frozen or identity in snapshot.undecided:
+            continue
+        for cluster, replicas in bindings[identity].targets:
+            member = members.get(cluster)
+            if not isinstance(member, Read) or identity in member.unasked:
+                continue
+            manifest, faults = _rendered(renderer, snapshot, identity, cluster, replicas)
+            if manifest is not None:
+                by_cluster[cluster][identity] = manifest
+            if faults:
+                problems[identity] = (*problems.get(identity, ()), *faults)
+    return Manifests(
+        by_cluster=by_cluster, problems=problems, renderer=renderer, snapshot=snapshot, left=snapshot.undecided
+    )
+
+
+def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
+    """Return the manifests with the values of encrypted templates; without a key an object is left as it is."""
+    snapshot = manifests.snapshot
+    decryption = Decryption(decision, snapshot.opened)
+    sealed = _encrypted(decision, snapshot)
+    locked = {template.identity: snapshot.opened.get(template.identity) or unopened(template) for template in sealed}
+    left = {identity: why for identity, why in locked.items() if isinstance(why, Problem)} | dict(manifests.left)
+    suspects = (
+        locked.keys() if decision.staging is None else {i for rows in manifests.by_cluster.values() for i in rows}
+    )
+    if not suspects:
+        return replace(manifests, decryption=decryption, left=left)
+    by_cluster = {cluster: dict(rows) for cluster, rows in manifests.by_cluster.items()}
+    problems, failed = dict(manifests.problems), dict(manifests.failed)
+    for identity in sorted(suspects):
+        for cluster, _ in decision.bindings[identity].targets:
+            rows = by_cluster.get(cluster, {})
+            if identity not in rows:
+                continue
+            decrypted, fault = contained(decryption.of, rows[identity]) if identity not in left else Contained(None)
+            if isinstance(decrypted, Manifest):
+                rows[identity] = decrypted
+                continue
+            del rows[identity]
+            if decrypted is not None:
+                problems[identity] = (*problems.get(identity, ()), decrypted)
+            if fault is not None:
+                failed[identity] = fault_of(decision.fleet, identity, fault)
+    return replace(manifests, by_cluster=by_cluster, problems=problems, left=left, failed=failed, decryption=decryption)
+
+
+def _encrypted(decision: Schedule, snapshot: FleetSnapshot) -> list[Template]:
+    """Return the encrypted templates that are placed."""
+    bound, templates = decision.bindings.keys(), decision.fleet.templates
+    chosen = [templates[one] for one in (bound if snapshot.only is None else bound & snapshot.only) if one in templates]
+    return [template for template in chosen if template.sealed is not None]
+
+
+def _rendered(
+    renderer: Renderer, snapshot: FleetSnapshot, identity: Identity, cluster: str, replicas: int | None
+) -> tuple[Manifest | None, tuple[Problem, ...]]:
+    """Return the manifest or the problems; autoscalers that are in the cluster alone count as those of the store."""
+    rendered, member = renderer(identity, cluster, replicas), snapshot.members.get(cluster)
+    manifest = rendered.manifest
+    if manifest is not None and isinstance(member, Read) and identity in member.autoscaled:
+        manifest = replace(manifest, replicas_yielded=True)
+    return manifest, rendered.problems

@@ -1,0 +1,240 @@
+"""The inputs of each identity in a schedule, as a value that is cheap to compare.
+
+Two schedules with equal signatures of an identity render and compare it alike; so a commit concerns exactly the
+identities whose signatures differ.
+
+The inputs of rendering, from a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.incremental import changed_keys
+from reconciler.kinds.jobs import is_single_run
+from reconciler.overrides import OverrideIndex
+from reconciler.ownership import read_owner
+from reconciler.policy import PolicyIndex
+from reconciler.render.declared_body import RenderInputs, template_of
+from reconciler.render.outcome import only_follows
+from reconciler.scheduler import Schedule, dependents, differing_prerequisites, fixed_share, signature_of_prerequisites
+
+
+def signatures(decision: Schedule) -> dict[Identity, Hashable]:
+    """Return the signature of every bound or frozen identity. Others have none."""
+    return _signatures(decision, {*decision.bindings, *decision.frozen}, _index(decision))
+
+
+def changed_identities(
+    before: Schedule | None, after: Schedule, changed: Collection[Identity] | None = None
+) -> set[Identity]:
+    """Return identities whose signatures differ between two schedules; all of them without an earlier one.
+
+    `changed`: `DecisionTables.changed` of a schedule that was made from `before`; without it, both are searched, which
+    is quick if most of them is the same objects.
+    """
+    if before is not None and before.interpreters != after.interpreters:
+        # Signatures do not include the interpreter of a kind.
+        return {*before.bindings, *before.frozen, *after.bindings, *after.frozen}
+    if before is None or before.fleet.clusters != after.fleet.clusters:
+        old = signatures(before) if before is not None else {}
+        return _differing(old, signatures(after))
+    suspects = {*(_searched(before, after) if changed is None else changed), *_overridden_anew(before, after)}
+    needed = differing_prerequisites(before, after, suspects)
+    suspects |= dependents(before, needed) | dependents(after, needed)
+    plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
+    suspects -= plain
+    if before.fleet.overrides == after.fleet.overrides:
+        # The same rules select a template of the same digest for the same clusters: they need not be found.
+        return plain | _differing(_signatures(before, suspects, None), _signatures(after, suspects, None))
+    return plain | _differing(
+        _signatures(before, suspects, _index(before)), _signatures(after, suspects, _index(after))
+    )
+
+
+def arrivals(before: Schedule, after: Schedule, identities: Collection[Identity]) -> dict[Identity, frozenset[str]]:
+    """Return identities that only come to new clusters, with these: nothing of their other copies differs.
+
+    A copy that grows, leaves or changes does not count, nor does an object that was placed nowhere.
+    """
+    widened = {
+        identity: new
+        for identity in identities
+        if (new := _widened(before.bindings.get(identity), after.bindings.get(identity))) is not None
+    }
+    if not widened or before.interpreters != after.interpreters:
+        return {}
+    was = {identity: before.bindings[identity] for identity in widened}
+    yielded = {
+        identity: clusters & frozenset(was[identity].clusters) if identity in was else clusters
+        for identity, clusters in after.yielded.items()
+    }
+    narrowed = replace(after, bindings={**after.bindings, **was}, yielded=yielded)
+    signed = _signatures(before, widened, _index(before)), _signatures(narrowed, widened, _index(after))
+    return {identity: clusters for identity, clusters in widened.items() if signed[0][identity] == signed[1][identity]}
+
+
+def _widened(old: Binding | None, new: Binding | None) -> frozenset[str] | None:
+    """The clusters that a binding gained, where that is all that happened to its targets; None: it is not."""
+    if old is None or new is None or not old.targets or old.is_dependency != new.is_dependency:
+        return None
+    if not set(old.targets) < set(new.targets):
+        return None
+    return frozenset(new.clusters) - frozenset(old.clusters)
+
+
+def _searched(before: Schedule, after: Schedule) -> set[Identity]:
+    """Return the identities that differ between two schedules, by a full search."""
+    pairs = (
+        (before.bindings, after.bindings),
+        (before.policies, after.policies),
+        (before.fleet.templates, after.fleet.templates),
+        (before.holds, after.holds),
+        (before.yielded, after.yielded),
+    )
+    found = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
+    return {*found, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
+
+
+def _differs_plainly(before: Schedule, after: Schedule, identity: Identity) -> bool:
+    """Return whether the targets or the template differ: most differences, found without a signature."""
+    old, new = before.bindings.get(identity), after.bindings.get(identity)
+    if old is None or new is None:
+        return old is not new
+    if old.targets != new.targets:
+        return True
+    was, is_now = before.fleet.templates.get(identity), after.fleet.templates.get(identity)
+    return was is not None and is_now is not None and (was.digest != is_now.digest or was.sealed != is_now.sealed)
+
+
+def _differing(before: Mapping[Identity, Hashable], after: Mapping[Identity, Hashable]) -> set[Identity]:
+    return {identity for identity in {*before, *after} if before.get(identity) != after.get(identity)}
+
+
+def _overridden_anew(before: Schedule, after: Schedule) -> set[Identity]:
+    """Return the objects that added, removed or changed override policies select."""
+    old = {policy.ref: policy for policy in before.fleet.overrides}
+    new = {policy.ref: policy for policy in after.fleet.overrides}
+    index = PolicyIndex(policies[ref] for ref in changed_keys(old, new) for policies in (old, new) if ref in policies)
+    if index.is_empty:
+        return set()
+    found = ((identity, template_of(after.fleet, identity)) for identity in after.bindings)
+    return {identity for identity, template in found if template is not None and index.matches(template)}
+
+
+def _index(decision: Schedule) -> OverrideIndex:
+    return OverrideIndex(decision.fleet.overrides, decision.fleet.clusters)
+
+
+def _signatures(
+    decision: Schedule, identities: Iterable[Identity], index: OverrideIndex | None
+) -> dict[Identity, Hashable]:
+    """Return signatures; without an index those of schedules whose rules are known to be the same."""
+    digests = {policy.ref: policy.digest for policy in decision.fleet.overrides}
+    found: dict[Identity, Hashable] = {}
+    # Who took a copy away decides how it goes.
+    ticked: dict[Identity, frozenset[Hashable]] = {}
+    for (identity, cluster), constraint in decision.ticked.items():
+        ticked[identity] = ticked.get(identity, frozenset()) | {(cluster, constraint.tick)}
+    for identity in identities:
+        binding = decision.bindings.get(identity)
+        if binding is not None:
+            found[identity] = (*_signature(decision, binding, index, digests), ticked.get(identity, frozenset()))
+        elif identity in decision.frozen:
+            found[identity] = "frozen"
+    return found
+
+
+def _signature(
+    decision: Schedule, binding: Binding, index: OverrideIndex | None, digests: Mapping[PolicyRef, str]
+) -> tuple[Hashable, ...]:
+    identity = binding.identity
+    template = template_of(decision.fleet, identity)
+    assert template is not None, f"{identity} is bound and has no template"
+    return (
+        template.digest,
+        template.sealed,
+        binding.targets,
+        binding.is_dependency,
+        _terms(decision.policies.get(identity)),
+        tuple(
+            (rule.policy, rule.index, digests.get(rule.policy), tuple(filter(rule.is_for, binding.clusters)))
+            for rule in (index.rules_of(template) if index is not None else ())
+        ),
+        tuple(sorted(decision.yielded.get(identity, ()))),
+        _holds(decision, binding),
+        signature_of_prerequisites(decision, identity),
+        identity in decision.frozen,
+        tuple(cluster for cluster in binding.clusters if only_follows(binding, cluster))
+        if identity.kind == "Namespace"
+        else (),
+    )
+
+
+def _holds(decision: Schedule, binding: Binding) -> Hashable:
+    policy = decision.policies.get(binding.identity)
+    if policy is not None and (policy.suspension.dispatching or policy.suspension.clusters):
+        return tuple([decision.hold(binding.identity, cluster) for cluster in binding.clusters])
+    return decision.holds.get(binding.identity)
+
+
+def _terms(policy: PropagationPolicy | None) -> Hashable:
+    """Return the part of a policy that concerns a copy. An inherited one differs from its owner's here alone."""
+    if policy is None:
+        return None
+    return (policy.ref, policy.flavor, policy.digest, policy.keep, policy.conflict_resolution)
+
+
+def render_inputs(
+    decision: Schedule, fixed_completions: Mapping[Identity, Mapping[str, int]] | None = None
+) -> RenderInputs:
+    """Return the inputs of rendering, with override policies compiled.
+
+    `fixed_completions`: by cluster the completions that live parts of divided Jobs were created with.
+    """
+    return RenderInputs(
+        fleet=decision.fleet,
+        bindings=decision.bindings,
+        policies=decision.policies,
+        overrides=OverrideIndex(decision.fleet.overrides, decision.fleet.clusters),
+        interpreters=decision.interpreters,
+        yielded=decision.yielded,
+        fixed_completions=fixed_completions or {},
+        definitions=decision.definitions,
+        makers=decision.makers,
+    )
+
+
+def fixed_completions(decision: Schedule, snapshot: FleetSnapshot) -> dict[Identity, dict[str, int]]:
+    """Return by Job and cluster the completions that our live part was created with, which cannot be changed.
+
+    Source: design#jobs.
+    """
+    bound = decision.bindings.keys()
+    # The members hold far more objects than there are Jobs in the store.
+    jobs = [
+        identity
+        for identity in (bound if snapshot.only is None else bound & snapshot.only)
+        if identity[:2] == ("batch", "Job") and identity in decision.fleet.templates
+    ]
+    fixed: dict[Identity, dict[str, int]] = {}
+    for name in snapshot.members if jobs else ():
+        for identity in jobs:
+            if name not in decision.bindings[identity].clusters:
+                continue  # A part that leaves takes its completions along: they go to the one that comes in its place.
+            live, row = snapshot.live(name, identity), snapshot.journal.row(name, identity)
+            # Where it has ended and is gone, it counts as it was sent.
+            part = row.recorded if live is None and row is not None and row.finished else None
+            if live is not None and read_owner(live.body) is not None:
+                part = live.body
+            single = is_single_run(decision.fleet.templates[identity].body)
+            share = fixed_share(part, is_single_run=single) if part is not None else None
+            if share is not None:
+                fixed.setdefault(identity, {})[name] = share
+    return fixed

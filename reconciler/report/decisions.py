@@ -1,0 +1,132 @@
+"""Placements as PlacementDecisions, for those who keep an applier of their own: `render -o placementdecision`.
+
+Source: KEP-5313, `multicluster.x-k8s.io/v1alpha1`: at most 100 decisions an object, `decision-key` the same on all of a
+decision, `decision-index` from 0, `placement-key` leads to the workload. `reason` is free text there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.api.binding import Binding, TargetCluster
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import Json
+from reconciler.report.json_parts import sorted_targets
+from reconciler.report.mask import Masker
+from reconciler.report.render_json import Rendering
+
+SCHEDULER: Final = "fleet-reconciler"
+SLICE_MAX: Final = 100
+REASON_MAX_CHARS: Final = 256
+_DECISION_KEY: Final = "multicluster.x-k8s.io/decision-key"
+_DECISION_INDEX: Final = "multicluster.x-k8s.io/decision-index"
+_PLACEMENT_KEY: Final = "multicluster.x-k8s.io/placement-key"
+_RESOURCE: Final = "fleet.reconciler/resource"
+_REPLICAS: Final = "fleet.reconciler/replicas"
+_UNPLACED: Final = "fleet.reconciler/unplaced"
+_WAITS: Final = "fleet.reconciler/waits"
+_LABEL_MAX_CHARS: Final = 63
+_DIGEST_CHARS: Final = 10
+_NO_LABEL: Final = re.compile(r"[^a-z0-9-]+")
+
+
+def placement_decisions(rendering: Rendering, namespaces: Mapping[str, str]) -> list[dict[str, Json]]:
+    """Return the slices of every binding, by resource and index. An unplaced one has a slice without decisions.
+
+    `namespaces`: of the ClusterProfiles, by cluster; without one, a reference names the namespace of the decision.
+    """
+    masker = Masker(show_secrets=False)
+    return [
+        document
+        for binding in sorted(rendering.bindings, key=lambda binding: binding.identity)
+        for document in _slices(binding, rendering.kinds, namespaces, masker)
+    ]
+
+
+def _slices(
+    binding: Binding, kinds: Mapping[Identity, GVK], namespaces: Mapping[str, str], masker: Masker
+) -> list[dict[str, Json]]:
+    targets = sorted_targets(binding.targets)
+    starts = range(0, max(len(targets), 1), SLICE_MAX)
+    return [
+        _slice(binding, index, targets[start : start + SLICE_MAX], kinds, namespaces, masker)
+        for index, start in enumerate(starts)
+    ]
+
+
+def _slice(
+    binding: Binding,
+    index: int,
+    targets: list[TargetCluster],
+    kinds: Mapping[Identity, GVK],
+    namespaces: Mapping[str, str],
+    masker: Masker,
+) -> dict[str, Json]:
+    identity = binding.identity
+    key = decision_key(identity)
+    return {
+        "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+        "kind": "PlacementDecision",
+        "metadata": {
+            "name": f"{key}-{index}",
+            "namespace": identity.namespace or "default",
+            "labels": {_DECISION_KEY: key, _DECISION_INDEX: str(index), _PLACEMENT_KEY: placement_key(identity)},
+            "annotations": _annotations(binding, targets, kinds, masker),
+        },
+        "decisions": [_decision(binding, target.cluster, namespaces, masker) for target in targets],
+        "schedulerName": SCHEDULER,
+    }
+
+
+def _annotations(
+    binding: Binding, targets: list[TargetCluster], kinds: Mapping[Identity, GVK], masker: Masker
+) -> dict[str, Json]:
+    identity = binding.identity
+    gvk = kinds.get(identity, GVK(identity.group, "", identity.kind))
+    place = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    found: dict[str, Json] = {_RESOURCE: f"{gvk.api_version}/{identity.kind} {place}"}
+    replicas = {target.cluster: target.replicas for target in targets if target.replicas is not None}
+    if replicas:
+        found[_REPLICAS] = json.dumps(replicas, separators=(",", ":"))
+    if binding.unplaced:
+        found[_UNPLACED] = str(binding.unplaced)
+    waits = [masker.text(reason.text) for reason in binding.reasons if reason.rule == "waits"]
+    if waits:
+        found[_WAITS] = "; ".join(waits)
+    return found
+
+
+def _decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], masker: Masker) -> dict[str, Json]:
+    reference: dict[str, Json] = {"name": cluster}
+    if namespaces.get(cluster):
+        reference["namespace"] = namespaces[cluster]
+    decision: dict[str, Json] = {"clusterProfileRef": reference}
+    reason = _reason(binding, cluster, masker)
+    return {**decision, "reason": reason} if reason else decision
+
+
+def _reason(binding: Binding, cluster: str, masker: Masker) -> str:
+    """Return the reason for the cluster, else for the placement, on one line."""
+    said = binding.cluster_reasons.get(cluster)
+    told = [said] if said is not None else [one for one in binding.reasons if one.cluster in ("", cluster)]
+    text = " ".join("; ".join(str(masker.reason(one)) for one in told).split())
+    return text if len(text) <= REASON_MAX_CHARS else f"{text[: REASON_MAX_CHARS - 1]}…"
+
+
+def decision_key(identity: Identity) -> str:
+    """The same for all slices of one resource, and no other resource's: a label value and part of a name."""
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:_DIGEST_CHARS]
+    words = _NO_LABEL.sub("-", f"{identity.kind}-{identity.name}".lower()).strip("-")
+    # Room for a dash and a number, as in names of objects that tools use as label values.
+    return f"{words[: _LABEL_MAX_CHARS - _DIGEST_CHARS - 6].rstrip('-')}-{digest}"
+
+
+def placement_key(identity: Identity) -> str:
+    """Return the workload as a label value: `deployment.web`; if that is invalid, the key of the decision."""
+    words = f"{identity.kind.lower()}.{identity.name}"
+    is_label = len(words) <= _LABEL_MAX_CHARS and re.fullmatch(r"[a-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", words)
+    return words if is_label else decision_key(identity)

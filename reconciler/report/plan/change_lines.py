@@ -1,0 +1,244 @@
+"""Lines about changes and placements that the terminal and the pull request share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from reconciler.api.binding import TargetCluster
+from reconciler.api.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
+from reconciler.report.mask import is_hidden_ciphertext
+from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import MARKS, PLAIN, Style, cluster_list, is_long_text, shown, text_diff
+
+_INDENT = "      "
+
+_CAUSES = {
+    Cause.DECLARED: "",
+    Cause.REMOVED: "left the store",
+    Cause.DRIFT: "drift",
+    Cause.PLACEMENT: "placement moved",
+    Cause.OVERRIDE: "override",
+    Cause.ADOPTION: "was not ours",
+    Cause.OWNERSHIP: "another policy or owner takes over",
+    Cause.POLICY: "no policy selects it any more",
+    Cause.DEPENDENCY: "no longer needed",
+    Cause.SIDE_EFFECT: "set by the API server",
+}
+
+RELEASED = "stays in the cluster and becomes UNMANAGED"
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """Level of detail. `fields_max` 0 omits field lines; `value_chars` cuts values; `has_text_diffs`.
+
+    `name_lines_max`: lines of names for objects with equal changes. `is_whole`: diffs of texts are never cut.
+    """
+
+    fields_max: int = 1000
+    value_chars: int = 200
+    has_text_diffs: bool = True
+    name_lines_max: int = 1_000_000
+    is_whole: bool = False
+
+
+FULL = Detail()
+WHOLE = Detail(fields_max=1_000_000_000, value_chars=1_000_000_000, is_whole=True)
+"""Nothing is cut."""
+
+
+def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+    """The headline of an entry and a line for each field."""
+    return [headline(entry, style), *field_lines(entry, style, detail)]
+
+
+def headline(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> str:
+    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18`, with its cause, reason and hold.
+
+    `subject`: replaces the name if the entry stands for several objects.
+    """
+    action = style.of_action(entry.action, f"{MARKS[entry.action]} {entry.action}".ljust(11))
+    parts = [action, cluster_list(entry.clusters), style.bold(subject or _subject(entry))]
+    if entry.action is Action.RELEASE:
+        parts.append(style.red(RELEASED))
+    parts.append(style.dim(" · ".join(entry_notes(entry))))
+    if entry.held is not None:
+        parts.append(style.yellow(f"HELD: {visible(entry.held)}"))
+    return "  ".join(part for part in parts if part)
+
+
+def entry_notes(entry: PlanEntry) -> list[str]:
+    """Return the cause, the reason and the place in the store, if any."""
+    notes = [_CAUSES[entry.cause], visible(entry.reason), visible(str(entry.source)) if entry.source.path else ""]
+    return [note for note in notes if note]
+
+
+def _subject(entry: PlanEntry) -> str:
+    return visible(str(entry.identity))
+
+
+def field_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+    """A line for each field, long texts as a diff of lines."""
+    kept = _most_important(entry.fields, detail.fields_max)
+    if not kept:
+        return []
+    lines: list[str] = []
+    width = min(max(len(visible(line.path)) for line in kept), 60)
+    for line in kept:
+        lines.extend(_field(line, entry, width, style, detail))
+    if len(entry.fields) > len(kept):
+        lines.append(f"{_INDENT}… {len(entry.fields) - len(kept)} more fields")
+    return lines
+
+
+def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine, ...]:
+    """Return the most important lines, in their order; those of all clusters before those of some."""
+    if len(fields) <= most:
+        return fields
+    ranks = {path: rank for rank, path in enumerate(by_importance(line.path for line in fields))}
+    clusters = max(len(line.clusters) for line in fields)
+    kept = sorted(fields, key=lambda line: (len(line.clusters) < clusters, ranks[line.path]))
+    chosen = {id(line) for line in kept[:most]}
+    return tuple(line for line in fields if id(line) in chosen)
+
+
+def _field(line: FieldLine, entry: PlanEntry, width: int, style: Style, detail: Detail) -> Iterable[str]:
+    path = (visible(line.path) or "(whole object)").ljust(width)
+    notes = "".join(f"  {note}" for note in _field_notes(line, entry, style))
+    if detail.has_text_diffs and is_long_text(line.before, line.after):
+        yield f"{_INDENT}{path}{notes}"
+        for text in text_diff(line.before, line.after, is_whole=detail.is_whole):
+            yield f"{_INDENT}  {_painted(text, style)}"
+        return
+    if is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
+        yield f"{_INDENT}{path}  encrypted value changed{notes}"
+        return
+    before, after = (shown(value, detail.value_chars) for value in (line.before, line.after))
+    yield f"{_INDENT}{path}  {before} {style.arrow} {after}{notes}"
+
+
+def _painted(text: str, style: Style) -> str:
+    return {"-": style.red, "+": style.green}.get(text[:1], style.dim)(text)
+
+
+def _field_notes(line: FieldLine, entry: PlanEntry, style: Style) -> Iterable[str]:
+    if line.manager:
+        first, last = line.times
+        when = f" at {visible(last)}" if last else ""
+        when = f" between {visible(first)} and {visible(last)}" if first != last else when
+        yield style.yellow(f"(set by {visible(line.manager)}{when})")
+    if line.cause is not entry.cause and _CAUSES[line.cause]:
+        yield style.dim(f"[{_CAUSES[line.cause]}]")
+    if line.clusters != entry.clusters:
+        yield style.dim(f"[only {cluster_list(line.clusters)}]")
+
+
+def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
+    """Return `? unjudged Deployment demo/web apps/web.yaml:18`, the reason, and its differences."""
+    subject = style.bold(visible(str(found.identity)))
+    source = style.dim(visible(str(found.source))) if found.source.path else ""
+    head = [style.yellow("? unjudged".ljust(11)), subject, source]
+    lines = ["  ".join(part for part in head if part), f"{_INDENT}because {visible(found.why)}"]
+    fields = tuple(
+        FieldLine(
+            path=field.path,
+            before=field.before,
+            after=field.after,
+            cause=Cause.DECLARED,
+            manager="",
+            times=("", ""),
+            clusters=(),
+        )
+        for field in (*found.fields, *found.policy_fields)
+    )
+    entry = PlanEntry(
+        action=Action.UPDATE,
+        gvk=found.gvk,
+        identity=found.identity,
+        cause=Cause.DECLARED,
+        source=found.source,
+        held=None,
+        reason="",
+        clusters=(),
+        fields=fields,
+    )
+    return [*lines, *(f"{_INDENT}{visible(note)}" for note in found.notes), *field_lines(entry, style, detail)]
+
+
+def unjudged_count(plan: Plan) -> str:
+    """`2 not judged`; empty when everything is."""
+    return f"{len(plan.unjudged):,} not judged" if plan.unjudged else ""
+
+
+def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_reasons: bool = True) -> list[str]:
+    """`~ place  Deployment demo/web  9 replicas: a 6 → 4, b 3, idc-1 0 → 2` and the reasons."""
+    before = {target.cluster: target.replicas for target in placement.before}
+    after = {target.cluster: target.replicas for target in placement.after}
+    steps = [_step(name, before, after, style) for name in sorted({*before, *after})]
+    had, have = _total(placement.before), _total(placement.after)
+    counts = f"{have} replicas: " if had == have else f"{had or 0} {style.arrow} {have or 0} replicas: "
+    counts = counts if (had, have) != (None, None) else ""
+    subject = style.bold(visible(str(placement.identity)))
+    lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{', '.join(steps)}"]
+    if placement.overridden:
+        made = ", ".join(f"{visible(target.cluster)} {target.replicas}" for target in placement.overridden)
+        lines.append(f"{_INDENT}an override makes it {made}")
+    if has_reasons:
+        lines.extend(f"{_INDENT}because: {visible(str(reason))}" for reason in placement.reasons)
+    return lines
+
+
+def _total(targets: Iterable[TargetCluster]) -> int | None:
+    known = [target.replicas for target in targets if target.replicas is not None]
+    return sum(known) if known else None
+
+
+def _step(name: str, before: dict[str, int | None], after: dict[str, int | None], style: Style) -> str:
+    had, has = before.get(name), after.get(name)
+    if (had or 0) == (has or 0):
+        mark = "" if name in before and name in after else "+" if name in after else "-"
+        count = "" if had is None and has is None else f" {has or 0}"
+        return f"{mark}{visible(name)}{count}"
+    return f"{visible(name)} {had or 0} {style.arrow} {has or 0}"
+
+
+def counts_by_cluster(changes: Iterable[Change]) -> dict[str, dict[str, int]]:
+    """Per cluster, sorted: how many changes of each action, how many are held, how many undo drift."""
+    counts: dict[str, dict[str, int]] = {}
+    for change in changes:
+        row = counts.setdefault(change.cluster, dict.fromkeys(SUMMARY_COLUMNS, 0))
+        row["held" if change.held is not None else str(change.action)] += 1
+        row["drift"] += change.cause is Cause.DRIFT or any(field.cause is Cause.DRIFT for field in change.fields)
+    return dict(sorted(counts.items()))
+
+
+SUMMARY_COLUMNS = (*map(str, Action), "held", "drift")
+
+
+def totals(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The sum over clusters."""
+    rows = list(counts)
+    return {name: sum(row[name] for row in rows) for name in SUMMARY_COLUMNS}
+
+
+def short_revision(revision: str) -> str:
+    """Twelve characters of a commit id or a digest; other names as they are."""
+    prefix, colon, name = revision.rpartition(":")
+    is_hex = len(name) >= 32 and all(char in "0123456789abcdef" for char in name)
+    return f"{prefix}{colon}{name[:12]}" if is_hex else visible(revision)
+
+
+_NOUNS = {"delete": "deletion", "replace": "replacement", "release": "release"}
+
+
+def spoken_losses(counts: dict[str, int]) -> str:
+    """`2 deletions, 1 release`; empty when nothing is deleted, replaced or released."""
+    parts = [counted(counts[name], noun) for name, noun in _NOUNS.items() if counts.get(name)]
+    return ", ".join(parts)
+
+
+def spoken(counts: dict[str, int]) -> str:
+    """Return `2 create, 5 update, 1 held`; empty if none. Drift is not an action, so it is left out."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count and name != "drift")

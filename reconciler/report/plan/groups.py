@@ -1,0 +1,172 @@
+"""Kinds as words: one Deployment, five thousand Deployments.
+
+Names of fields in a sentence, and their order of importance.
+
+The same change in many clusters as one entry, with the exceptions named.
+
+Thirty clusters with one image bump are one entry; a field that differs in some of them is a line that names those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
+from reconciler.api.problem import Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.ownership import OWNER_ANNOTATION
+from reconciler.regex import regex
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import DESTRUCTIVE, compact_json
+
+_VOWELS = frozenset("aeiou")
+_PLURAL_ALREADY = frozenset({"Endpoints"})
+
+
+def counted_kind(kind: str, count: int) -> str:
+    """`1 Ingress`, `5,000 Deployments`, `2 NetworkPolicies`."""
+    return f"{count:,} {visible(kind if count == 1 else plural(kind))}"
+
+
+def plural(kind: str) -> str:
+    """More than one of a kind, by the rules of English that Kubernetes' own names follow."""
+    if kind in _PLURAL_ALREADY:
+        return kind
+    if kind.endswith("y") and kind[-2:-1].lower() not in _VOWELS:
+        return f"{kind[:-1]}ies"
+    if kind.endswith(("s", "x", "ch", "sh")):
+        return f"{kind}es"
+    return f"{kind}s"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 deletion`, `4,000 deletions`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+_QUOTED_END = regex(r"\['([^']*)'\]$|\[\"([^\"]*)\"\]$")
+_LEADING = ("image", "replicas")
+"""The fields that people look for first."""
+
+
+def leaf(path: str) -> str:
+    """`image` of `spec.containers[name=a.b].image`, `nginx.conf` of `data['nginx.conf']`."""
+    if quoted := _QUOTED_END.search(path):
+        return quoted[1] or quoted[2] or path
+    if not path or path.endswith("]"):
+        return path or "whole object"
+    return path.rpartition(".")[2]
+
+
+def by_importance(paths: Iterable[str]) -> list[str]:
+    """Return the paths, each once, by importance for readers."""
+    return sorted(set(paths), key=lambda path: (_rank(leaf(path)), path))
+
+
+def _rank(name: str) -> int:
+    return _LEADING.index(name) if name in _LEADING else len(_LEADING)
+
+
+_OWNER_PATH = f"metadata.annotations['{OWNER_ANNOTATION}']"
+
+
+class FieldLine(Struct, frozen=True, kw_only=True):
+    """One field that changes alike in `clusters`. `times`: when `manager` wrote it, first and last."""
+
+    path: str
+    before: Any
+    after: Any
+    cause: Cause
+    manager: str
+    times: tuple[str, str]
+    clusters: tuple[str, ...]
+
+
+class PlanEntry(Struct, frozen=True, kw_only=True):
+    """One action on one resource in `clusters`, all for the same reason."""
+
+    action: Action
+    gvk: GVK
+    identity: Identity
+    cause: Cause
+    source: Source
+    held: str | None
+    reason: str
+    clusters: tuple[str, ...]
+    fields: tuple[FieldLine, ...]
+
+    @property
+    def is_destructive(self) -> bool:
+        """Return whether it deletes, replaces or releases something."""
+        return self.action in DESTRUCTIVE
+
+
+def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
+    """Entries: destructive ones first, then by namespace, kind and name."""
+    groups: dict[tuple[Any, ...], list[Change]] = {}
+    for change in changes:
+        reason = str(change.reason) if change.reason is not None else ""
+        key = (change.action, change.gvk, change.identity, change.cause, change.source, change.held, reason)
+        groups.setdefault(key, []).append(change)
+    entries = (_entry(key, members) for key, members in groups.items())
+    return tuple(sorted(entries, key=_order))
+
+
+def _entry(key: tuple[Any, ...], members: list[Change]) -> PlanEntry:
+    action, gvk, identity, cause, source, held, reason = key
+    return PlanEntry(
+        action=action,
+        gvk=gvk,
+        identity=identity,
+        cause=cause,
+        source=source,
+        held=held,
+        reason=reason,
+        clusters=tuple(sorted({member.cluster for member in members})),
+        fields=_field_lines(members),
+    )
+
+
+def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
+    lines: dict[tuple[Any, ...], list[tuple[str, FieldChange]]] = {}
+    for member in sorted(members, key=lambda change: change.cluster):
+        for field in of_interest(member.fields):
+            manager = field.owner.manager if field.owner is not None else ""
+            key = (field.path, _value_key(field.before), _value_key(field.after), field.cause, manager)
+            lines.setdefault(key, []).append((member.cluster, field))
+    found = (_field_line(manager, alike) for (*_, manager), alike in lines.items())
+    return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
+
+
+def of_interest(fields: tuple[FieldChange, ...]) -> tuple[FieldChange, ...]:
+    """Without our own mark where anything else changes: it follows from that (assigned replicas, policy)."""
+    others = tuple(field for field in fields if field.path != _OWNER_PATH)
+    return others or fields
+
+
+def _field_line(manager: str, alike: list[tuple[str, FieldChange]]) -> FieldLine:
+    field = alike[0][1]
+    times = sorted(found.owner.time for _, found in alike if found.owner is not None and found.owner.time)
+    return FieldLine(
+        path=field.path,
+        before=field.before,
+        after=field.after,
+        cause=field.cause,
+        manager=manager,
+        times=(times[0], times[-1]) if times else ("", ""),
+        clusters=tuple(cluster for cluster, _ in alike),
+    )
+
+
+def _value_key(value: Any) -> str | None:
+    return None if value is MISSING else compact_json(value)
+
+
+def _order(entry: PlanEntry) -> tuple[Any, ...]:
+    rank = DESTRUCTIVE.index(entry.action) if entry.is_destructive else len(DESTRUCTIVE)
+    identity = entry.identity
+    subject = (identity.namespace, identity.kind, identity.name, identity.group)
+    return (rank, *subject, entry.action, entry.clusters, entry.cause, entry.source, entry.held or "", entry.reason)

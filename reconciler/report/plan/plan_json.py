@@ -1,0 +1,271 @@
+"""Rollouts for machines: `stages` and `rollouts` of a plan, and `rollouts` of a status with their state.
+
+A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
+
+A held change counts under `held` alone, so that the numbers add up to the number of changes and say what is done now.
+`before` and `after` are null where a field is absent. Source: design#machine-formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan, Unjudged
+from reconciler.api.rollout_progress import (
+    Paused,
+    Pinned,
+    RolloutPlan,
+    RolloutProgress,
+    StagePlan,
+    StageProgress,
+    StageRunning,
+    WaitsForApproval,
+    WaitsForTime,
+    WaitsForWindow,
+)
+from reconciler.api.rollouts import ConditionCheck, Window
+from reconciler.api.tree import Json
+from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
+from reconciler.report.mask import mask_plan
+from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
+from reconciler.report.plan.groups import FieldLine
+from reconciler.report.plan.stages import state_word, state_words
+
+
+def plan_parts(rollouts: Iterable[RolloutPlan]) -> dict[str, Json]:
+    """`{rollouts: […], stages: […]}` of a plan; empty where it has no Rollout."""
+    found = sorted(rollouts, key=lambda one: one.name)
+    if not found:
+        return {}
+    return {
+        "rollouts": [_rollout(one) for one in found],
+        "stages": [_stage(one, number) for one in found for number in range(len(one.stages))],
+    }
+
+
+def _rollout(found: RolloutPlan) -> dict[str, Json]:
+    return {
+        "name": found.name,
+        "new": found.is_new,
+        "sound": found.is_sound,
+        "changes": found.changes,
+        "deletions": str(found.deletions),
+        "deletionsAfterLast": found.later_deletions,
+        "placement": str(found.placement),
+        "placements": found.placements,
+        "release": found.progress.release if found.progress is not None else None,
+        "supersedes": found.superseded or None,
+    }
+
+
+def _stage(found: RolloutPlan, number: int) -> dict[str, Json]:
+    """Return a stage as JSON. `after`: the stage with clusters before it, and its condition; null for the first."""
+    plan = found.stages[number]
+    earlier = [stage for stage in found.stages[:number] if stage.clusters and not stage.pinned]
+    known = {one.name: one for one in found.progress.stages} if found.progress is not None else {}
+    now = known.get(plan.stage.name)
+    return {
+        "rollout": found.name,
+        "stage": plan.stage.name,
+        "clusters": list(plan.clusters),
+        "maxConcurrency": plan.at_once,
+        "changes": plan.changes,
+        "pinned": plan.pinned or None,
+        "after": _after(earlier[-1]) if earlier else None,
+        "windows": [_window(window) for window in plan.stage.windows],
+        "now": stage_part(now) if now is not None else None,
+    }
+
+
+def _after(found: StagePlan) -> dict[str, Json]:
+    gate, after = found.stage.gate, found.stage.after
+    conditions = [check for check in gate.checks if isinstance(check, ConditionCheck)]
+    return {
+        "stage": found.stage.name,
+        "healthy": gate.healthy,
+        "conditions": [
+            {"type": check.condition, "status": check.status, "of": str(check.of) if check.of is not None else None}
+            for check in conditions
+        ],
+        "minSuccessSeconds": gate.min_success_s,
+        "waitSeconds": after.wait_s,
+        "approval": after.approval,
+    }
+
+
+def _window(window: Window) -> dict[str, Json]:
+    return {
+        "kind": str(window.kind),
+        "cron": window.cron.text,
+        "durationSeconds": window.duration_s,
+        "timeZone": window.time_zone,
+    }
+
+
+def stage_part(found: StageProgress) -> dict[str, Json]:
+    """Return `{name, clusters, state, why, done, until, approval, failed, pinned}`; null if not applicable.
+
+    `approval`: the entry under `spec.approvals` that lets the next stage begin.
+    """
+    state, until = found.state, ""
+    if isinstance(state, WaitsForTime | WaitsForWindow):
+        until = state.until
+    elif isinstance(state, WaitsForApproval):
+        until = state.not_before
+    return {
+        "name": found.name,
+        "clusters": list(found.clusters),
+        "state": state_word(state),
+        "why": state_words(found),
+        "done": state.done if isinstance(state, StageRunning) else None,
+        "until": until or None,
+        "approval": state.entry if isinstance(state, WaitsForApproval) else None,
+        "failed": list(state.failed) if isinstance(state, Paused) else [],
+        "pinned": state.revision if isinstance(state, Pinned) else None,
+    }
+
+
+def rollouts_part(rollouts: Iterable[RolloutProgress], scrubbed: Callable[[str], str]) -> list[Json]:
+    """Return `[{name, release, waiting, done, stages, clusters}]`, by name.
+
+    `scrubbed`: redacts messages of clusters.
+    """
+    return [
+        {
+            "name": found.rollout,
+            "release": found.release,
+            "waiting": found.waiting or None,
+            "done": found.is_done,
+            "stages": [stage_part(stage) for stage in found.stages],
+            "clusters": [
+                {
+                    "name": name,
+                    "stage": cluster.stage or None,
+                    "revision": cluster.revision or None,
+                    "phase": str(cluster.phase),
+                    "why": scrubbed(cluster.why),
+                }
+                for name, cluster in sorted(found.clusters.items())
+            ],
+        }
+        for found in sorted(rollouts, key=lambda one: one.rollout)
+    ]
+
+
+def plan_json(plan: Plan) -> str:
+    """Return the plan as a JSON text."""
+    return json_text(plan_document(plan))
+
+
+def plan_document(plan: Plan) -> dict[str, Json]:
+    """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
+    plan = mask_plan(plan)
+    return {
+        "version": 1,
+        "base": plan.base,
+        "head": plan.head,
+        "complete": plan.is_complete,
+        "summary": summary(plan.changes),
+        "grouped": [_group(found) for found in alike(plan.changes)],
+        "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
+        "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
+        "unjudged": [_unjudged(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
+        **plan_parts(plan.rollouts),
+        "problems": problems_part(plan.problems),
+    }
+
+
+def summary(changes: Iterable[Change]) -> dict[str, int]:
+    """Return the number of changes of each action that are made now, and the number of held ones."""
+    counts = {**{str(action): 0 for action in Action}, "held": 0}
+    for change in changes:
+        counts["held" if change.held is not None else str(change.action)] += 1
+    return counts
+
+
+def _order(change: Change) -> tuple[str, ...]:
+    return (change.cluster, *change.identity, str(change.action))
+
+
+def _change(change: Change) -> dict[str, Json]:
+    return {
+        "action": str(change.action),
+        "cluster": change.cluster,
+        "resource": resource_part(change.gvk, change.identity),
+        "cause": str(change.cause),
+        "source": str(change.source),
+        "held": change.held,
+        **({"stage": change.stage} if change.stage else {}),
+        "fields": [_field(field) for field in change.fields],
+    }
+
+
+def _group(found: EqualChanges) -> dict[str, Json]:
+    """Return a group of equal changes; `clusters` of a field is null if it is equal in all of them."""
+    entry = found.entry
+    return {
+        "action": str(entry.action),
+        "apiVersion": entry.gvk.api_version,
+        "kind": entry.identity.kind,
+        "cause": str(entry.cause),
+        "held": entry.held,
+        "count": found.count,
+        "objects": found.objects,
+        "clusters": list(entry.clusters),
+        "fields": [_line(line, entry.clusters) for line in entry.fields],
+        "members": [_member(place) for place in found.places],
+    }
+
+
+def _line(line: FieldLine, clusters: tuple[str, ...]) -> dict[str, Json]:
+    return {
+        "path": line.path,
+        "before": None if line.before is MISSING else line.before,
+        "after": None if line.after is MISSING else line.after,
+        "clusters": None if line.clusters == clusters else list(line.clusters),
+    }
+
+
+def _member(place: ChangePlaces) -> dict[str, Json]:
+    return {
+        "clusters": list(place.clusters),
+        "objects": [
+            {"namespace": one.namespace, "name": one.name, "source": str(source)} for one, source in place.members
+        ],
+    }
+
+
+def _field(field: FieldChange) -> dict[str, Json]:
+    return {
+        "path": field.path,
+        "before": None if field.before is MISSING else field.before,
+        "after": None if field.after is MISSING else field.after,
+        "owner": _owner(field.owner),
+    }
+
+
+def _unjudged(found: Unjudged) -> dict[str, Json]:
+    return {
+        "resource": resource_part(found.gvk, found.identity),
+        "source": str(found.source),
+        "why": found.why,
+        "notes": list(found.notes),
+        "fields": [_field(field) for field in found.fields],
+        "policyFields": [_field(field) for field in found.policy_fields],
+    }
+
+
+def _owner(owner: FieldOwner | None) -> Json:
+    if owner is None:
+        return None
+    return {"manager": owner.manager, "operation": owner.operation, "time": owner.time}
+
+
+def _placement(placement: PlacementChange) -> dict[str, Json]:
+    return {
+        "resource": resource_part(placement.gvk, placement.identity),
+        "before": placement_part(placement.before),
+        "after": placement_part(placement.after),
+        **({"overridden": placement_part(placement.overridden)} if placement.overridden else {}),
+        "reasons": reasons_part(placement.reasons),
+    }

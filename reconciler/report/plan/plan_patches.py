@@ -1,0 +1,168 @@
+"""A plan as JSON patches (RFC 6902): `diff -o jsonpatch`. Version 1.
+
+One patch for each change, from the present object (live, or of the base revision) to the changed one, with one
+operation for each field of the diff. The jsonpatch package applies every operation while it is written, so the printed
+patch applies. Changes that an API server adds are not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jsonpatch
+from jsonpatch import JsonPointer
+
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Plan
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.ownership import (
+    FLEET_LABEL,
+    OWNER_ANNOTATION,
+    FieldPath,
+    FieldStep,
+    Keyed,
+    Member,
+    child_of,
+    index_of,
+    parse_path,
+    value_at,
+)
+from reconciler.report.json_parts import json_text, problems_part, resource_part
+from reconciler.report.mask import Masker
+
+Operation = dict[str, Json]
+
+
+def plan_patches_json(plan: Plan) -> str:
+    """The plan as a JSON text."""
+    return json_text(plan_patches(plan))
+
+
+def plan_patches(plan: Plan) -> dict[str, Json]:
+    """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
+    masker = Masker()
+    masked = masker.plan(plan)  # Everything first, so that what one Secret holds is hidden in all bodies.
+    pairs = sorted(zip(plan.changes, masked.changes, strict=True), key=lambda pair: _order(pair[0]))
+    return {
+        "version": 1,
+        "base": plan.base,
+        "head": plan.head,
+        "complete": plan.is_complete,
+        "patches": [_part(raw, shown, masker) for raw, shown in pairs],
+        "problems": problems_part(plan.problems),
+    }
+
+
+def _order(change: Change) -> tuple[str, ...]:
+    return (change.cluster, *change.identity, str(change.action), str(change.held is not None))
+
+
+def _part(raw: Change, shown: Change, masker: Masker) -> dict[str, Json]:
+    before = masker.manifest(raw.before) if raw.before is not None else None
+    manifest = masker.manifest(raw.manifest) if raw.manifest is not None else {}
+    return {
+        "action": str(shown.action),
+        "cluster": shown.cluster,
+        "resource": resource_part(shown.gvk, shown.identity),
+        "held": shown.held,
+        "patch": _patch(shown, before, manifest),
+    }
+
+
+def _patch(change: Change, before: JsonObject | None, manifest: JsonObject) -> list[Operation]:
+    match change.action:
+        case Action.CREATE:
+            return [{"op": "add", "path": "", "value": manifest}]
+        case Action.REPLACE:
+            return [{"op": "replace", "path": "", "value": manifest}]
+        case Action.DELETE:
+            return [{"op": "remove", "path": ""}]
+        case Action.RELEASE:
+            return _without_marks(before)
+        case _:
+            ours = [field for field in change.fields if field.cause is not Cause.SIDE_EFFECT]
+            # Without the present object, rebuild it: put the fields' old values into the new object.
+            known = before if before is not None else _before(manifest, ours)
+            return list(_operations(known, ((field, _after(field, manifest)) for field in _removals_last(ours))))
+
+
+def _without_marks(before: JsonObject | None) -> list[Operation]:
+    places = (("metadata", "labels", FLEET_LABEL), ("metadata", "annotations", OWNER_ANNOTATION))
+    there = [place for place in places if before is None or dig(before, *place) is not None]
+    return [{"op": "remove", "path": JsonPointer.from_parts(place).path} for place in there]
+
+
+def _removals_last(fields: Iterable[FieldChange]) -> list[FieldChange]:
+    """Removals in reverse, so that none shifts the items of a list which another one counts."""
+    listed = list(fields)
+    removed = [field for field in listed if field.after is MISSING]
+    return [*(field for field in listed if field.after is not MISSING), *reversed(removed)]
+
+
+def _after(field: FieldChange, manifest: JsonObject) -> Json:
+    """Return the new value of a field as it is sent, not as it is normalised for comparison."""
+    if field.after is MISSING:
+        return MISSING
+    path = parse_path(field.path)
+    sent = value_at(manifest, path) if path is not None else MISSING
+    return field.after if sent is MISSING else sent
+
+
+def _before(manifest: JsonObject, fields: Iterable[FieldChange]) -> JsonObject:
+    tree: Any = manifest
+    for field in reversed(list(fields)):
+        for operation in _steps_to(tree, parse_path(field.path) or (), field.before):
+            tree = jsonpatch.JsonPatch([operation]).apply(tree)
+    assert isinstance(tree, dict), "a field is below the top"
+    return tree
+
+
+def _operations(before: JsonObject, wanted: Iterable[tuple[FieldChange, Json]]) -> Iterator[Operation]:
+    tree: Any = before
+    for field, value in wanted:
+        for operation in _steps_to(tree, parse_path(field.path) or (), value):
+            tree = jsonpatch.JsonPatch([operation]).apply(tree)
+            yield operation
+
+
+def _steps_to(tree: Json, path: FieldPath, value: Json) -> Iterator[Operation]:
+    """The operation that gives a field its value, MISSING: takes it away; none where that is so already."""
+    parts: list[Step] = []
+    for depth, step in enumerate(path):
+        below = child_of(tree, step)
+        if below is MISSING:
+            if value is not MISSING:
+                at = JsonPointer.from_parts([*parts, step if isinstance(step, str) else "-"]).path
+                yield {"op": "add", "path": at, "value": _nested(step, path[depth + 1 :], value)}
+            return
+        parts.append(_position(tree, step))
+        tree = below
+    if not path:
+        return  # Nothing that is written of a field is about the whole object.
+    if value is MISSING:
+        yield {"op": "remove", "path": JsonPointer.from_parts(parts).path}
+    elif tree != value:
+        yield {"op": "replace", "path": JsonPointer.from_parts(parts).path, "value": value}
+
+
+def _position(tree: Json, step: FieldStep) -> Step:
+    match step:
+        case Keyed(pairs):
+            found = index_of(tree, pairs)
+            assert found is not None, "the item is there"
+            return found
+        case Member(value):
+            return int(tree.index(value))
+        case str() | int():
+            return step
+        case _:
+            raise AssertionError("a change has no wildcard")
+
+
+def _nested(step: FieldStep, rest: FieldPath, value: Json) -> Json:
+    """Return the value to set at a missing step, so that the rest of the path leads to the given value."""
+    if not rest:
+        return value
+    below = _nested(rest[0], rest[1:], value)
+    inner: Json = {rest[0]: below} if isinstance(rest[0], str) else [below]
+    return {**dict(step.pairs), **inner} if isinstance(step, Keyed) and isinstance(inner, dict) else inner

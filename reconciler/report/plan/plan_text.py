@@ -1,0 +1,135 @@
+"""A plan for a person at a terminal.
+
+One line of words, then losses, held or not, then the rest, equal changes of many objects and clusters as one entry;
+other held changes with their reason; problems last, where the eye rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.api.plan import Action, Plan
+from reconciler.report.json_parts import sorted_problems
+from reconciler.report.mask import mask_plan
+from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
+from reconciler.report.plan.change_lines import (
+    SUMMARY_COLUMNS,
+    counts_by_cluster,
+    placement_lines,
+    short_revision,
+    spoken,
+    totals,
+    unjudged_lines,
+)
+from reconciler.report.plan.first_line import first_line, plain
+from reconciler.report.plan.stages import stage_lines
+from reconciler.report.problems_text import problem_lines, spoken_problems
+from reconciler.report.safe import joined, visible
+from reconciler.report.shown_values import PLAIN, Style
+from reconciler.report.text_table import aligned
+
+
+def plan_text(plan: Plan, style: Style = PLAIN) -> str:
+    """Return the plan as text."""
+    plan = mask_plan(plan)
+    found = alike(plan.changes)
+    losses = [one for one in found if one.entry.is_destructive]
+    others = [one for one in found if not one.entry.is_destructive]
+    sections = (
+        painted_stages(plan, style),
+        [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
+        _titled("Changes", [one for one in others if one.entry.held is None], style),
+        _placements(plan, style),
+        _unjudged(plan, style),
+        _titled("Held", [one for one in others if one.entry.held is not None], style),
+        _problems(plan, style),
+    )
+    lines = [*_summary(plan, style)]
+    for section in sections:
+        lines.extend(["", *section] if section else [])
+    return joined(lines)
+
+
+def painted_stages(plan: Plan, style: Style) -> list[str]:
+    """Return the lines about staged rollouts; warnings in yellow."""
+    lines = [line.replace("→", style.arrow) for line in stage_lines(plan)]
+    return [style.yellow(line) if line.startswith("  ! ") else line for line in lines]
+
+
+def _summary(plan: Plan, style: Style) -> list[str]:
+    counts = counts_by_cluster(plan.changes)
+    revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
+    said = spoken(totals(counts.values()))
+    lines = [
+        style.bold(plain(first_line(plan)).replace("→", style.arrow)),
+        "  ".join(part for part in (revisions, said) if part),
+    ]
+    if not plan.is_complete:
+        lines.append(style.red(incomplete(plan)))
+    return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
+
+
+LOSSES = "Deletions, replacements and releases"
+_UNREAD = "INCOMPLETE: the store or a cluster could not be read; more may change than this (see the problems below)"
+
+_UNKNOWN = "INCOMPLETE: what is listed as not judged may change, too; observations of the clusters let it be judged"
+
+
+def incomplete(plan: Plan) -> str:
+    """Return the reason why an incomplete plan may lack changes."""
+    return _UNKNOWN if plan.unjudged else _UNREAD
+
+
+def summary_table(plan: Plan) -> list[str]:
+    """A line for each cluster with changes and, for more than one, their sum."""
+    counts = counts_by_cluster(plan.changes)
+    rows = [["CLUSTER", *(name.upper() for name in SUMMARY_COLUMNS)]]
+    rows.extend([visible(name), *map(str, row.values())] for name, row in counts.items())
+    if len(counts) > 1:
+        rows.append(["Total", *map(str, totals(counts.values()).values())])
+    return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
+
+
+def _titled(title: str, found: Iterable[EqualChanges], style: Style) -> list[str]:
+    lines = [line for one in found for line in alike_lines(one, style)]
+    return [style.bold(title), *lines] if lines else []
+
+
+def _placements(plan: Plan, style: Style) -> list[str]:
+    ordered = sorted(plan.placements, key=lambda placement: placement.identity)
+    lines = [line for placement in ordered for line in placement_lines(placement, style)]
+    return [style.bold("Placements"), *lines] if lines else []
+
+
+def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
+    """Return the instruction to confirm held deletions; empty if none is held."""
+    if not held_digest:
+        return []
+    return [
+        f"To let what the guard holds pass, set in the document of kind Fleet: "
+        f"{style.bold(f'spec.guards.confirm: {visible(held_digest)}')}"
+    ]
+
+
+UNJUDGED = "Not judged"
+
+
+def _unjudged(plan: Plan, style: Style) -> list[str]:
+    ordered = sorted(plan.unjudged, key=lambda found: found.identity)
+    lines = [line for found in ordered for line in unjudged_lines(found, style)]
+    return [style.bold(UNJUDGED), *lines] if lines else []
+
+
+def _problems(plan: Plan, style: Style) -> list[str]:
+    problems = sorted_problems(plan.problems)
+    if not problems:
+        return []
+    return [style.bold(f"Problems ({spoken_problems(problems)})"), *problem_lines(problems, style)]
+
+
+def has_destruction(plan: Plan) -> bool:
+    """Return whether the plan deletes, replaces or releases anything now: `apply` then asks in red."""
+    return any(
+        change.held is None and change.action in (Action.DELETE, Action.REPLACE, Action.RELEASE)
+        for change in plan.changes
+    )

@@ -1,0 +1,310 @@
+"""The conditions of a stage and of its clusters in words.
+
+The stages of a plan in lines that the terminal, the pull request and the page of a review share.
+
+Stages   default: canary (m1) → eu (m2, m3, 2 at a time)
+now    canary 5f3c9d2a0b1c, done   eu 1a2b3c4d5e6f, in progress, 1 of 2
+this merge: canary at once, then waits 30m healthy and an approval of canary
+then eu, then waits healthy
+! supersedes the rollout of 1a2b3c4d5e6f, which has not reached 2 clusters
+
+The active revision of a resource in each cluster, with the reason: the rollouts part of `explain`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from reconciler.api.plan import Plan
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import (
+    Paused,
+    Phase,
+    Pinned,
+    RolloutPlan,
+    RolloutProgress,
+    Skipped,
+    StageDone,
+    StagePlan,
+    StageProgress,
+    StageRunning,
+    StageState,
+    Unclear,
+    WaitsForApproval,
+    WaitsForStage,
+    WaitsForTime,
+    WaitsForWindow,
+)
+from reconciler.api.rollouts import ChangeTime, ConditionCheck, Gate, OnNewCommit, Stage, Window, WindowKind
+from reconciler.api.tree import Json
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import cluster_list
+from reconciler.rollouts import lay_out
+from reconciler.scheduler import Schedule
+from reconciler.staging import selected_of
+
+_UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+_CLUSTERS_CHARS_MAX = 60
+
+
+def span(seconds: int) -> str:
+    """A length of time as it is written in a Rollout.
+
+    >>> span(1800), span(5400), span(90000), span(0)
+    ('30m', '1h30m', '1d1h', '0s')
+    """
+    parts = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def short(revision: str) -> str:
+    """Twelve characters of a commit id; `nothing` for none."""
+    return visible(revision[:12]) or "nothing"
+
+
+def named(clusters: Sequence[str]) -> str:
+    """The clusters, or how many there are where the names are too long for a line."""
+    names = cluster_list(clusters)
+    return names if len(names) <= _CLUSTERS_CHARS_MAX else f"{len(clusters):,} clusters"
+
+
+def asked_of(gate: Gate) -> str:
+    """Return the conditions of a gate: `30m healthy with SmokeTestsPassed`; empty without conditions."""
+    conditions = [_condition(check) for check in gate.checks if isinstance(check, ConditionCheck)]
+    time = span(gate.min_success_s) if gate.min_success_s else ""
+    words = [time, "healthy" if gate.healthy else ""]
+    said = " ".join(word for word in words if word)
+    return " with ".join(part for part in (said, " and ".join(conditions)) if part)
+
+
+def _condition(check: ConditionCheck) -> str:
+    of = f" of {visible(str(check.of))}" if check.of is not None else ""
+    status = "" if check.status == "True" else f"={visible(check.status)}"
+    return f"{visible(check.condition)}{status}{of}"
+
+
+def waits_of(stage: Stage, *, is_last: bool) -> str:
+    """Return the conditions for leaving a stage: `30m healthy, 24h and an approval of canary`; empty: none."""
+    parts = [asked_of(stage.gate)]
+    if not is_last:
+        parts += [span(stage.after.wait_s) if stage.after.wait_s else ""]
+        parts += [f"an approval of {visible(stage.name)}" if stage.after.approval else ""]
+    return joined_by_and(part for part in parts if part)
+
+
+def joined_by_and(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *first, last = [*parts] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def window_words(window: Window) -> str:
+    """`only "0 8 * * 1-5" for 8h (Asia/Shanghai)`."""
+    kind = "only" if window.kind is WindowKind.ALLOW else "never"
+    return f'{kind} "{visible(window.cron.text)}" for {span(window.duration_s)} ({visible(window.time_zone)})'
+
+
+def state_word(state: StageState) -> str:
+    """The state as one stable word, which machines and metrics read."""
+    found = type(state).__struct_config__.tag
+    assert isinstance(found, str), "every state has a tag"
+    return found
+
+
+def state_words(progress: StageProgress) -> str:
+    """Return the state of a stage and the reason of its waiting."""
+    match progress.state:
+        case StageDone():
+            return "done"
+        case StageRunning(done=done, total=total):
+            return f"in progress, {done} of {total}"
+        case WaitsForStage(stage=stage):
+            return f"waits for the stage {visible(stage)}"
+        case WaitsForTime(until=until):
+            return f"done; the next stage begins at {until}"
+        case WaitsForApproval(not_before=not_before):
+            return "done; the next stage needs an approval" + (f", and begins after {not_before}" if not_before else "")
+        case WaitsForWindow(until=until):
+            return f"waits for its window until {until}" if until else "waits for its window"
+        case Paused(failed=failed):
+            return f"PAUSED: {cluster_list(failed)} failed"
+        case Pinned(revision=revision):
+            return f"PINNED to {short(revision)}"
+        case Skipped():
+            return "skipped, no cluster"
+        case Unclear():
+            return "unclear, nothing begins"
+
+
+_TITLE = "Stages   "
+_MERGE = "  this merge: "
+
+
+def stage_lines(plan: Plan) -> list[str]:
+    """Return the plan's staged changes, and those made at once all the same; empty without a Rollout."""
+    lines: list[str] = []
+    for found in plan.rollouts:
+        lines += [(_TITLE if not lines else " " * len(_TITLE)) + _course(found), *_lines(found)]
+    free = sum(not change.stage for change in plan.changes)
+    if lines and free and any(found.is_merge for found in plan.rollouts):
+        lines.append(f"  at once: {free:,} of {len(plan.changes):,} changes go through no stage")
+    return lines
+
+
+def _course(found: RolloutPlan) -> str:
+    stages = " → ".join(map(_stage, found.stages))
+    return f"{visible(found.name)}{' (new)' if found.is_new else ''}: {stages}"
+
+
+def _stage(found: StagePlan) -> str:
+    width = f", {found.at_once} at a time" if 1 < found.at_once < len(found.clusters) else ""
+    width = ", all at once" if len(found.clusters) > 1 and found.at_once >= len(found.clusters) else width
+    return f"{visible(found.stage.name)} ({named(found.clusters) or 'no cluster, skipped'}{width})"
+
+
+def _lines(found: RolloutPlan) -> Iterator[str]:
+    if found.progress is not None:
+        yield "  now    " + "   ".join(_now(stage, found.progress) for stage in found.progress.stages)
+        yield from _approvals(found.progress)
+    if not found.is_merge:
+        return
+    if not found.is_sound:
+        yield "  ! nothing begins: a cluster is in no stage or in two, or a pin is not clear (see the problems)"
+        return
+    yield from _merge(found)
+    if found.later_deletions:
+        yield f"  deletions: {found.later_deletions:,} after the last stage"
+    if found.placements:
+        when = (
+            "at once (placement is not staged)" if found.placement is ChangeTime.NOW else "when the last stage begins"
+        )
+        yield f"  placement: {found.placements:,} changed, {when}"
+    if found.superseded and found.progress is not None:
+        yield _superseded(found, found.progress)
+
+
+def _now(stage: StageProgress, progress: RolloutProgress) -> str:
+    """`eu 1a2b3c4 in 3, 5f3c9d2 in 1, in progress, 1 of 4`."""
+    counts = Counter(progress.clusters[name].revision for name in stage.clusters if name in progress.clusters)
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    revisions = [f"{short(revision)} in {count:,}" for revision, count in ordered]
+    shown = short(ordered[0][0]) if len(ordered) == 1 else ", ".join(revisions)
+    return f"{visible(stage.name)} {shown} ({state_words(stage)})" if ordered else f"{visible(stage.name)} (skipped)"
+
+
+def _approvals(progress: RolloutProgress) -> Iterator[str]:
+    for stage in progress.stages:
+        if isinstance(stage.state, WaitsForApproval):
+            yield f"  to approve {visible(stage.name)}, add under spec.approvals: {visible(stage.state.entry)}"
+
+
+def _merge(found: RolloutPlan) -> Iterator[str]:
+    """Yield the order of the merge's stages."""
+    if not found.changes:
+        yield f"{_MERGE}nothing of what it stages changes"
+        return
+    taking = [stage for stage in found.stages if stage.clusters]
+    going = [stage for stage in taking if not stage.pinned]
+    for number, stage in enumerate(going):
+        begins = f"{visible(stage.stage.name)} at once" if number == 0 else f"then {visible(stage.stage.name)}"
+        waits = waits_of(stage.stage, is_last=number == len(going) - 1)
+        windows = "".join(f", {window_words(window)}" for window in stage.stage.windows)
+        said = f"{begins}{windows}{f', then waits {waits}' if waits else ''}"
+        yield (_MERGE if number == 0 else " " * len(_MERGE)) + said
+    yield from _pinned(taking)
+
+
+def _pinned(stages: Sequence[StagePlan]) -> Iterator[str]:
+    for stage in stages:
+        if stage.pinned:
+            yield f"  ! {visible(stage.stage.name)} is pinned to {short(stage.pinned)}, and gets nothing of it"
+
+
+def _superseded(found: RolloutPlan, progress: RolloutProgress) -> str:
+    behind = sum(
+        one.revision != progress.release and one.phase not in (Phase.PINNED, Phase.FROZEN)
+        for one in progress.clusters.values()
+    )
+    reach = f"{behind:,} cluster{'' if behind == 1 else 's'}"
+    if found.on_new_commit is OnNewCommit.QUEUE:
+        return f"  waits until the rollout of {short(found.superseded)} is done, which has not reached {reach}"
+    return f"  ! supersedes the rollout of {short(found.superseded)}, which has not reached {reach}"
+
+
+NOT_KNOWN = "where it stands is not known here"
+
+Document = Mapping[str, Any]
+
+
+class RevisionInForce(Struct, frozen=True, kw_only=True):
+    """A cluster with the Rollout and the stage that a resource goes with there. Empty: it is not known, or none."""
+
+    rollout: str
+    cluster: str
+    stage: str
+    revision: str = ""
+    phase: str = ""
+    why: str = NOT_KNOWN
+
+
+def in_force_of(
+    decision: Schedule, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
+) -> tuple[RevisionInForce, ...]:
+    """Return the rollout state of a resource by cluster; empty without a Rollout. `known`: `rollouts` of a status."""
+    fleet = decision.fleet
+    if not fleet.rollouts:
+        return ()
+    standing = {found["name"]: {one["name"]: one for one in found["clusters"]} for found in known}
+    selection = selected_of(decision)
+    names = selection.tied.get(identity) or selection.rollouts.get(identity, ())
+    stages = {one.name: lay_out(one, fleet.clusters).stage_of for one in fleet.rollouts if one.name in names}
+    return tuple(
+        _one(name, cluster, stages[name][cluster].stage.name if cluster in stages[name] else "", standing.get(name))
+        for cluster in sorted(clusters)
+        for name in sorted(stages)
+    )
+
+
+def _one(rollout: str, cluster: str, stage: str, standing: Mapping[str, Document] | None) -> RevisionInForce:
+    found = (standing or {}).get(cluster)
+    if found is None:
+        return RevisionInForce(rollout=rollout, cluster=cluster, stage=stage)
+    return RevisionInForce(
+        rollout=rollout,
+        cluster=cluster,
+        stage=stage,
+        revision=found["revision"] or "",
+        phase=found["phase"],
+        why=found["why"],
+    )
+
+
+def in_force_part(found: Iterable[RevisionInForce]) -> list[Json]:
+    """`[{cluster, rollout, stage, revision, phase, why}]`; null where it is not known, or none."""
+    return [
+        {
+            "cluster": one.cluster,
+            "rollout": one.rollout,
+            "stage": one.stage or None,
+            "revision": one.revision or None,
+            "phase": one.phase or None,
+            "why": one.why,
+        }
+        for one in found
+    ]
+
+
+def in_force_lines(entries: Iterable[Document]) -> Iterator[str]:
+    """`m2  default/rest  at 1a2b3c4d5e6f (behind): its turn has not come`."""
+    for one in entries:
+        where = f"{one['rollout']}/{one['stage'] or 'no stage'}"
+        at = f"at {short(one['revision'] or '')} ({one['phase']})" if one["phase"] else "at a revision"
+        yield visible(f"{one['cluster']}  {where}  {at}: {one['why']}")

@@ -1,0 +1,189 @@
+"""Annotations at file and line for GitHub Actions.
+
+Source: GitHub, "Workflow commands": data and properties are percent-encoded, or they could carry commands of their own.
+GitHub shows about ten of a kind per step, so the worst come first; of a plan the first one is the sum, which names all
+that is lost.
+
+A plan as JUnit XML, which forges show as a list of tests beside the merge.
+
+Failures: errors, changes held by a guard, an incomplete plan. Changes held for a time are skipped; others pass, with
+the change as output. Losses are the first suite. Source: the JUnit schema of Jenkins' xUnit plugin; GitLab and others
+read a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape, quoteattr
+
+from msgspec import Struct
+
+from reconciler.api.plan import Plan, Unjudged
+from reconciler.api.problem import NOWHERE, Problem, Severity, Source
+from reconciler.report.json_parts import sorted_problems
+from reconciler.report.mask import Masker, mask_plan
+from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
+from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
+from reconciler.report.plan.first_line import Hold, first_line, hold_by_reason, losses, plain
+from reconciler.report.plan.groups import counted_kind
+from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import cluster_list
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.HINT: "notice"}
+_NAMES = Detail(fields_max=0)
+
+
+def github_annotations(problems: Iterable[Problem]) -> str:
+    """`::error file=policies/web.yaml,line=14,title=code::message` for each problem, worst first."""
+    masker = Masker()
+    return "".join(_of_problem(masker.problem(problem)) for problem in sorted_problems(problems))
+
+
+def plan_annotations(plan: Plan) -> str:
+    """Return the total, losses, errors, objects not evaluated, and other changes: one line for equal changes."""
+    plan = mask_plan(plan)
+    found = alike(plan.changes)
+    lost = [one for one in found if one.entry.is_destructive]
+    rest = [one for one in found if not one.entry.is_destructive]
+    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+    return "".join(
+        (
+            _sum(plan, lost),
+            *(_of_change(one, Severity.WARNING) for one in lost),
+            *map(_of_problem, sorted_problems(plan.problems)),
+            *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in unjudged),
+            *(_of_change(one, Severity.HINT) for one in rest),
+        )
+    )
+
+
+def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
+    counts = losses(plan)
+    is_bad = not plan.is_complete or any(problem.severity is Severity.ERROR for problem in plan.problems)
+    is_lost = any(number for hold in Hold for number in counts[hold].values())
+    severity = Severity.ERROR if is_bad else Severity.WARNING if is_lost else Severity.HINT
+    lines = [plain(first_line(plan))]
+    if not plan.is_complete:
+        lines.append(incomplete(plan))
+    lines.extend(line for one in lost for line in alike_lines(one, detail=_NAMES))
+    return _line(severity, NOWHERE, "Fleet plan", [*lines, *confirm_lines(plan.held_digest)])
+
+
+def _of_change(one: EqualChanges, severity: Severity) -> str:
+    source = one.sources[0] if one.sources else NOWHERE
+    return _line(severity, source, f"{one.entry.action} {one.entry.identity.kind}", alike_lines(one))
+
+
+def _of_problem(problem: Problem) -> str:
+    message = ": ".join(part for part in (problem.cluster, problem.path, problem.message) if part)
+    return _line(problem.severity, problem.source, problem.code, [message])
+
+
+def _line(severity: Severity, source: Source, title: str, lines: Iterable[str]) -> str:
+    at = {"file": source.path, "line": str(source.line or ""), "title": title}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in at.items() if value)
+    return f"::{_COMMANDS[severity]}{f' {properties}' if properties else ''}::{'%0A'.join(map(_data, lines))}\n"
+
+
+def _data(text: str) -> str:
+    # visible() leaves no line end, so nothing can begin a line of its own.
+    return visible(text).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+class _Case(Struct, frozen=True, kw_only=True):
+    """`verdict`: `failure`, `error` or `skipped`; empty: it passes. `text`: lines that are visible."""
+
+    name: str
+    verdict: str = ""
+    message: str = ""
+    text: tuple[str, ...] = ()
+    file: str = ""
+
+
+def plans_junit(plans: Iterable[Plan]) -> str:
+    """A document with the suites of all plans."""
+    suites = [suite for plan in plans for suite in _suites(mask_plan(plan))]
+    return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
+
+
+def _suites(plan: Plan) -> Iterable[str]:
+    found = alike(plan.changes)
+    confirm = tuple(confirm_lines(plan.held_digest))
+    lost = [_junit_of_change(one, confirm) for one in found if one.entry.is_destructive]
+    rest = [_junit_of_change(one, confirm) for one in found if not one.entry.is_destructive]
+    whole = _Case(name=plain(first_line(plan)))
+    if not plan.is_complete:
+        whole = _Case(name=whole.name, verdict="error", message=incomplete(plan))
+    unjudged = [_of_unjudged(one) for one in sorted(plan.unjudged, key=lambda one: one.identity)]
+    problems = [_junit_of_problem(problem) for problem in sorted_problems(plan.problems)]
+    yield _suite("Fleet plan", [whole])
+    yield _suite(LOSSES, lost)
+    yield _suite("Problems", problems)
+    yield _suite(UNJUDGED, unjudged)
+    yield _suite("Changes", rest)
+
+
+def _junit_of_change(one: EqualChanges, confirm: tuple[str, ...]) -> _Case:
+    entry = one.entry
+    subject = str(entry.identity) if one.objects == 1 else counted_kind(entry.identity.kind, one.objects)
+    hold = hold_by_reason(entry.held)
+    verdict = {Hold.NONE: "", Hold.GUARD: "failure", Hold.WAITING: "skipped"}[hold]
+    text = tuple(alike_lines(one, detail=WHOLE))
+    return _Case(
+        name=f"{entry.action} {subject} in {cluster_list(entry.clusters)}",
+        verdict=verdict,
+        message=entry.held or "",
+        text=(*text, *confirm) if hold is Hold.GUARD else text,
+        file=one.sources[0].path if one.sources else "",
+    )
+
+
+def _of_unjudged(found: Unjudged) -> _Case:
+    text = tuple(unjudged_lines(found, detail=WHOLE))
+    return _Case(name=str(found.identity), verdict="error", message=found.why, text=text, file=found.source.path)
+
+
+def _junit_of_problem(problem: Problem) -> _Case:
+    return _Case(
+        name=f"{problem.code} {problem.source}".strip(),
+        verdict="failure" if problem.severity is Severity.ERROR else "",
+        message=problem.message,
+        text=tuple(visible(part) for part in (problem.cluster, problem.path, problem.message) if part),
+        file=problem.source.path,
+    )
+
+
+def _suite(name: str, cases: list[_Case]) -> str:
+    """Empty without cases."""
+    if not cases:
+        return ""
+    of = {verdict: sum(case.verdict == verdict for case in cases) for verdict in ("failure", "error", "skipped")}
+    counts = (
+        f'tests="{len(cases)}" failures="{of["failure"]}" errors="{of["error"]}" skipped="{of["skipped"]}"'
+    )  # fmt: skip
+    inside = "".join(_case(name, case) for case in cases)
+    return f"  <testsuite name={_attribute(name)} {counts}>\n{inside}  </testsuite>\n"
+
+
+def _case(suite: str, case: _Case) -> str:
+    file = f" file={_attribute(case.file)}" if case.file else ""
+    opening = f"    <testcase classname={_attribute(suite)} name={_attribute(case.name)}{file}"
+    text = escape("\n".join(case.text))
+    match case.verdict:
+        case "":
+            return f"{opening}><system-out>{text}</system-out></testcase>\n" if text else f"{opening}/>\n"
+        case "skipped":  # Its text is read nowhere.
+            skipped = f"<skipped message={_attribute(case.message)}/>"
+            return f"{opening}>{skipped}<system-out>{text}</system-out></testcase>\n"
+        case verdict:
+            return f"{opening}><{verdict} message={_attribute(case.message)}>{text}</{verdict}></testcase>\n"
+
+
+def _attribute(text: str) -> str:
+    # visible() leaves no character that XML cannot hold.
+    return quoteattr(visible(text))

@@ -1,0 +1,172 @@
+"""`history`: the audit trail for machines (version 1) and for people: person, change, time and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from reconciler.api.ledger import Event, EventKind
+from reconciler.api.tree import Json, canonical_bytes
+from reconciler.report.plan.change_lines import short_revision
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import cut
+from reconciler.report.text_table import Fit, table
+
+Words = Callable[[str], tuple[str, str] | None]
+"""Author and subject of a revision, None when it is no commit that is known."""
+
+_OF_THE_STORE: Final = frozenset(
+    {EventKind.ADVANCED, EventKind.STORE_BROKEN, EventKind.APPLY, EventKind.REBUILT, EventKind.TAKEN_OVER}
+)
+"""Events of a revision, whatever the person behind them."""
+_NARROW: Final = 100
+"""Below this many columns of a terminal, the person or commit stands in the line and not in a column."""
+_VALUES_SHOWN: Final = 3
+_LINE: Final = (20, 14, 36, 12)
+"""Columns of a line that is printed by itself: time, event, subject, cluster."""
+
+
+def history_document(events: Iterable[Event], words: Words) -> dict[str, Json]:
+    """`{version, events: [entry]}` in the given order."""
+    return {"version": 1, "events": [history_entry(event, words) for event in events]}
+
+
+def history_entry(event: Event, words: Words) -> dict[str, Json]:
+    """`{time, round, event, subject, cluster, namespace, who, why, revision, author, commit, …}`.
+
+    `who`: the person, field manager or tick that is behind it, else the author of the commit. `author` and `commit` are
+    those of the revision, and null where something else is behind it than a commit.
+    """
+    data = dict(event.data)
+    revision, cause = str(data.pop("revision", "")), data.get("cause")
+    resource, _, cluster = event.subject.partition(" @ ")
+    if not cluster and resource.startswith("cluster "):
+        cluster = resource.removeprefix("cluster ")
+    behind = str(data.pop("who", "") or data.get("tick") or "")
+    rests_on_commit = event.kind in _OF_THE_STORE or (not behind and cause != "drift")
+    author, subject = (words(revision) if revision and rests_on_commit else None) or (None, None)
+    return {
+        **data,
+        "time": event.time,
+        "round": event.round or None,
+        "event": event.kind,
+        "subject": resource,
+        "cluster": cluster or None,
+        "namespace": _namespace(resource),
+        "who": behind or author,
+        "why": data.get("why") or None,
+        "revision": revision or None,
+        "author": author,
+        "commit": subject,
+    }
+
+
+def _namespace(resource: str) -> str | None:
+    kind, _, rest = resource.partition(" ")
+    namespace, slash, _ = rest.partition("/")
+    return namespace if slash and kind[:1].isupper() else None
+
+
+def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int | None = None) -> str:
+    """The history document as a table; `wide` adds the commits' subjects and does not cut.
+
+    `width`: columns of the terminal, in which it fits unless `wide`.
+    """
+    is_narrow = width is not None and width < _NARROW and not wide
+    header = ["TIME", "REVISION", "WHO", "EVENT", "SUBJECT", "CLUSTER", "DETAIL"]
+    rows = [_row(entry, wide=wide, is_narrow=is_narrow) for entry in document["events"]]
+    if is_narrow:
+        header = [name for name in header if name not in ("REVISION", "WHO")]
+        if len({entry["subject"] for entry in document["events"]}) == 1:
+            # Who asked for one object knows which.
+            place = header.index("SUBJECT")
+            header, rows = _without(header, place), [_without(row, place) for row in rows]
+    drop = (len(header) - 2,) if is_narrow else (1,)
+    fit = Fit(width=None if wide else width, drop=drop, cuts_last=True)
+    return table([*header, *(["COMMIT"] if wide else [])], rows, fit=fit)
+
+
+def _without(cells: list[str], place: int) -> list[str]:
+    return [*cells[:place], *cells[place + 1 :]]
+
+
+def _row(entry: Mapping[str, Any], *, wide: bool, is_narrow: bool) -> list[str]:
+    detail = event_detail(entry)
+    told = [entry["event"], entry["subject"], entry["cluster"] or "-"]
+    if is_narrow:
+        # The year is known to who reads it, and the zone is always UTC.
+        return [entry["time"][5:19], *told, cut(_with_who(entry, detail), 80)]
+    begun = [entry["time"], short_revision(entry["revision"] or "-"), entry["who"] or "-"]
+    return [*begun, *told, detail if wide else cut(detail, 80), *([entry["commit"] or "-"] if wide else [])]
+
+
+def history_line(entry: Mapping[str, Any]) -> str:
+    """Return one event as a line with fixed columns, for `--follow`."""
+    cells = (entry["time"], entry["event"], entry["subject"], entry["cluster"] or "-")
+    padded = (visible(str(cell)).ljust(width) for cell, width in zip(cells, _LINE, strict=True))
+    return "   ".join((*padded, visible(_with_who(entry, event_detail(entry))))).rstrip()
+
+
+def _with_who(entry: Mapping[str, Any], detail: str) -> str:
+    return f"{entry['who']}: {detail}" if entry["who"] else detail
+
+
+def event_detail(entry: Mapping[str, Any]) -> str:
+    """Return the detail of a history entry beside its subject."""
+    if entry.get("error"):
+        return f"{entry.get('action', '')}: {entry['error']}".removeprefix(": ")
+    why = entry.get("why") or ""
+    if "after" in entry:
+        moved = f"{_placement(entry.get('before', ()))} to {_placement(entry['after'])}"
+        return f"{moved}: {why}" if why else moved
+    match entry["event"]:
+        case EventKind.DRIFT:
+            done = entry.get("outcome", "")
+            changed = _values(entry) or {"create": "it was gone"}.get(entry.get("action", ""), entry.get("action", ""))
+            return "  ".join(part for part in (f"{done}: {changed}", why) if part)
+        case EventKind.ADVANCED:
+            return entry["commit"] or entry["revision"] or "-"
+        case EventKind.APPLY:
+            return "  ".join(part for part in (f"{entry.get('changes', 0)} changes", entry["commit"]) if part)
+        case EventKind.IN_STEP:
+            after = f" after {entry['seconds']} s" if "seconds" in entry else ""
+            return f"{entry.get('clusters', 0)} clusters{after}"
+        case EventKind.HELD:
+            return f"{entry.get('held', 0)} held: {why}"
+        case EventKind.SUSPENDED | EventKind.EVICTED | EventKind.FIGHT_DETECTED:
+            return f"until {entry['until']}: {why}" if entry.get("until") else why or "-"
+    if entry.get("since"):
+        return f"since {entry['since']}: {why}"
+    # The change comes first: without space for all, the rest is cut.
+    values = _values(entry)
+    parts = [
+        values,
+        why or entry.get("cause", ""),
+        entry.get("source", ""),
+        "" if values else ", ".join(entry.get("fields", ())),
+    ]
+    return "  ".join(part for part in parts if part) or "-"
+
+
+def _values(entry: Mapping[str, Any]) -> str:
+    """`spec.replicas 5 → 3`, the first ones."""
+    values = entry.get("values", ())
+    shown = [
+        f"{value['path']} {_short(value['before'])} → {_short(value['after'])}" for value in values[:_VALUES_SHOWN]
+    ]
+    more = max(len(values), len(entry.get("fields", ()))) - len(shown)
+    return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])
+
+
+def _short(value: Json) -> str:
+    if value is None:
+        return "nothing"
+    return cut(value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace"), 40)
+
+
+def _placement(targets: Sequence[Mapping[str, Any]]) -> str:
+    named = [
+        target["cluster"] if target["replicas"] is None else f"{target['cluster']}={target['replicas']}"
+        for target in targets
+    ]
+    return ",".join(named) or "nowhere"

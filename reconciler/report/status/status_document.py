@@ -1,0 +1,270 @@
+"""The problems of the state document: each redacted and written out once, however many rounds show it.
+
+The parts of the state document about the whole store; unchanged ones are made once.
+
+A fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy claims, and a commit concerns one.
+
+`status` as one document: the picture of the last round and the orders in the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from operator import is_
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.api.binding import Binding, Constraint, Tick
+from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Ledger, SuspensionRecord
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.tree import Json, JsonObject
+from reconciler.incremental import changed_keys
+from reconciler.report.json_parts import problem_part, resource_part, worst_first
+from reconciler.report.mask import Masker
+from reconciler.scheduler import Schedule
+
+
+class ProblemRows:
+    """Remembers the rows of the problems that were shown last."""
+
+    __slots__ = ("_problems", "_rows", "_shown")
+
+    def __init__(self) -> None:
+        """Start with nothing shown."""
+        self._problems: tuple[Problem, ...] = ()
+        self._shown: list[Json] = []
+        self._rows: dict[int, tuple[Problem, Json]] = {}
+        """By the id of a problem, which is kept beside its row."""
+
+    def of(self, problems: tuple[Problem, ...], masker: Masker) -> list[Json]:
+        """Return the rows, worst first. `masker`: of the output; rows that quote its values are redacted by it."""
+        if problems is not self._problems:
+            before, plain = self._rows, Masker()
+            self._rows = {}
+            for problem in problems:
+                known = before.get(id(problem))
+                self._rows[id(problem)] = known or (problem, problem_part(plain.problem(problem)))
+            self._problems = problems
+            self._shown = [self._rows[id(problem)][1] for problem in worst_first(problems)]
+        # Thousands of hints have the same few messages.
+        messages = {problem.message for problem in problems} if masker.knows_any else ()
+        quoting = {message for message in messages if masker.knows(message)}
+        return self._with_masked(worst_first(problems), quoting, masker) if quoting else self._shown
+
+    def _with_masked(self, problems: Iterable[Problem], quoting: set[str], masker: Masker) -> list[Json]:
+        return [
+            problem_part(masker.problem(problem)) if problem.message in quoting else self._rows[id(problem)][1]
+            for problem in problems
+        ]
+
+
+Copy = tuple[str, Identity]
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class StatusTables:
+    """The lists of the last schedule, and each policy's row."""
+
+    def __init__(self) -> None:
+        """Start with nothing made."""
+        self._decision: Schedule | None = None
+        self._bindings: dict[PolicyRef, list[Binding]] = {}
+        self._rows: dict[PolicyRef, JsonObject] = {}
+        self._policies: list[Json] = []
+        self._unclaimed: list[Json] = []
+        self.problems = ProblemRows()
+
+    def of(
+        self, decision: Schedule, ledger: Ledger = _NOTHING, frozen: Iterable[Copy] = ()
+    ) -> tuple[list[Json], list[Json]]:
+        """Return every propagation policy with its placements, by name; and the unplaced templates, sorted.
+
+        Frozen objects are not scheduled: they count as in the `ledger`, and `frozen` of their row is their number.
+        `frozen`: copies beside those that the schedule freezes.
+        """
+        before, self._decision = self._decision, decision
+        if before is not decision:
+            placed = changed_keys(before.bindings, decision.bindings) if before is not None else set()
+            if before is None or placed or _are_policies_other(before, decision):
+                self._policies = self._policy_rows(decision)
+            if before is None or _are_unclaimed_other(before, decision, placed):
+                self._unclaimed = _unclaimed(decision)
+        kept = (decision.frozen | {identity for _, identity in frozen}) - decision.bindings.keys()
+        return _with_frozen(self._policies, kept, ledger) if kept else self._policies, self._unclaimed
+
+    def _policy_rows(self, decision: Schedule) -> list[Json]:
+        """One that selects nothing has a row, too."""
+        bindings: dict[PolicyRef, list[Binding]] = {policy.ref: [] for policy in decision.fleet.propagation}
+        for identity, claim in decision.claims.claims.items():
+            binding = decision.bindings.get(identity)
+            if binding is not None:
+                bindings.setdefault(claim.policy, []).append(binding)
+        self._rows = {
+            policy: self._rows[policy] if _are_same(self._bindings.get(policy), found) else _policy(policy, found)
+            for policy, found in bindings.items()
+        }
+        self._bindings = bindings
+        return [self._rows[policy] for policy in sorted(self._rows, key=str)]
+
+
+def _with_frozen(policies: list[Json], frozen: Collection[Identity], ledger: Ledger) -> list[Json]:
+    """Return the rows with the recorded placements of frozen objects added."""
+    copies: dict[str, list[AppliedRow]] = {}
+    for rows in ledger.values():
+        for identity in rows.keys() & frozen:
+            if rows[identity].policy and not rows[identity].dependency:
+                copies.setdefault(rows[identity].policy, []).append(rows[identity])
+    found = {str(row["policy"]): row for row in policies if isinstance(row, Mapping)}
+    for policy, known in copies.items():
+        row = found.get(policy, {"policy": policy, **_placed([])})
+        replicas = [copy.replicas for copy in known if copy.replicas is not None]
+        found[policy] = {
+            **row,
+            "resources": row["resources"] + (count := len({copy.identity for copy in known})),
+            "clusters": sorted({*row["clusters"], *(copy.cluster for copy in known)}),
+            "replicas": sum(replicas, row["replicas"] or 0) if replicas else row["replicas"],
+            "frozen": count,
+        }
+    return [found[policy] for policy in sorted(found)]
+
+
+def _are_policies_other(before: Schedule, after: Schedule) -> bool:
+    old, new = before.fleet.propagation, after.fleet.propagation
+    is_same = old is new or [policy.ref for policy in old] == [policy.ref for policy in new]
+    return not is_same or bool(changed_keys(before.claims.claims, after.claims.claims))
+
+
+def _are_unclaimed_other(before: Schedule, after: Schedule, placed: set[Identity]) -> bool:
+    unclaimed = after.claims.unclaimed
+    if unclaimed is not before.claims.unclaimed and unclaimed != before.claims.unclaimed:
+        return True
+    edited = changed_keys(before.fleet.templates, after.fleet.templates)
+    return any(identity in unclaimed for identity in placed | edited)
+
+
+def _unclaimed(decision: Schedule) -> list[Json]:
+    templates, bindings = decision.fleet.templates, decision.bindings
+    return [
+        resource_part(templates[found].gvk, found)
+        for found in sorted(decision.claims.unclaimed)
+        if found not in bindings
+    ]
+
+
+def _are_same(before: list[Binding] | None, now: list[Binding]) -> bool:
+    """Return whether these are the same objects: a rescheduled binding is a new object."""
+    return before is not None and len(before) == len(now) and all(map(is_, before, now))
+
+
+def _policy(policy: PolicyRef, bindings: list[Binding]) -> JsonObject:
+    return {"policy": str(policy), **_placed(bindings)}
+
+
+def _placed(bindings: list[Binding]) -> JsonObject:
+    counted = [target.replicas for binding in bindings for target in binding.targets if target.replicas is not None]
+    return {
+        "resources": len(bindings),
+        "clusters": sorted({target.cluster for binding in bindings for target in binding.targets}),
+        "replicas": sum(counted) if counted else None,
+        "unplaced": sum(binding.unplaced for binding in bindings),
+    }
+
+
+class StatusDocument(Struct, frozen=True, kw_only=True):
+    """Content of the journal. `writer`: the process that holds it, empty: none. `commit`: author and subject.
+
+    `led_by`: the leader of the fleet while this process stands by; empty: none.
+    """
+
+    fleet: str
+    journal: str
+    writer: str = ""
+    led_by: str = ""
+    picture: Mapping[str, Json]
+    commit: tuple[str, str] | None = None
+    suspensions: tuple[SuspensionRecord, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    released: tuple[Event, ...] = ()
+
+
+def status_document(status: StatusDocument) -> dict[str, Json]:
+    """The document; its first keys are those of the picture, see `report.state_document`."""
+    author, subject = status.commit or (None, None)
+    return {
+        **status.picture,
+        "fleet": status.fleet,
+        "journal": status.journal,
+        "writer": status.writer or None,
+        "ledBy": status.led_by or None,
+        "commit": {"author": author, "subject": subject} if status.commit else None,
+        "suspensions": suspensions_part(status.suspensions),
+        "constraints": constraints_part(status.constraints),
+        "released": released_part(status.released),
+    }
+
+
+def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
+    """`[{scope, reason, who, until}]`; until is null when only `resume` ends it."""
+    return [
+        {"scope": found.scope, "reason": found.reason, "who": found.who, "until": found.until or None}
+        for found in suspensions
+    ]
+
+
+def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
+    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick}]`, those of ticks first."""
+    return [
+        {
+            "resource": str(found.identity),
+            "cluster": found.cluster,
+            "replicasMax": found.replicas_max,
+            "excludes": found.excludes,
+            "since": found.since or None,
+            "until": found.until or None,
+            "reason": found.reason,
+            "tick": str(found.tick) or None,
+        }
+        for found in constraints
+    ]
+
+
+def constraint_words(entry: Mapping[str, Any]) -> str:
+    """Return one entry of `constraints_part` in words: count, start, end, reason."""
+    count = entry["replicasMax"]
+    allowed = "excluded" if entry["excludes"] else f"at most {count} replica{'' if count == 1 else 's'}"
+    since = f" since {entry['since']}" if entry.get("since") else ""
+    until = f" until {entry['until']}" if entry["until"] else ""
+    if entry.get("tick") == Tick.DESCHEDULING:
+        until = " until its nodes, the pod template or the placement change"
+    return f"{allowed}{since}{until}, {entry['reason']}"
+
+
+def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:
+    """`[{resource, cluster, since, until, who, reason}]`; until is null when only `--undo` ends it."""
+    return [
+        {
+            "resource": str(found.identity),
+            "cluster": found.cluster,
+            "since": found.since,
+            "until": found.until or None,
+            "who": found.who,
+            "reason": found.reason,
+        }
+        for found in evictions
+    ]
+
+
+def released_part(released: Iterable[Event]) -> list[Json]:
+    """`[{subject, time, revision, cause}]`, newest first."""
+    return [
+        {
+            "subject": event.subject,
+            "time": event.time,
+            "revision": event.data.get("revision"),
+            "cause": event.data.get("why") or event.data.get("cause"),
+        }
+        for event in released
+    ]

@@ -1,1 +1,0 @@
-"""Terminal text that is safe to print: tables, styles, values. Knows nothing of plans."""

@@ -1,0 +1,203 @@
+"""Alerts: the worst first, equal ones once with their count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.api.ledger import EventKind
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.observations import MOVE_STALLED
+from reconciler.report.status.state_document import LEFT_WHY
+from reconciler.report.views.alert_words import NeedKey, key_of, need_of
+from reconciler.report.views.questions import remedy_of
+from reconciler.report.views.rollout_views import rollout_needs
+from reconciler.report.views.view_inputs import ViewModel
+from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
+from reconciler.state import ClusterState
+
+NEEDS_MAX: Final = 200
+"""So many are listed; the rest is counted."""
+_WEIGHTS: Final = (Weight.ERROR, Weight.WARNING, Weight.INFO)
+_WHATS: Final = (
+    *(
+        AlertKind.SOURCE,
+        AlertKind.AWAY,
+        AlertKind.FAILED,
+        AlertKind.DEGRADED,
+        AlertKind.REFUSED,
+        AlertKind.FOUGHT,
+        AlertKind.FROZEN,
+        AlertKind.HELD,
+    ),
+    *(AlertKind.STUCK, AlertKind.LEFT, AlertKind.ROLLOUT, AlertKind.PROBLEM, AlertKind.SUSPENDED, AlertKind.EVICTED),
+)
+_TOLD_BY_STATE: Final = frozenset(
+    {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
+)
+"""Problems that are also the state of an object, which names the cluster and the object."""
+
+
+class Alerts(Struct, frozen=True, kw_only=True):
+    """The needs that are listed, and how many there are."""
+
+    listed: tuple[Alert, ...] = ()
+    total: int = 0
+
+
+def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
+    """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
+    found = list(_of_objects(sight, cluster, identity))
+    if identity is None:
+        found += _of_clusters(sight, cluster)
+        found += _suspensions(sight, cluster)
+        found += rollout_needs(sight, cluster)
+    found += _evictions(sight, cluster, identity)
+    if cluster is None and identity is None:
+        found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))
+    elif identity is not None:
+        found += _problems(sight, sight.facts.problems.get(identity, ()))
+    found.sort(key=_order)
+    return Alerts(listed=tuple(found[:NEEDS_MAX]), total=len(found))
+
+
+def _order(need: Alert) -> tuple[int, int, int, str]:
+    return _WEIGHTS.index(need.weight), _WHATS.index(need.what), -need.count, need.title
+
+
+def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
+    if sight.picture.source_error:
+        yield Alert(
+            weight=Weight.ERROR,
+            what=AlertKind.SOURCE,
+            title="the store cannot be read",
+            why=sight.text(sight.picture.source_error),
+            since=sight.noted.since(EventKind.SOURCE_FAILED, "store"),
+            revision=sight.facts.decision.fleet.revision or None,
+            todo="the last good revision stays in force; mend what is said, and it is read again by itself",
+        )
+    if sight.noted.error:
+        yield Alert(
+            weight=Weight.ERROR,
+            what=AlertKind.PROBLEM,
+            title="the journal cannot be read",
+            why=sight.text(sight.noted.error),
+            todo="history, orders and timers are not shown meanwhile",
+        )
+
+
+def _of_clusters(sight: ViewModel, only: str | None) -> Iterator[Alert]:
+    for name, found in sorted(sight.clusters.items()):
+        if only not in (None, name):
+            continue
+        if found.is_left:
+            yield Alert(weight=Weight.WARNING, what=AlertKind.LEFT, title=f"cluster {name} has left the store",
+                       why=LEFT_WHY, cluster=name, count=found.total,
+                       todo=f"bring its Cluster document back, or delete what is ours in {name} by hand")  # fmt: skip
+        elif found.why_away is not None:
+            yield _away(sight, name, found)
+
+
+def _away(sight: ViewModel, name: str, found: ClusterState) -> Alert:
+    cluster = sight.facts.decision.fleet.clusters.get(name)
+    return Alert(
+        weight=Weight.ERROR,
+        what=AlertKind.AWAY,
+        title=f"cluster {name} does not answer",
+        why=f"{sight.text(found.why_away or '')}; last read: {found.last_contact or 'never'}",
+        cluster=name,
+        count=max(1, found.total),
+        since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
+        where=str(cluster.source) if cluster is not None and cluster.source.path else None,
+        todo="`reconciler doctor` says how it is reached; it is asked again by itself, and left as it is until then",
+    )
+
+
+def _of_objects(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+    """Yield the alerts of copies that are not synced or not healthy, in the clusters that were read."""
+    groups: dict[NeedKey, list[tuple[str, Identity]]] = {}
+    for name, cluster in sorted(sight.clusters.items()):
+        if only not in (None, name) or cluster.why_away is not None or cluster.is_left:
+            continue
+        kept = cluster.kept
+        chosen = kept.items() if identity is None else [(identity, kept[identity])] if identity in kept else []
+        for each, state in chosen:
+            for key in key_of(sight, name, each, state):
+                groups.setdefault(key, []).append((name, each))
+    for key, copies in groups.items():
+        yield need_of(sight, key, copies)
+
+
+def _suspensions(sight: ViewModel, only: str | None) -> Iterator[Alert]:
+    for found in sight.noted.suspensions:
+        if only is not None and found.scope not in ("fleet", f"cluster {only}"):
+            continue
+        cluster = found.scope.removeprefix("cluster ") if found.scope.startswith("cluster ") else None
+        until = f"until {found.until}" if found.until else "until it is resumed"
+        yield Alert(
+            weight=Weight.INFO,
+            what=AlertKind.SUSPENDED,
+            title=sight.text(f"{found.scope} is suspended {until}"),
+            why=sight.text(found.reason),
+            cluster=cluster,
+            since=sight.noted.since(EventKind.SUSPENDED, found.scope),
+            who=sight.text(found.who) or None,
+            todo=sight.text(f"`reconciler resume {_scope(found.scope)}` ends it"),
+        )
+
+
+def _scope(scope: str) -> str:
+    """A scope as a command takes it: `fleet`, `cluster m1`, `Deployment/web -n demo`."""
+    kind, _, rest = scope.partition(" ")
+    if not rest or kind == "cluster":
+        return scope
+    namespace, slash, name = rest.partition("/")
+    return f"{kind}/{name} -n {namespace}" if slash else f"{kind}/{rest}"
+
+
+def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+    for found in sight.noted.evictions:
+        if only not in (None, found.cluster) or identity not in (None, found.identity):
+            continue
+        until = f" until {found.until}" if found.until else ""
+        command = f"evict {_scope(str(found.identity))} --cluster {found.cluster} --undo"
+        yield Alert(
+            weight=Weight.INFO,
+            what=AlertKind.EVICTED,
+            title=sight.text(f"{found.identity} is kept out of {found.cluster}{until}"),
+            why=sight.text(found.reason),
+            cluster=found.cluster,
+            resource=sight.resource(found.cluster, found.identity),
+            since=found.since or None,
+            who=sight.text(found.who) or None,
+            todo=sight.text(f"`reconciler {command}` lets it come back"),
+        )
+
+
+def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
+    """Yield errors and warnings, without hints. Those of the same words are one."""
+    groups: dict[tuple[Severity, str, str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.severity is not Severity.HINT and problem.code not in _TOLD_BY_STATE:
+            key = (problem.severity, problem.code, problem.message, problem.cluster)
+            groups.setdefault(key, []).append(problem)
+    for (severity, code, _, cluster), found in groups.items():
+        first = sight.masker.problem(found[0])
+        place = f" {first.path}" if first.path else ""
+        where = f"{first.source}{place}" if first.source != NOWHERE else None
+        yield Alert(
+            weight=Weight.ERROR if severity is Severity.ERROR else Weight.WARNING,
+            what=AlertKind.PROBLEM,
+            title=first.message if not cluster else f"{cluster}: {first.message}",
+            why=code,
+            cluster=cluster or None,
+            count=len(found),
+            revision=sight.facts.decision.fleet.revision or None,
+            who=sight.author(sight.facts.decision.fleet.revision),
+            where=where,
+            todo=remedy_of(code),
+        )

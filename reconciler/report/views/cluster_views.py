@@ -1,0 +1,198 @@
+"""One cluster with its objects, and the heads of all clusters.
+
+The fleet at a glance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.api.ledger import Event
+from reconciler.api.refs import Identity
+from reconciler.report.mask import scrub_text
+from reconciler.report.status.history_text import history_entry
+from reconciler.report.status.state_document import LEFT_WHY
+from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of
+from reconciler.report.views.questions import ROWS_MAX
+from reconciler.report.views.rollout_views import in_force_in, rollouts_of, timers_of
+from reconciler.report.views.view_inputs import (
+    JournalRows,
+    ViewModel,
+    copy_part,
+    is_cluster_in_step,
+    rank_of,
+    words_for_history,
+)
+from reconciler.report.views.view_shapes import (
+    Alert,
+    AlertKind,
+    CapacityPart,
+    ClusterCounts,
+    ClusterView,
+    CommitPart,
+    FleetView,
+    PlacedObject,
+    SourcePart,
+    Weight,
+)
+from reconciler.state import ClusterState, HealthWord, Lag
+
+_RESOURCES: Final = (("cpu", 1000.0), ("memory", 1.0), ("ephemeral-storage", 1.0), ("pods", 1.0))
+"""The shown resources of a cluster, with their number of units in a base unit."""
+
+
+def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[Event] = ()) -> ClusterView | None:
+    """Return the cluster; None: the name is unknown. `events`: the newest about it."""
+    found = sight.clusters.get(name)
+    if found is None:
+        return None
+    declared = sight.facts.decision.fleet.clusters.get(name)
+    identities = _worst_first(sight, found)
+    return ClusterView(
+        name=name,
+        is_up=found.why_away is None and not found.is_left,
+        is_left=found.is_left,
+        why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+        where=str(declared.source) if declared is not None and declared.source.path else None,
+        server=sight.text(sight.servers[name]) if name in sight.servers else None,
+        last_contact=found.last_contact or None,
+        labels={key: sight.text(value) for key, value in (declared.labels.items() if declared is not None else ())},
+        taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+                     for taint in (declared.taints if declared is not None else ())),
+        counts={str(lag): count for lag, count in found.syncs.items()},
+        health={str(word): count for word, count in found.healths.items()},
+        capacity=tuple(_capacity(sight, name)),
+        suspended=_suspended(sight, name),
+        objects=tuple(_placed(sight, name, identities[offset : offset + ROWS_MAX])),
+        total=len(identities),
+        offset=offset,
+        needs=needs_of(sight, cluster=name).listed,
+        timers=timers_of(sight, cluster=name),
+        history=tuple(history_entry(event, words_for_history(sight)) for event in events),
+        in_force=in_force_in(sight, name),
+    )  # fmt: skip
+
+
+def _worst_first(sight: ViewModel, found: ClusterState) -> list[Identity]:
+    kept = sorted(found.kept, key=lambda identity: (rank_of(found.kept[identity]), identity))
+    if found.why_away is not None or found.is_left:
+        return kept
+    manifests = sight.facts.manifests.get(found.name, {})
+    return kept + sorted(identity for identity in manifests if identity not in found.kept)
+
+
+def _placed(sight: ViewModel, name: str, identities: Sequence[Identity]) -> Iterator[PlacedObject]:
+    for identity in identities:
+        state = sight.state(name, identity)
+        if state is not None:
+            yield PlacedObject(resource=sight.resource(name, identity), copy=copy_part(sight, name, identity, state))
+
+
+def _suspended(sight: ViewModel, name: str) -> str | None:
+    for found in sight.noted.suspensions:
+        if found.scope in ("fleet", f"cluster {name}"):
+            why = f": {found.reason}" if found.reason else ""
+            return sight.text(f"{found.scope} by {found.who or 'a person'}{why}")
+    return None
+
+
+def _capacity(sight: ViewModel, name: str) -> Iterator[CapacityPart]:
+    seen = sight.observations.clusters.get(name)
+    nodes = seen.nodes if seen is not None and seen.reachable else None
+    for resource, divisor in _RESOURCES:
+        if nodes is None:
+            yield CapacityPart(name=resource)
+            continue
+        total, used = (
+            sum(getattr(node, part).get(resource, 0) for node in nodes) for part in ("allocatable", "requested")
+        )
+        yield CapacityPart(name=resource, allocatable=total / divisor, used=used / divisor)
+
+
+class Signs(Struct, frozen=True, kw_only=True):
+    """The process's own state. `rounds`: since its start."""
+
+    reconciler: str
+    fleet: str
+    is_ready: bool
+    is_progressing: bool
+    phase: str
+    source: str
+    source_read_at: str = ""
+    source_error: str = ""
+    rounds: int = 0
+    last_round_at: str = ""
+    leads: bool = True
+    """True: this process leads; False: it stands by, and the leader has the answers."""
+
+
+def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> FleetView:
+    """Return the state of the fleet and its alerts. `sight` None: no round has ended yet."""
+    needs = needs_of(sight) if sight is not None else _before_the_first(signs, noted)
+    clusters = sight.clusters.values() if sight is not None else ()
+    syncs, healths = Counter(dict.fromkeys(Lag, 0)), Counter(dict.fromkeys(HealthWord, 0))
+    for found in clusters:
+        syncs.update(found.syncs)
+        healths.update(found.healths)
+    observes = sight is not None and sight.facts.decision.fleet.settings.observe_only
+    return FleetView(
+        reconciler=signs.reconciler,
+        fleet=signs.fleet,
+        mode="observe" if observes else "apply",
+        is_ready=signs.is_ready,
+        is_progressing=signs.is_progressing,
+        phase=signs.phase,
+        time=signs.last_round_at or None,
+        round=sight.picture.number if sight is not None else 0,
+        since=sight.since if sight is not None else None,
+        source=SourcePart(
+            description=scrub_text(signs.source),
+            read_at=signs.source_read_at or None,
+            error=scrub_text(signs.source_error) or None,
+        ),
+        commit=_commit(sight) if sight is not None else None,
+        clusters=ClusterCounts(
+            total=len(clusters),
+            in_sync=sum(map(is_cluster_in_step, clusters)),
+            away=sum(found.why_away is not None for found in clusters),
+            left=sum(found.is_left for found in clusters),
+        ),
+        objects={str(lag): syncs[lag] for lag in Lag},
+        health={str(word): healths[word] for word in HealthWord},
+        needs=needs.listed[:NEEDS_MAX],
+        needs_total=needs.total,
+        timers=timers_of(sight) if sight is not None else (),
+        events=tuple(history_entry(event, words_for_history(sight)) for event in noted.events),
+        rollouts=rollouts_of(sight) if sight is not None else (),
+    )
+
+
+def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
+    """Of a service that has not made a round yet."""
+    found = []
+    if not signs.leads:
+        found.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
+                          why=scrub_text(signs.phase), todo="look at the page of the one that leads"))  # fmt: skip
+    if signs.source_error:
+        todo = "mend what is said; it is read again by itself"
+        found.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
+                          why=scrub_text(signs.source_error), todo=todo))  # fmt: skip
+    if noted.error:
+        found.append(Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
+                          why=scrub_text(noted.error)))  # fmt: skip
+    return Alerts(listed=tuple(found), total=len(found))
+
+
+def _commit(sight: ViewModel) -> CommitPart | None:
+    revision = sight.facts.decision.fleet.revision
+    if not revision:
+        return None
+    words = sight.words(revision)
+    if words is None:
+        return CommitPart(revision=revision)
+    return CommitPart(revision=revision, author=sight.text(words.author), subject=sight.text(words.subject),
+                      time=words.time)  # fmt: skip

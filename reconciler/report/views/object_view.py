@@ -1,0 +1,199 @@
+"""One object of the store: reason of its placement, state of its copies, differences, and history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from reconciler.api.ledger import DriftOutcome, Event, EventKind
+from reconciler.api.plan import MISSING
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, canonical_bytes
+from reconciler.placement import constraints_in_force
+from reconciler.planner import render_one
+from reconciler.render import Rendered
+from reconciler.report.plan.plan_json import rollouts_part
+from reconciler.report.plan.stages import in_force_lines, in_force_part
+from reconciler.report.shown_values import cut
+from reconciler.report.status.explanation import Explanation, explain, explanation_document
+from reconciler.report.status.history_text import history_entry
+from reconciler.report.views.alerts import needs_of
+from reconciler.report.views.rollout_views import timers_of
+from reconciler.report.views.view_inputs import ViewModel, copy_part, words_for_history
+from reconciler.report.views.view_shapes import CopyPart, FieldDifference, LastWrite, ObjectView, Override, Reasoned
+from reconciler.scheduler import without_outdated_caps
+
+ENTRIES_MAX: Final = 50
+"""So many entries of history are shown with an object or a cluster."""
+_DIFFERENCES_MAX: Final = 500
+_VALUE_MAX: Final = 2000
+_STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+_ACTIONS: Final[Mapping[str, str]] = {
+    EventKind.CREATED: "created",
+    EventKind.UPDATED: "updated",
+    EventKind.REPLACED: "updated",
+    EventKind.ADOPTED: "adopted",
+    EventKind.DRIFT: "healed",
+}
+
+
+def object_view(
+    sight: ViewModel, identity: Identity, events: Sequence[Event] = (), writes: Sequence[Event] = ()
+) -> ObjectView:
+    """Return everything about an object of the store or of a known copy.
+
+    `events`: its newest events, `writes`: its newest writes.
+    """
+    decision = sight.facts.decision
+    template, binding = decision.fleet.templates.get(identity), decision.bindings.get(identity)
+    rendered = render_one(decision, identity) if template is not None else {}
+    found = _explanation(sight, identity, rendered) if template is not None else None
+    needs = needs_of(sight, identity=identity)
+    names = [name for name in sorted(sight.clusters) if sight.state(name, identity) is not None]
+    return ObjectView(
+        resource=sight.resource(names[0] if names else "", identity),
+        where=str(template.source) if template is not None else "",
+        reasons=tuple(_reasons(sight, found)) if found is not None else (),
+        explanation=sight.masker.document(explanation_document(found)) if found is not None else {},
+        owners=tuple(map(str, binding.owners)) if binding is not None else (),
+        brought=tuple(sorted(str(each) for each, one in decision.bindings.items() if identity in one.owners)),
+        copies=tuple(_copies(sight, identity, names, _last_writes(sight, writes))),
+        differences=tuple(_differences(sight, identity, names))[:_DIFFERENCES_MAX],
+        overrides=tuple(_overrides(sight, identity, rendered)),
+        needs=needs.listed,
+        timers=timers_of(sight, identity=identity),
+        history=tuple(history_entry(event, words_for_history(sight)) for event in events[:ENTRIES_MAX]),
+    )
+
+
+def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Explanation:
+    decision = sight.facts.decision
+    known = replace(sight.observations, constraints=sight.noted.constraints or sight.observations.constraints)
+    known = without_outdated_caps(known, decision.fleet.templates, decision.policies, decision.interpreters)
+    in_force = constraints_in_force(known.constraints, sight.now).get(identity, ())
+    return explain(decision, rendered, identity, in_force, rollouts_part(sight.picture.rollouts, sight.text))
+
+
+def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:
+    """The sentences of `explain`: policy, clusters, arithmetic."""
+    claim, binding = found.claim, found.binding
+    if found.frozen:
+        yield Reasoned(words=sight.text(found.frozen))
+    if claim is not None:
+        why = "; ".join(reason.text.removeprefix(f"{claim.policy} ") for reason in claim.reasons)
+        where = str(found.policy_source) if found.policy_source is not None else None
+        yield Reasoned(words=sight.text(f"{claim.policy} claims it: {why}"), where=where)
+        for policy, why_not in claim.losers:
+            yield Reasoned(words=sight.text(f"not {policy}: {why_not}"))
+    elif binding is not None and binding.owners:
+        owners = ", ".join(map(str, binding.owners))
+        yield Reasoned(words=sight.text(f"it follows {owners} under {binding.policy}"),
+                       where=str(found.policy_source) if found.policy_source is not None else None)  # fmt: skip
+    elif binding is None:
+        yield Reasoned(words="no policy claims it, so it goes nowhere")
+    if binding is None:
+        return
+    for line in in_force_lines(in_force_part(found.in_force)):
+        yield Reasoned(words=sight.text(line))
+    for cluster, reason in sorted(binding.cluster_reasons.items()):
+        mark = "in" if cluster in binding.clusters else "not in"
+        yield Reasoned(
+            words=sight.text(f"{mark} {cluster}: {reason.text}"), where=_place(reason.source.path, reason.source)
+        )
+    for reason in binding.reasons:
+        about = f"{reason.cluster}: " if reason.cluster else ""
+        yield Reasoned(words=sight.text(f"{about}{reason.text}"), where=_place(reason.source.path, reason.source))
+
+
+def _place(path: str, source: object) -> str | None:
+    return str(source) if path else None
+
+
+def _copies(
+    sight: ViewModel, identity: Identity, names: Iterable[str], writes: Mapping[str, LastWrite]
+) -> Iterator[CopyPart]:
+    for name in names:
+        state = sight.state(name, identity)
+        if state is not None:
+            yield copy_part(sight, name, identity, state, writes.get(name))
+
+
+def _last_writes(sight: ViewModel, writes: Iterable[Event]) -> dict[str, LastWrite]:
+    """Return the last write of each cluster. `writes`: the newest first."""
+    found: dict[str, LastWrite] = {}
+    for event in writes:
+        cluster = event.subject.rpartition(" @ ")[2]
+        is_write = event.kind != EventKind.DRIFT or event.data.get("outcome") == DriftOutcome.HEALED
+        if cluster in found or event.kind not in _ACTIONS or not is_write:
+            continue
+        entry: dict[str, Any] = history_entry(event, words_for_history(sight))
+        found[cluster] = LastWrite(
+            time=event.time, action=_ACTIONS[event.kind], who=entry["who"], revision=entry["revision"]
+        )
+    return found
+
+
+def _differences(sight: ViewModel, identity: Identity, names: Iterable[str]) -> Iterator[FieldDifference]:
+    """Yield the pending changes, field by field, of the last comparison."""
+    for name in names:
+        for change in map(sight.masker.change, sight.changes(name, identity)):
+            for field in change.fields:
+                yield FieldDifference(
+                    cluster=name,
+                    path=field.path,
+                    live=_shown(sight, field.before),
+                    wanted=_shown(sight, field.after),
+                    manager=sight.text(field.owner.manager) if field.owner is not None else None,
+                    time=(field.owner.time or None) if field.owner is not None else None,
+                )
+
+
+def _shown(sight: ViewModel, value: Json) -> str | None:
+    if value is MISSING:
+        return None
+    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
+    return cut(sight.text(text), _VALUE_MAX)
+
+
+def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Iterator[Override]:
+    """Yield the effects of overrides, equal ones of several clusters once."""
+    clusters: dict[tuple[str, str, str, str | None], list[str]] = {}
+    for cluster, there in rendered.items():
+        if there.manifest is None:
+            continue
+        for entry in there.trace:
+            value = value_at(there.manifest.body, entry.path)
+            shown = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
+            key = (entry.path, str(entry.policy), str(entry.source), _shown(sight, shown))
+            clusters.setdefault(key, []).append(cluster)
+    for (path, policy, where, value), names in clusters.items():
+        yield Override(
+            clusters=tuple(sorted(set(names))), path=sight.text(path), policy=policy, where=where, value=value
+        )
+
+
+def value_at(body: Json, path: str) -> Json:
+    """Return the value at a path as people write it; MISSING if absent.
+
+    >>> value_at({"spec": {"containers": [{"name": "web", "image": "nginx"}]}}, "spec.containers[name=web].image")
+    'nginx'
+    """
+    value = body
+    for in_brackets, name in _STEP.findall(path):
+        if isinstance(value, Mapping):
+            value = value.get(in_brackets or name, MISSING)
+        elif isinstance(value, list):
+            value = next((item for number, item in enumerate(value) if _is_meant(number, item, in_brackets)), MISSING)
+        else:
+            return MISSING
+    return value
+
+
+def _is_meant(number: int, item: Json, wanted: str) -> bool:
+    if wanted.isdecimal():
+        return number == int(wanted)
+    pairs = [pair.partition("=") for pair in wanted.split(",")]
+    return isinstance(item, Mapping) and all(str(item.get(key)) == value for key, _, value in pairs)

@@ -1,0 +1,213 @@
+"""The inputs of the views: the picture of the last round, observations, and rows of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from reconciler.api.binding import Constraint
+from reconciler.api.clusters import Observations, Workload, workload_in
+from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
+from reconciler.api.plan import Change
+from reconciler.api.refs import Identity
+from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
+from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
+from reconciler.secrets import is_secret_kind
+from reconciler.state import ClusterState, HealthWord, Held, Lag, ObjectState, StateFacts
+
+_SYNC_RANK: Final = {
+    lag: rank
+    for rank, lag in enumerate(
+        (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.FROZEN, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
+    )
+}
+_HEALTH_RANK: Final = {
+    word: rank
+    for rank, word in enumerate(
+        (HealthWord.DEGRADED, HealthWord.MISSING, HealthWord.UNKNOWN, HealthWord.PROGRESSING, HealthWord.HEALTHY)
+    )
+}
+
+Rank = tuple[int, int]
+"""Severity of a state: the worst has the lowest."""
+NOMINAL_RANK: Final[Rank] = (_SYNC_RANK[Lag.SYNCED], _HEALTH_RANK[HealthWord.HEALTHY])
+
+
+class CommitWords(NamedTuple):
+    """Author, subject and time of a commit. `time`: RFC 3339 in UTC."""
+
+    author: str
+    subject: str
+    time: str
+
+
+class JournalRows(Struct, frozen=True, kw_only=True):
+    """Rows of the journal at one moment.
+
+    `suspensions`, `evictions`, `constraints`: those in force, evictions among the last ones. `timers`: name to start
+    time. `held_since`: cluster to the time since which the guards hold something there. `begun`: by kind and subject
+    the event of each unfinished episode, and the last failure. `events`: the newest ones. `error`: the error of reading
+    the journal; empty: none.
+    """
+
+    suspensions: tuple[SuspensionRecord, ...] = ()
+    evictions: tuple[EvictionRecord, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    timers: Mapping[str, str] = field(default_factory=dict)
+    held_since: Mapping[str, str] = field(default_factory=dict)
+    begun: Mapping[tuple[str, str], Event] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    error: str = ""
+
+    def since(self, kind: EventKind, subject: str) -> str | None:
+        """Return the start of an unfinished episode; None: not in history."""
+        event = self.begun.get((str(kind), subject))
+        return str(event.data.get("since") or event.time) if event is not None else None
+
+
+def no_words(revision: str) -> CommitWords | None:
+    """Return None: without a repository, no commit is known."""
+    return None
+
+
+class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
+    """A picture with its context. `words`: of a revision; None if it is no known commit.
+
+    `since`: the time of the last change between in step and out of step. `servers`: addresses of the clusters.
+    """
+
+    picture: StateOfFleet
+    observations: Observations = field(default_factory=Observations)
+    noted: JournalRows = field(default_factory=JournalRows)
+    words: Callable[[str], CommitWords | None] = no_words
+    since: str | None = None
+    servers: Mapping[str, str] = field(default_factory=dict)
+    now: str = ""
+
+    @cached_property
+    def masker(self) -> Masker:
+        """Return a masker that knows all Secret values of pending changes: any text may quote them."""
+        masker = Masker()
+        changes = self.picture.round.plan.changes
+        for manifest in secrets_among(changes):
+            masker.learn(manifest)
+        for change in changes:
+            if change.is_sealed or is_secret_kind(change.identity.kind):
+                masker.change(change)
+        return masker
+
+    @property
+    def facts(self) -> StateFacts:
+        """Return the inputs of the state."""
+        facts = self.picture.state.facts
+        assert facts is not None, "a picture is of a state that was made of something"
+        return facts
+
+    @property
+    def clusters(self) -> Mapping[str, ClusterState]:
+        """The state of every cluster."""
+        return self.picture.state.clusters
+
+    def text(self, text: str) -> str:
+        """Return redacted words."""
+        return self.masker.text(text)
+
+    def author(self, revision: str) -> str | None:
+        """Return the author of a commit; None: no known commit."""
+        words = self.words(revision) if revision else None
+        return words.author if words is not None else None
+
+    def state(self, cluster: str, identity: Identity) -> ObjectState | None:
+        """Return the state of a copy, without evaluating it again; None: neither existing nor desired."""
+        return self.picture.state.seen(cluster, identity)
+
+    def resource(self, cluster: str, identity: Identity) -> ResourceView:
+        """The object as the shapes name it."""
+        gvk = self.picture.state.gvk(cluster, identity)
+        return ResourceView(
+            api_version=gvk.api_version if gvk is not None else identity.group,
+            kind=identity.kind,
+            namespace=identity.namespace,
+            name=identity.name,
+        )
+
+    def replicas(self, cluster: str, identity: Identity) -> int | None:
+        """Those that were assigned there; None: it has none, or is not placed there."""
+        binding = self.facts.decision.bindings.get(identity)
+        return binding.replicas_on(cluster) if binding is not None else None
+
+    def workload(self, cluster: str, identity: Identity) -> Workload | None:
+        """Return the workload's counts in the cluster; None if not counted."""
+        return workload_in(self.observations.clusters, identity, cluster)
+
+    def changes(self, cluster: str, identity: Identity) -> tuple[Change, ...]:
+        """Return the pending changes in the cluster."""
+        return self.facts.changes.get((cluster, identity), ())
+
+
+def rank_of(state: ObjectState) -> Rank:
+    """Return the severity of a state."""
+    return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
+
+
+def heads(sight: ViewModel) -> tuple[ClusterHead, ...]:
+    """Every cluster by name, as a column of the matrix."""
+    scopes = {found.scope for found in sight.noted.suspensions}
+    return tuple(
+        ClusterHead(
+            name=name,
+            is_up=found.why_away is None and not found.is_left,
+            is_left=found.is_left,
+            is_suspended=not scopes.isdisjoint(("fleet", f"cluster {name}")),
+            why=LEFT_WHY if found.is_left else sight.text(found.why_away or ""),
+        )
+        for name, found in sorted(sight.clusters.items())
+    )
+
+
+def words_for_history(sight: ViewModel | None) -> Callable[[str], tuple[str, str] | None]:
+    """Author and subject of a revision, as entries of history want them."""
+
+    def words(revision: str) -> tuple[str, str] | None:
+        found = sight.words(revision) if sight is not None else None
+        return (found.author, found.subject) if found is not None else None
+
+    return words
+
+
+def copy_part(
+    sight: ViewModel, cluster: str, identity: Identity, state: ObjectState, last_write: LastWrite | None = None
+) -> CopyPart:
+    """Return a copy with its state in words. `last_write`: from history."""
+    seen, replicas = sight.workload(cluster, identity), sight.replicas(cluster, identity)
+    return CopyPart(
+        cluster=cluster,
+        sync=str(state.sync.sync),
+        state=str(state.sync.lag),
+        health=str(state.health.word),
+        why=sight.text(state.sync.why),
+        health_why=sight.text(state.health.why),
+        by=str(state.sync.by) if isinstance(state.sync, Held) else None,
+        replicas=replicas,
+        ready=ready_of(state, seen, replicas),
+        last_write=last_write,
+    )
+
+
+def is_cluster_in_step(found: ClusterState) -> bool:
+    """Return whether a cluster was read and all its objects are synced."""
+    return found.why_away is None and not found.is_left and found.syncs.get(Lag.SYNCED, 0) == found.total
+
+
+def ready_of(state: ObjectState, seen: Workload | None, replicas: int | None) -> int | None:
+    """Return the number of ready replicas; None: unknown.
+
+    A Healthy copy has all of them. Else it is the last count of workloads, which may be older.
+    """
+    if state.health.word is HealthWord.HEALTHY:
+        return replicas
+    return seen.ready if seen is not None else None

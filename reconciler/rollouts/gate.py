@@ -1,0 +1,127 @@
+"""The gate of a cluster: since when it is met, for long enough, and in time.
+
+Source: Karmada's proposal of staged rollouts: any flap starts minSuccessTime again; Open Cluster Management: a soak
+that did not begin anew with an update.
+
+The health probe of a rollout's copies in one cluster: the gate of their stage is met, or the reason why not.
+
+Source: Open Cluster Management, RolloutStrategy: conditions of applied objects; Karmada's proposal of staged rollouts:
+requireHealthy and requiredConditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Complete, Met, Sight, Steady, Unmet, Unseen
+from reconciler.api.rollouts import Check, ConditionCheck, ExpressionCheck, Gate, ObjectName
+from reconciler.api.tree import JsonObject, dig
+from reconciler.rollouts.record_book import RolloutRecords, later_of
+
+UNTOLD = Unseen("nothing is known of it yet")
+
+
+def settle(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> None:
+    """Note in the book when the time of success of a cluster begins or breaks off, and when it is complete."""
+    record, sight = book[cluster], sights.get(cluster, UNTOLD)
+    if not record.revision or record.completed_at:
+        return
+    if not (isinstance(sight, Met) and sight.revision == record.revision):
+        if record.steady_since:
+            book.note(Steady(cluster, ""))
+        return
+    told = later_of(sight.since, record.steady_since) or book.text
+    since = later_of(told, record.begun_at)
+    if since != record.steady_since:
+        book.note(Steady(cluster, since))
+    if book.is_over(since, gate.min_success_s, cluster):
+        book.note(Complete(cluster, book.text))
+
+
+def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> bool:
+    """Return whether a cluster missed the deadline of its gate. One that meets it now has not failed."""
+    record, sight = book[cluster], sights.get(cluster, UNTOLD)
+    if not record.revision or record.completed_at:
+        return False
+    if isinstance(sight, Met) and sight.revision == record.revision:
+        return False
+    return book.is_over(record.begun_at, gate.timeout_s, cluster)
+
+
+def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str], book: RolloutRecords) -> bool:
+    """Return whether a cluster that cannot be changed has failed by the age of its turn."""
+    record = book[cluster]
+    return record.turn == revision and cluster in away and book.is_over(record.turn_at, gate.timeout_s, cluster)
+
+
+class Copy(NamedTuple):
+    """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy."""
+
+    identity: Identity
+    is_in_step: bool
+    is_healthy: bool
+    why: str
+    body: JsonObject
+
+
+def sight_of(
+    gate: Gate, revision: str, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject], since: str = ""
+) -> Sight:
+    """Return whether all copies are in step with the revision and the gate is met.
+
+    `objects`: the found objects that its conditions name. `since`: RFC 3339 of the beginning of this state; empty:
+    unknown.
+    """
+    found = sorted(copies, key=lambda copy: copy.identity)
+    for copy in found:
+        if not copy.is_in_step:
+            return Unmet(f"{copy.identity} is not as it is to be yet")
+    for copy in found if gate.healthy else ():
+        if not copy.is_healthy:
+            return Unmet(f"{copy.identity}: {copy.why or 'it is not healthy'}")
+    for check in gate.checks:
+        why = _unmet(check, found, objects)
+        if why:
+            return Unmet(why)
+    return Met(revision, since)
+
+
+def named_objects(gate: Gate) -> tuple[ObjectName, ...]:
+    """The objects that the conditions of a gate name, beside the copies."""
+    return tuple(check.of for check in gate.checks if check.of is not None)
+
+
+def _unmet(check: Check, copies: Iterable[Copy], objects: Mapping[ObjectName, JsonObject]) -> str:
+    """Return the reason why a condition does not hold, empty if it does."""
+    if isinstance(check, ExpressionCheck):
+        return f"the expression about {check.of} cannot be evaluated"
+    if check.of is not None:
+        body = objects.get(check.of)
+        return f"{check.of} is not there" if body is None else _unlike(check, str(check.of), body)
+    told = [(str(copy.identity), copy.body) for copy in copies]
+    having = [(name, body) for name, body in told if _status(body, check.condition) is not None]
+    if not having:
+        return f"no copy has the condition {check.condition} yet"
+    return next(filter(None, (_unlike(check, name, body) for name, body in having)), "")
+
+
+def _unlike(check: ConditionCheck, name: str, body: JsonObject) -> str:
+    status = _status(body, check.condition)
+    if status == check.status:
+        return ""
+    shown = "not there yet" if status is None else status
+    return f"the condition {check.condition} of {name} is {shown}, not {check.status}"
+
+
+def _status(body: JsonObject, condition: str) -> str | None:
+    """Return the status of a condition; None if missing, or about an older generation of the object."""
+    conditions, generation = dig(body, "status", "conditions"), dig(body, "metadata", "generation")
+    for found in conditions if isinstance(conditions, list | tuple) else ():
+        if dig(found, "type") == condition:
+            seen = dig(found, "observedGeneration")
+            is_old = isinstance(seen, int) and isinstance(generation, int) and seen < generation
+            status = dig(found, "status")
+            return status if isinstance(status, str) and not is_old else None
+    return None

@@ -1,0 +1,193 @@
+"""Which cluster is in which stage, and in which order the clusters of a stage have their turns.
+
+Source: KubeFleet: each cluster in exactly one stage, sorted by a label as a number, then by name; Rancher Fleet: a
+cluster that no partition selects was dropped in silence, which is an error here.
+
+The Rollout of each template.
+
+Source: Karmada: the most specific policy wins; two equally specific ones are an error and never a choice (ADR 18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.rollouts import Chosen, Layout, Rollout, Stage, StageLayout, TemplateScope
+from reconciler.policy import matching_clusters
+
+
+def lay_out(rollout: Rollout, clusters: Mapping[str, Cluster]) -> Layout:
+    """The clusters of each stage. In no stage, or in two: an error each, and the layout is not sound."""
+    chosen = {
+        stage.name: matching_clusters(stage.clusters.affinity, clusters.values())
+        for stage in rollout.stages
+        if isinstance(stage.clusters, Chosen)
+    }
+    in_stages: dict[str, list[str]] = {name: [] for name in clusters}
+    for of_stage, chosen_names in chosen.items():
+        for name in chosen_names:
+            in_stages[name].append(of_stage)
+    rest = tuple(name for name, stages in in_stages.items() if not stages)
+    problems: list[Problem] = []
+    found = []
+    for stage in rollout.stages:
+        names = chosen.get(stage.name, rest)
+        found.append(StageLayout(stage, tuple(sorted(names, key=lambda name: _order(stage, clusters[name])))))
+        problems.extend(_remarks(stage, [clusters[name] for name in names]))
+    has_rest = len(chosen) < len(rollout.stages)
+    outside = () if has_rest else tuple(sorted(rest))
+    errors = [_in_no_stage(rollout, name) for name in outside]
+    errors += [_in_two(rollout, name, stages) for name, stages in sorted(in_stages.items()) if len(stages) > 1]
+    for subject in rollout.pins:
+        if subject in clusters and any(stage.name == subject for stage in rollout.stages):
+            errors.append(_ambiguous_pin(rollout, subject))
+    return Layout(
+        stages=tuple(found),
+        outside=outside,
+        problems=tuple(sorted({*problems, *errors})),
+        is_sound=not errors,
+    )
+
+
+def _order(stage: Stage, cluster: Cluster) -> tuple[bool, int, str]:
+    number = _number(cluster.labels.get(stage.order_by_label, ""))
+    return (number is None, number or 0, cluster.name)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.removeprefix("-").isdigit() else None
+
+
+def _remarks(stage: Stage, clusters: list[Cluster]) -> list[Problem]:
+    if not clusters:
+        message = f"no cluster is in the stage {stage.name}; it is skipped"
+        return [Problem(source=stage.source, code="rollout-stage-empty", message=message, severity=Severity.WARNING)]
+    label = stage.order_by_label
+    without = sorted(c.name for c in clusters if label and _number(c.labels.get(label, "")) is None)
+    if not without:
+        return []
+    shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
+    message = f"the label {label} is no whole number at {shown}; they come last in the stage {stage.name}"
+    code = "rollout-order-not-a-number"
+    return [Problem(source=stage.source, code=code, message=message, severity=Severity.WARNING)]
+
+
+def _in_no_stage(rollout: Rollout, cluster: str) -> Problem:
+    message = f"no stage of the Rollout {rollout.name} has the cluster {cluster}; add a stage with clusters: {{}}"
+    return Problem(source=rollout.source, code="rollout-cluster-in-no-stage", message=message, cluster=cluster)
+
+
+def _in_two(rollout: Rollout, cluster: str, stages: list[str]) -> Problem:
+    message = f"the stages {' and '.join(stages)} of the Rollout {rollout.name} both have the cluster {cluster}"
+    return Problem(source=rollout.source, code="rollout-cluster-in-two-stages", message=message, cluster=cluster)
+
+
+def _ambiguous_pin(rollout: Rollout, subject: str) -> Problem:
+    message = f"{subject} is a stage and a cluster; rename the stage, so that it is clear which one is pinned"
+    return Problem(source=rollout.source, path="spec.pin", code="rollout-pin-ambiguous", message=message)
+
+
+AT_ONCE = ""
+"""In place of the name of a Rollout: none speaks for the template, and it changes everywhere at once."""
+
+
+class RolloutSelection(Struct, frozen=True, kw_only=True):
+    """The Rollouts of each template, by name; a template that is not in it changes at once.
+
+    Several: a dependency goes with the most advanced one in a cluster. `tied`: templates with two equally specific
+    Rollouts; they stay as they are.
+    """
+
+    rollouts: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    tied: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def select(
+    fleet: Fleet,
+    governing: Mapping[Identity, PolicyRef],
+    owners: Mapping[Identity, Iterable[Identity]],
+) -> RolloutSelection:
+    """Return the Rollout of each template of a fleet.
+
+    `governing`: the propagation policy of each template that has one. `owners`: by dependency its owners; it goes with
+    them, even if a Rollout selects it itself.
+    """
+    if not fleet.rollouts:
+        return RolloutSelection()
+    own: dict[Identity, str] = {}
+    tied: dict[Identity, tuple[str, ...]] = {}
+    problems: list[Problem] = []
+    for identity, template in fleet.templates.items():
+        best = best_of(fleet.rollouts, template, governing.get(identity))
+        if len(best) > 1:
+            tied[identity] = best
+            problems.append(_tie(template, best))
+        elif best:
+            own[identity] = best[0]
+    found: dict[Identity, tuple[str, ...]] = {identity: (name,) for identity, name in own.items()}
+    for identity, bringing in owners.items():
+        names = {own.get(owner, AT_ONCE) for owner in bringing if owner not in tied}
+        tied_owners = sorted({name for owner in bringing for name in tied.get(owner, ())})
+        if tied_owners:
+            tied[identity] = tuple(tied_owners)
+        if len(names) > 1 and identity in fleet.templates:
+            problems.append(_shared(fleet.templates[identity], names))
+        if names == {AT_ONCE} or AT_ONCE in names:
+            found.pop(identity, None)
+        elif names:
+            found[identity] = tuple(sorted(names))
+    return RolloutSelection(
+        rollouts={identity: names for identity, names in sorted(found.items()) if identity not in tied},
+        tied=dict(sorted(tied.items())),
+        problems=tuple(sorted(problems)),
+    )
+
+
+def refused_without_revisions(rollouts: Iterable[Rollout]) -> tuple[Problem, ...]:
+    """Return the error of each Rollout in a plain directory, which has no revisions."""
+    message = "a directory has no revisions, so that no cluster could stay at an earlier one; follow a Git repository"
+    return tuple(
+        Problem(source=rollout.source, code="rollout-needs-revisions", message=f"Rollout {rollout.name}: {message}")
+        for rollout in rollouts
+    )
+
+
+def best_of(rollouts: Iterable[Rollout], template: Template, policy: PolicyRef | None) -> tuple[str, ...]:
+    """The names of the most specific Rollouts that select a template."""
+    selecting = [rollout for rollout in rollouts if _selects(rollout.templates, template, policy)]
+    precision = max((rollout.templates.precision for rollout in selecting), default=None)
+    return tuple(sorted(rollout.name for rollout in selecting if rollout.templates.precision == precision))
+
+
+def _selects(scope: TemplateScope, template: Template, policy: PolicyRef | None) -> bool:
+    if scope.policies and (policy is None or _written(policy) not in scope.policies):
+        return False
+    if scope.namespaces and template.identity.namespace not in scope.namespaces:
+        return False
+    return scope.labels is None or scope.labels.matches(template.labels)
+
+
+def _written(policy: PolicyRef) -> str:
+    return f"{policy.namespace}/{policy.name}" if policy.namespace else policy.name
+
+
+def _tie(template: Template, names: Sequence[str]) -> Problem:
+    message = (
+        f"the Rollouts {' and '.join(names)} both speak for {template.identity}, and neither is more specific; "
+        "it stays as it is"
+    )
+    return Problem(source=template.source, code="rollout-template-tied", message=message)
+
+
+def _shared(template: Template, names: Iterable[str]) -> Problem:
+    shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
+    message = f"what brings {template.identity} changes {shown}; it goes with the earlier one"
+    code = "rollout-dependency-shared"
+    return Problem(source=template.source, code=code, message=message, severity=Severity.WARNING)

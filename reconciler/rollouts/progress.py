@@ -1,0 +1,237 @@
+"""The active revision of each cluster, and its next step: a pure function of records and observations.
+
+Three rules: the target of a cluster is a revision; decisions of persons are in the Rollout; records can be read back
+from the clusters. No cluster goes back by itself, and none has a turn before the gates of earlier stages.
+
+Source: KubeFleet, Open Cluster Management, Rancher Fleet, Argo CD RollingSync, Sveltos and Karmada's proposal, and the
+issues in which each of them falls short; ADR 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.api.problem import Problem
+from reconciler.api.rollout_progress import (
+    Begin,
+    ClusterProgress,
+    Met,
+    Paused,
+    Phase,
+    Pinned,
+    Record,
+    ReleaseFacts,
+    RolloutProgress,
+    Sight,
+    Skipped,
+    StageDone,
+    StageProgress,
+    StageState,
+    Unclear,
+    Unmet,
+    WaitsForStage,
+)
+from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
+from reconciler.rollouts.gate import UNTOLD, settle
+from reconciler.rollouts.record_book import RolloutRecords
+from reconciler.rollouts.release import Pins, begin_pinned, newest, pins_in_force, release_under_way
+from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
+
+
+def progress(
+    rollout: Rollout,
+    layout: Layout,
+    head: str,
+    records: Mapping[str, Record],
+    sights: Mapping[str, Sight],
+    now: str,
+    facts: ReleaseFacts,
+) -> RolloutProgress:
+    """Return the state of a rollout, the active revision of each cluster, and the changed records.
+
+    `head`: the release of HEAD (`release_of_head`). `records`, `sights`: by cluster; a missing one is unknown. `now`:
+    RFC 3339. Called again at the same time with its own records, it changes nothing more.
+    """
+    known = layout.stage_of
+    present = {*known, *layout.outside}
+    book = RolloutRecords({name: record for name, record in records.items() if name in present}, now)
+    for name, found in known.items():
+        settle(name, found.stage.gate, sights, book)
+    pins = pins_in_force(rollout, layout, facts)
+    begin_pinned(pins, facts, book)
+    apart = frozenset(name for name, pin in pins.of_clusters.items() if pin.is_of_cluster)
+    release = release_under_way(rollout, layout, head, frozenset(pins.of_clusters), sights, facts, book)
+    scene = StageInputs(
+        release=release,
+        approvals=rollout.approvals,
+        sights=sights,
+        facts=facts,
+        frozen=_frozen(book, known, pins, facts),
+        book=book,
+    )
+    if layout.is_sound:
+        _join(layout, pins, scene)
+    states = _states(layout, pins, apart, scene)
+    is_done = layout.is_sound and all(isinstance(state, StageDone | Skipped) for state in states)
+    stages = tuple(
+        StageProgress(name=found.stage.name, clusters=found.clusters, state=state)
+        for found, state in zip(layout.stages, states, strict=True)
+    )
+    return RolloutProgress(
+        rollout=rollout.name,
+        release=release,
+        waiting=head if head != release else "",
+        clusters={name: _told(name, known.get(name), pins, scene) for name in sorted(present)},
+        stages=stages,
+        changes=tuple(book.changes),
+        records=book.records,
+        look_again=book.look_again,
+        deletions_due=_deletions_due(rollout, known, scene, is_done=is_done),
+        placement_due=rollout.placement is ChangeTime.NOW or _is_last_begun(states),
+        left=tuple(sorted(records.keys() - present)),
+        is_done=is_done,
+        problems=tuple(sorted({*layout.problems, *pins.problems, *_missing(rollout, scene)})),
+    )
+
+
+def adopted(layout: Layout, revision: str, now: str) -> dict[str, Record]:
+    """Return the first records of a Rollout over existing objects: `revision` is completed everywhere."""
+    return {name: Record(revision=revision, begun_at=now, completed_at=now) for name in layout.stage_of}
+
+
+def _frozen(book: RolloutRecords, known: Mapping[str, StageLayout], pins: Pins, facts: ReleaseFacts) -> frozenset[str]:
+    """Return clusters that stay as they are, since a revision is gone: the active one, or that of a pin."""
+    gone = {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}
+    return frozenset(gone | {name for name, pin in pins.of_clusters.items() if not pin.revision})
+
+
+def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
+    """Begin new clusters at the newest proven revision: completed in their stage, else completed anywhere.
+
+    The release itself is proven by their own stage alone, so that no gate is left out, and then takes a slot there as
+    it does with a turn.
+    """
+    book, facts, release = scene.book, scene.facts, scene.release
+    places = {name: found.stage.name for found in layout.stages for name in found.clusters}
+    new = [name for name in places if not book[name].revision and name not in pins.of_clusters]
+    if not new:
+        return
+    proven: dict[str, dict[str, str]] = {"": {}}
+    for name, place in places.items():
+        record = book[name]
+        is_proven = record.completed_at and name not in pins.of_clusters and record.revision not in facts.missing
+        if is_proven:
+            for where in (place,) if record.revision == release else ("", place):
+                proven.setdefault(where, {})[record.revision] = record.begun_at
+    stages = {found.stage.name: StageMembers(scene, found, frozenset(pins.of_clusters)) for found in layout.stages}
+    for name in new:
+        among, members = proven.get(places[name]) or proven[""], stages[places[name]]
+        start = newest(set(among), among, facts.order)
+        if start and name not in facts.away and (start != release or members.has_room):
+            book.note(Begin(name, start, book.text))
+            settle(name, members.found.stage.gate, scene.sights, book)
+
+
+def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:
+    """Return the state of each stage, after new turns have begun."""
+    all_members = [StageMembers(scene, found, apart) for found in layout.stages]
+    states: list[StageState] = []
+    blocking = ""
+    for index, members in enumerate(all_members):
+        name = members.found.stage.name
+        pin = pins.of_stages.get(name)
+        state: StageState
+        if not layout.is_sound:
+            state = Unclear()
+        elif pin is not None and pin.revision != scene.release:
+            state = Pinned(pin.written) if members.names else Skipped()
+        elif not members.names:
+            state = Skipped()
+        elif blocking:
+            state = _blocked(members, blocking)
+            for waiting in members.names:
+                scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
+        else:
+            state = take_turns(members)
+            # The conditions of a release that has come to all of them are not checked again.
+            is_left = all(later.is_begun for later in all_members[index + 1 :])
+            if isinstance(state, StageDone) and not is_left:
+                state = leave(members)
+        if not blocking and not isinstance(state, StageDone | Skipped):
+            blocking = name
+        states.append(state)
+    return states
+
+
+def _blocked(members: StageMembers, blocking: str) -> StageState:
+    """Return the state of a stage that waits for an earlier one."""
+    if members.is_paused:
+        return Paused(members.failed)
+    return StageDone() if members.is_over else WaitsForStage(blocking)
+
+
+def _is_last_begun(states: list[StageState]) -> bool:
+    """Return whether no stage waits for an earlier one any more."""
+    return not any(isinstance(state, WaitsForStage | Unclear) for state in states)
+
+
+def _deletions_due(
+    rollout: Rollout, known: Mapping[str, StageLayout], scene: StageInputs, *, is_done: bool
+) -> frozenset[str]:
+    if rollout.deletions is ChangeTime.LAST and not is_done:
+        return frozenset()
+    return frozenset(name for name in known if scene.book[name].revision == scene.release)
+
+
+def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
+    """Return the active revision of a cluster, and why."""
+    record, pin = scene.book[name], pins.of_clusters.get(name)
+    if found is None:
+        return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
+    phase, why = _phase(name, found, scene)
+    if name in scene.frozen:
+        gone = pin.written if pin else record.revision
+        phase, why = Phase.FROZEN, f"the revision {gone[:12]} is not there; everything stays as it is"
+    elif pin is not None:
+        phase, why = Phase.PINNED, f"the {pin.subject} is pinned to {pin.written}"
+        if record.revision != pin.revision:
+            why = f"{why}, and it is away: {scene.facts.away.get(name, '')}"
+    return ClusterProgress(revision=record.revision, phase=phase, why=why, stage=found.stage.name)
+
+
+def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, str]:
+    record, gate = scene.book[name], found.stage.gate
+    members = StageMembers(scene, StageLayout(found.stage, (name,)), frozenset())
+    if members.is_done(name):
+        return Phase.DONE, f"done since {record.completed_at}"
+    if members.has_failed(name):
+        return Phase.FAILED, f"not within {gate.timeout_s}s: {_seen(name, gate, scene)}"
+    if record.revision == scene.release:
+        return Phase.RUNNING, _seen(name, gate, scene)
+    return Phase.BEHIND, scene.reasons.get(name, "its turn has not come")
+
+
+def _seen(name: str, gate: Gate, scene: StageInputs) -> str:
+    """Return the state of a cluster in progress, in words."""
+    record, sight = scene.book[name], scene.sights.get(name, UNTOLD)
+    if record.revision != scene.release:
+        return scene.facts.away.get(name, "it cannot be changed")
+    if isinstance(sight, Met):
+        is_of_it = sight.revision == record.revision
+        return f"meets its gate since {record.steady_since}, for {gate.min_success_s}s" if is_of_it else "it begins"
+    return sight.why if isinstance(sight, Unmet) else f"it does not tell: {sight.why}"
+
+
+def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
+    """Return the problems of active revisions that are gone."""
+    found = []
+    for name in sorted(scene.frozen):
+        revision = scene.book[name].revision
+        if revision in scene.facts.missing:
+            message = (
+                f"the revision {revision[:12]} in force there is gone, so that everything stays as it is; bring the "
+                f"commit back, or pin it: {name}: {scene.release[:12]} under spec.pin"
+            )
+            code = "rollout-revision-missing"
+            found.append(Problem(source=rollout.source, code=code, message=message, cluster=name))
+    return found

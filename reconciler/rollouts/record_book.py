@@ -1,0 +1,231 @@
+"""Entries of rollouts in the mark of a cluster: writing them, and reading them with care.
+
+The records during one computation: changes are noted and effective at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from reconciler.api.rollout_progress import Begin, Complete, Record, RecordChange, StageSlot, Steady
+from reconciler.documents import is_dns_subdomain
+from reconciler.observations import instant, moment_of
+from reconciler.prepared import prepared
+
+_NOTHING: Final = Record()
+
+
+@prepared
+class _RecordEntry(msgspec.Struct, rename="camel"):
+    revision: str = ""
+    begun_at: str = ""
+    completed_at: str = ""
+
+
+def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> dict[str, Record]:
+    """The records once changes are made to them."""
+    after = dict(records)
+    for change in changes:
+        after[change.cluster] = _changed(after.get(change.cluster, _NOTHING), change)
+    return after
+
+
+def _changed(record: Record, change: RecordChange) -> Record:
+    match change:
+        case Begin(revision=revision, at=at):
+            return Record(revision=revision, begun_at=at)
+        case StageSlot(revision=revision, at=at):
+            return replace(record, turn=revision, turn_at=at)
+        case Steady(since=since):
+            return replace(record, steady_since=since)
+        case Complete(at=at):
+            return replace(record, completed_at=at, steady_since="")
+
+
+def entry_of(record: Record) -> str:
+    """Return the entry of a rollout in a cluster's ConfigMap, under the key `rollout.NAME`: JSON, without empty fields.
+
+    >>> entry_of(Record(revision="5f3c9d2", begun_at="2026-11-21T10:00:00Z", steady_since="2026-11-21T10:01:00Z"))
+    '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
+    """
+    kept = {"revision": record.revision, "begunAt": record.begun_at, "completedAt": record.completed_at}
+    return msgspec.json.encode({key: value for key, value in kept.items() if value}).decode()
+
+
+def record_of(entry: str) -> Record | None:
+    """Return the record of an entry; None if malformed. Fields of later versions are ignored."""
+    try:
+        kept = msgspec.json.decode(entry, type=_RecordEntry)
+        for text in (kept.begun_at, kept.completed_at):
+            instant(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if not kept.revision or not kept.begun_at:
+        return None
+    return Record(revision=kept.revision, begun_at=kept.begun_at, completed_at=kept.completed_at)
+
+
+class RolloutRecords:
+    """Records by cluster, the changes that were made to them, and when it is to be looked at them again."""
+
+    __slots__ = ("_looks", "changes", "now", "records", "text")
+
+    def __init__(self, records: Mapping[str, Record], now: str) -> None:
+        """Begin with the recorded state."""
+        moment = moment_of(now)
+        self.records = dict(records)
+        self.changes: list[RecordChange] = []
+        self._looks: dict[str, datetime] = {}
+        """By what is looked at: a cluster, or a stage."""
+        self.now = moment
+        self.text = now
+
+    def __getitem__(self, cluster: str) -> Record:
+        """The record of a cluster; an empty one where nothing is recorded."""
+        return self.records.get(cluster, _NOTHING)
+
+    def note(self, change: RecordChange) -> None:
+        """Make a change."""
+        self.changes.append(change)
+        self.records[change.cluster] = _changed(self[change.cluster], change)
+        if isinstance(change, Begin):
+            self._looks.pop(change.cluster, None)  # What was waited for is no more.
+
+    def is_over(self, since: str, seconds: int, subject: str) -> bool:
+        """Return whether so many seconds have passed since a time; if not, note the time to check again."""
+        begun = instant(since)
+        assert begun is not None, "what is recorded has a time"
+        return self.is_past(begun + timedelta(seconds=seconds), subject)
+
+    def is_past(self, moment: datetime, subject: str) -> bool:
+        """Return whether a moment has come; if not, note it as the time to check again."""
+        if moment <= self.now:
+            return True
+        self._looks[subject] = min(moment, self._looks.get(subject, moment))
+        return False
+
+    def look_at(self, text: str, subject: str) -> None:
+        """Look again at a time (RFC 3339); empty: it is not known."""
+        moment = instant(text)
+        if moment is not None:
+            self.is_past(moment, subject)
+
+    @property
+    def look_again(self) -> str:
+        """RFC 3339 of the next time at which something can change by itself, rounded up to a second; or empty."""
+        if not self._looks:
+            return ""
+        found = min(self._looks.values()).astimezone(UTC)
+        if found.microsecond:
+            found = found.replace(microsecond=0) + timedelta(seconds=1)
+        return found.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def later_of(one: str, other: str) -> str:
+    """Return the later of two times; the given one if the other is empty."""
+    first, second = instant(one), instant(other)
+    if first is None or second is None:
+        return one or other
+    return one if first >= second else other
+
+
+_PREFIX: Final = "rollout."
+_KEY_CHARS_MAX: Final = 253
+"""Of a key of a ConfigMap (Kubernetes, `IsConfigMapKey`)."""
+ROLLOUT_NAME_CHARS_MAX: Final = _KEY_CHARS_MAX - len(_PREFIX)
+_ENTRY_CHARS_MAX: Final = 1024
+_REVISION_CHARS_MAX: Final = 128
+_ENTRIES_MAX: Final = 1000
+"""Limit of one mark: they fill a quarter of a ConfigMap."""
+
+
+def entries_of(records: Mapping[str, Record]) -> dict[str, str]:
+    """Key to text for the mark of one cluster, sorted. `records`: those of the cluster, by rollout.
+
+    A record of a turn alone is the journal's, and makes none.
+    """
+    told = {name: record for name, record in sorted(records.items()) if record.revision and record.begun_at}
+    return {_PREFIX + name: entry_of(record) for name, record in told.items() if _is_name(name)}
+
+
+def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
+    """Return the records of a mark's entries, by rollout, sorted. Broken or too large ones are ignored.
+
+    Who can write to a cluster can write its mark, so that a time in the future (`now`: RFC 3339) counts as now: no gate
+    waits for ever, and no later record seems older.
+    """
+    told: dict[str, Record] = {}
+    for key, text in islice(sorted(entries.items()), _ENTRIES_MAX):
+        record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
+        name = key.removeprefix(_PREFIX)
+        if key.startswith(_PREFIX) and _is_name(name) and record is not None and _is_revision(record.revision):
+            begun, completed = _not_later(record.begun_at, now), _not_later(record.completed_at, now)
+            if begun:
+                told[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed)
+    return told
+
+
+def believed(known: Record | None, told: Record) -> Record | None:
+    """Return the record to take from a mark; None: the known one stays.
+
+    The revision that began later counts: a mark is written before the journal, so a journal that is behind its mark was
+    lost, or restored from a backup. Of the same beginning the journal knows more, but perhaps not the completion.
+    """
+    if known is None or not known.revision:
+        return told if known is None else replace(told, turn=known.turn, turn_at=known.turn_at)
+    if _is_later(told.begun_at, known.begun_at):
+        return told
+    is_same = (known.revision, known.begun_at) == (told.revision, told.begun_at)
+    if is_same and told.completed_at and not known.completed_at:
+        return replace(known, completed_at=told.completed_at, steady_since="")
+    return None
+
+
+def is_past(known: Record | None, begun: Record) -> bool:
+    """Return whether the beginning of the revision, or of a later one, is recorded."""
+    return known is not None and known.revision != "" and not _is_later(begun.begun_at, known.begun_at)
+
+
+def is_told(entries: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Return whether a mark has the beginning of each wanted entry. A completion alone is worth no write."""
+    return all(_beginning(entries.get(key, "")) == _beginning(text) for key, text in wanted.items())
+
+
+def _beginning(text: str) -> tuple[str, str] | None:
+    record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
+    return (record.revision, record.begun_at) if record is not None else None
+
+
+def _is_name(name: str) -> bool:
+    return len(name) <= ROLLOUT_NAME_CHARS_MAX and is_dns_subdomain(name)
+
+
+def _is_revision(text: str) -> bool:
+    return len(text) <= _REVISION_CHARS_MAX and text.isascii() and text.isprintable() and " " not in text
+
+
+def _is_later(one: str, other: str) -> bool:
+    first, second = instant(one), instant(other)
+    return first is not None and (second is None or first > second)
+
+
+def _not_later(text: str, now: str) -> str:
+    """Return the time in our form (RFC 3339 UTC), at most now; empty if missing or invalid."""
+    moment, limit = instant(text), instant(now)
+    if moment is None or limit is None:
+        return ""
+    try:
+        found = min(moment.astimezone(UTC), limit.astimezone(UTC))
+    except OverflowError:
+        return ""
+    return _written(found)
+
+
+def _written(moment: datetime) -> str:
+    return moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,149 @@
+"""The revision that goes over the clusters: HEAD's, or with `queue` the running one.
+
+Revisions that a person pinned: a hold, a rollback, a release train by hand. No gate is asked, and all is loud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts, Sight
+from reconciler.api.rollouts import Layout, OnFailure, OnNewCommit, Rollout, number_of
+from reconciler.observations import instant
+from reconciler.rollouts.gate import has_failed, is_too_late
+from reconciler.rollouts.record_book import RolloutRecords
+
+
+def release_of_head(head: str, digests: Mapping[str, str], order: Sequence[str]) -> str:
+    """Return the release of HEAD: the newest recorded revision that stages the same as HEAD, else HEAD.
+
+    `digests`: of the staged templates at HEAD and at each recorded revision. A commit that leaves them alone is no new
+    release, and a revert is the release of before.
+    """
+    wanted = digests[head]
+    alike = {revision for revision, digest in digests.items() if digest == wanted and revision != head}
+    return newest(alike, {}, order) or head
+
+
+def newest(revisions: set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
+    """The newest of some revisions, by the branch, then by when it was begun; empty when there are none."""
+    place = {revision: index for index, revision in enumerate(order)}
+
+    def rank(revision: str) -> tuple[int, float, str]:
+        begun = instant(begun_at.get(revision, ""))
+        return (place.get(revision, -1), begun.timestamp() if begun else 0.0, revision)
+
+    return max(revisions, key=rank, default="")
+
+
+def newest_record(records: Mapping[str, Record], order: Sequence[str]) -> str:
+    """The newest revision that is recorded; empty when none is."""
+    begun: dict[str, str] = {}
+    for record in records.values():
+        if record.revision:
+            begun[record.revision] = max(begun.get(record.revision, ""), record.begun_at)
+    return newest(set(begun), begun, order)
+
+
+def release_under_way(
+    rollout: Rollout,
+    layout: Layout,
+    head: str,
+    apart: frozenset[str],
+    sights: Mapping[str, Sight],
+    facts: ReleaseFacts,
+    book: RolloutRecords,
+) -> str:
+    """Return the revision that goes over the clusters now. `apart`: clusters that are pinned and take no part.
+
+    With `queue` the running one is finished first. It gives way when it cannot be: when its failures pause it, or when
+    it is gone; and to an older one, which is a revert.
+    """
+    if rollout.on_new_commit is OnNewCommit.RESTART:
+        return head
+    known = {name for stage in layout.stages for name in stage.clusters} - apart
+    running = newest_record({name: book[name] for name in known}, facts.order)
+    is_revert = head in facts.order and (
+        running not in facts.order or facts.order.index(head) < facts.order.index(running)
+    )
+    if running in ("", head) or running in facts.missing or is_revert:
+        return head
+    is_finished = True
+    for found in layout.stages:
+        members = [name for name in found.clusters if name not in apart]
+        gate, late = found.stage.gate, 0
+        for name in members:
+            record = book[name]
+            if record.revision == running and record.completed_at:
+                continue
+            failed = record.revision == running and has_failed(name, gate, sights, book)
+            if failed or is_too_late(name, running, gate, facts.away, book):
+                late += 1
+            else:
+                is_finished = False
+        if late > number_of(gate.max_failures, len(members), least=0) and gate.on_failure is OnFailure.PAUSE:
+            return head
+    return head if is_finished else running
+
+
+class Pin(NamedTuple):
+    """The pin of a cluster. `subject`: the cluster or its stage; `revision` empty: it does not exist."""
+
+    subject: str
+    written: str
+    revision: str
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Return whether the cluster itself was pinned; such a cluster takes no part in its stage."""
+        return self.subject.startswith("cluster ")
+
+
+class Pins(NamedTuple):
+    """The active pins by cluster and by stage, and their problems."""
+
+    of_clusters: dict[str, Pin]
+    of_stages: dict[str, Pin]
+    problems: tuple[Problem, ...]
+
+
+def pins_in_force(rollout: Rollout, layout: Layout, facts: ReleaseFacts) -> Pins:
+    """Return the active pins. The pin of a cluster comes before that of its stage."""
+    known, of_clusters, of_stages = layout.stage_of, {}, {}
+    stages = {found.stage.name for found in layout.stages}
+    problems = []
+    for subject, written in rollout.pins.items():
+        revision = facts.pinned.get(written, "")
+        pin = Pin(f"{'stage' if subject in stages else 'cluster'} {subject}", written, revision)
+        if revision in facts.missing:
+            pin = pin._replace(revision="")
+        if subject in stages:
+            of_stages[subject] = pin
+        elif subject in known:
+            of_clusters[subject] = pin
+        else:
+            problems.append(_problem(rollout, "rollout-pin-unknown", f"{subject} is neither a stage nor a cluster"))
+            continue
+        if pin.revision:
+            problems.append(_problem(rollout, "rollout-pinned", f"the {pin.subject} is pinned to {written}"))
+        else:
+            message = f"the {pin.subject} is pinned to {written}, which is not there; it stays as it is"
+            problems.append(_problem(rollout, "rollout-revision-missing", message, Severity.ERROR))
+    for found in layout.stages:
+        of_stage = of_stages.get(found.stage.name)
+        if of_stage is not None:
+            of_clusters |= {name: of_stage for name in found.clusters if name not in of_clusters}
+    return Pins(of_clusters, of_stages, tuple(problems))
+
+
+def begin_pinned(pins: Pins, facts: ReleaseFacts, book: RolloutRecords) -> None:
+    """Make pinned revisions active wherever they are not; in an unreachable cluster, when it is back."""
+    for cluster, pin in sorted(pins.of_clusters.items()):
+        if pin.revision and book[cluster].revision != pin.revision and cluster not in facts.away:
+            book.note(Begin(cluster, pin.revision, book.text))
+
+
+def _problem(rollout: Rollout, code: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
+    return Problem(source=rollout.source, path="spec.pin", code=code, message=message, severity=severity)

@@ -1,0 +1,200 @@
+"""Documents of kind Rollout to values."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from reconciler.api.problem import Document, Problem
+from reconciler.api.refs import GVK
+from reconciler.api.rollouts import (
+    After,
+    Amount,
+    Approval,
+    ChangeTime,
+    Check,
+    Chosen,
+    ConditionCheck,
+    Count,
+    Gate,
+    ObjectName,
+    OnFailure,
+    OnNewCommit,
+    Percent,
+    RemainingClusters,
+    Rollout,
+    Stage,
+    TemplateScope,
+)
+from reconciler.documents import (
+    Fields,
+    check_own_api_version,
+    document_fields,
+    is_label_key,
+    is_label_value,
+    read_moment,
+    read_name,
+    read_seconds,
+    refuse_namespace,
+)
+from reconciler.policy import is_empty, read_affinity, read_label_selector, read_window
+from reconciler.rollouts.record_book import ROLLOUT_NAME_CHARS_MAX
+from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
+
+_REVISION: Final = re.compile(r"[0-9a-f]{7,64}")
+_AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
+_TIMEOUT_S: Final = Gate().timeout_s
+
+
+def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ...]]:
+    """The rollout of a document and every problem of it, in the order of the file; None when one is an error."""
+    fields = document_fields(document, ROLLOUT_SHAPE)
+    check_own_api_version(fields)
+    metadata, spec = fields.child("metadata"), fields.child("spec")
+    name = _name(metadata) if metadata else ""
+    rollout = _rollout(fields, spec, name) if spec else None
+    return (None if fields.report.has_errors else rollout), fields.report.sorted()
+
+
+def _name(metadata: Fields) -> str:
+    refuse_namespace(metadata, "a Rollout")
+    name = read_name(metadata)
+    if len(name) > ROLLOUT_NAME_CHARS_MAX:
+        message = f"the name is a part of a key in each cluster: at most {ROLLOUT_NAME_CHARS_MAX} characters"
+        metadata.report.error("name-illegal", message, *metadata.path("name"))
+        return ""
+    return name
+
+
+def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
+    templates = spec.child("templates")
+    stages = tuple(_stage(fields) for fields in spec.children("stages"))
+    _check_stages(spec, stages)
+    return Rollout(
+        name=name,
+        stages=stages,
+        templates=_scope(templates) if templates else TemplateScope(),
+        on_new_commit=OnNewCommit(spec.text("onNewCommit") or OnNewCommit.RESTART),
+        deletions=ChangeTime(spec.text("deletions") or ChangeTime.LAST),
+        placement=ChangeTime(spec.text("placement") or ChangeTime.NOW),
+        approvals=_approvals(spec, {stage.name for stage in stages}),
+        pins=_pins(spec),
+        source=document.source(),
+    )
+
+
+def _scope(fields: Fields) -> TemplateScope:
+    labels = fields.child("labelSelector")
+    return TemplateScope(
+        policies=fields.texts("policies"),
+        labels=read_label_selector(labels) if labels else None,
+        namespaces=fields.texts("namespaces"),
+    )
+
+
+def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
+    report = spec.report
+    if spec.has("stages") and not stages:
+        report.error("rollout-stages-empty", "stages is empty; write at least one", *spec.path("stages"))
+    names: set[str] = set()
+    rests = 0
+    for index, stage in enumerate(stages):
+        if stage.name in names:
+            message = f"there is already a stage {stage.name}; choose another name"
+            report.error("rollout-stage-name", message, *spec.path("stages", index, "name"))
+        names.add(stage.name)
+        rests += isinstance(stage.clusters, RemainingClusters)
+        if rests > 1 and isinstance(stage.clusters, RemainingClusters):
+            message = "an earlier stage has the rest of the clusters already; say which clusters are in this one"
+            report.error("rollout-several-rests", message, *spec.path("stages", index, "clusters"))
+
+
+def _stage(fields: Fields) -> Stage:
+    name, label = fields.text("name"), fields.text("orderByLabel")
+    if fields.has("name") and not (name and is_label_value(name)):
+        fields.report.error("rollout-stage-name", f"{name!r} cannot name a stage", *fields.path("name"))
+    if fields.has("orderByLabel") and not is_label_key(label):
+        message = f"{label!r} cannot be the key of a label"
+        fields.report.error("label-selector-invalid", message, *fields.path("orderByLabel"))
+    clusters, gate, after = fields.child("clusters"), fields.child("gate"), fields.child("after")
+    affinity = read_affinity(clusters) if clusters else None
+    windows = (read_window(item) for item in fields.children("windows"))
+    return Stage(
+        name=name,
+        clusters=RemainingClusters() if affinity is None or is_empty(affinity) else Chosen(affinity=affinity),
+        max_concurrency=_amount(fields, "maxConcurrency", Count(1)),
+        order_by_label=label,
+        gate=_gate(gate) if gate else Gate(),
+        after=_after(after) if after else After(),
+        windows=tuple(window for window in windows if window is not None),
+        source=fields.source(),
+    )
+
+
+def _gate(fields: Fields) -> Gate:
+    healthy = fields.flag("healthy")
+    return Gate(
+        healthy=True if healthy is None else healthy,
+        checks=tuple(_check(item) for item in fields.children("conditions")),
+        min_success_s=read_seconds(fields, "minSuccessTime", 0, least=0),
+        timeout_s=read_seconds(fields, "timeout", _TIMEOUT_S, least=1),
+        max_failures=_amount(fields, "maxFailures", Count(0)),
+        on_failure=OnFailure(fields.text("onFailure") or OnFailure.PAUSE),
+    )
+
+
+def _check(fields: Fields) -> Check:
+    api_version, kind, name = (fields.text(part) for part in ("apiVersion", "kind", "name"))
+    given = [part for part in ("apiVersion", "kind", "namespace", "name") if fields.has(part)]
+    of = None
+    if api_version and kind and name:
+        of = ObjectName(gvk=GVK.parse(api_version, kind), namespace=fields.text("namespace"), name=name)
+    elif given:
+        message = "an object is named by apiVersion, kind and name, and its namespace where it has one"
+        fields.report.error("rollout-check-incomplete", message, *fields.steps)
+    return ConditionCheck(
+        condition=fields.text("type"), status=fields.text("status", "True"), of=of, source=fields.source()
+    )
+
+
+def _after(fields: Fields) -> After:
+    return After(wait_s=read_seconds(fields, "wait", 0, least=0), approval=bool(fields.flag("approval")))
+
+
+def _amount(fields: Fields, name: str, default: Amount) -> Amount:
+    if not fields.has(name):
+        return default
+    text = fields.integer_or_text(name)
+    match = _AMOUNT.fullmatch(text)
+    if match is None or (match[2] and int(match[1]) > 100):
+        message = f"{text!r} is neither a number of clusters nor a percentage up to 100%"
+        fields.report.error("rollout-amount-illegal", message, *fields.path(name))
+        return default
+    return Percent(int(match[1])) if match[2] else Count(int(match[1]))
+
+
+def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:
+    found = []
+    for fields in spec.children("approvals"):
+        stage, revision = fields.text("stage"), fields.text("revision")
+        if stage and stage not in stages:
+            message = f"there is no stage {stage}; there is {', '.join(sorted(stages)) or 'none'}"
+            fields.report.warning("rollout-approval-unknown-stage", message, *fields.path("stage"))
+        if fields.has("revision"):
+            _check_revision(fields, revision, *fields.path("revision"))
+        until = read_moment(fields, "until")
+        found.append(Approval(stage=stage, revision=revision, until=until, source=fields.source()))
+    return tuple(found)
+
+
+def _pins(spec: Fields) -> dict[str, str]:
+    pins = dict(sorted(spec.text_map("pin").items()))
+    for subject, revision in pins.items():
+        _check_revision(spec, revision, *spec.path("pin", subject))
+    return pins
+
+
+def _check_revision(fields: Fields, revision: str, *steps: str | int) -> None:
+    if not _REVISION.fullmatch(revision):
+        message = f"{revision!r} is no commit id; write at least 7 of its hexadecimal digits"
+        fields.report.error("rollout-revision-illegal", message, *steps)

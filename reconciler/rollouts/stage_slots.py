@@ -1,0 +1,217 @@
+"""The clusters of one stage that have their turn now, and the reason of the stage's waiting.
+
+Source: KubeFleet: maxConcurrency and the order inside a stage; Open Cluster Management: maxFailures; Rancher Fleet:
+devices that are offline for long (an unreachable cluster has failed at the timeout, and then holds nobody up).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+
+from reconciler.api.rollout_progress import (
+    Begin,
+    Paused,
+    ReleaseFacts,
+    Sight,
+    Skipped,
+    StageDone,
+    StageRunning,
+    StageSlot,
+    StageState,
+    WaitsForApproval,
+    WaitsForTime,
+    WaitsForWindow,
+)
+from reconciler.api.rollouts import Approval, OnFailure, StageLayout, number_of
+from reconciler.observations import is_in_force, later
+from reconciler.policy import opening
+from reconciler.rollouts.gate import has_failed, is_too_late, settle
+from reconciler.rollouts.record_book import RolloutRecords, later_of
+
+_PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
+_WORDS_OF_YAML: Final = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
+_NUMBER: Final = re.compile(r"[0-9]+(?:e[0-9]+)?")
+
+
+class StageInputs(Struct, frozen=True, kw_only=True):
+    """The inputs of the turns of all stages. `frozen`: clusters whose revision cannot be read."""
+
+    release: str
+    approvals: Sequence[Approval]
+    sights: Mapping[str, Sight]
+    facts: ReleaseFacts
+    frozen: frozenset[str]
+    book: RolloutRecords
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The reason why a cluster has no turn, once found."""
+
+
+class StageMembers:
+    """The clusters of a stage that take part in it, and how they are beside the release."""
+
+    __slots__ = ("found", "names", "scene")
+
+    def __init__(self, scene: StageInputs, found: StageLayout, apart: frozenset[str]) -> None:
+        """`apart`: those that are pinned by themselves."""
+        self.scene = scene
+        self.found = found
+        self.names = [name for name in found.clusters if name not in apart]
+
+    def is_done(self, name: str) -> bool:
+        """Return whether it has completed the release."""
+        record = self.scene.book[name]
+        return record.revision == self.scene.release and bool(record.completed_at)
+
+    def has_failed(self, name: str) -> bool:
+        """Return whether it did not complete the release in time."""
+        scene, gate = self.scene, self.found.stage.gate
+        if scene.book[name].revision == scene.release:
+            return has_failed(name, gate, scene.sights, scene.book)
+        return is_too_late(name, scene.release, gate, scene.facts.away, scene.book)
+
+    def is_flying(self, name: str) -> bool:
+        """Return whether the release is in progress there, or its turn has come while it is unreachable."""
+        scene, record = self.scene, self.scene.book[name]
+        has_turn = record.turn == scene.release and name in scene.facts.away
+        is_begun = record.revision == scene.release and not record.completed_at
+        return (is_begun or has_turn) and not self.has_failed(name)
+
+    def is_disturbed(self, name: str) -> bool:
+        """Return whether any revision is in progress there, and has not failed."""
+        scene, record = self.scene, self.scene.book[name]
+        if record.revision in ("", scene.release) or record.completed_at:
+            return self.is_flying(name)
+        return not has_failed(name, self.found.stage.gate, scene.sights, scene.book)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Those that did not complete the release in time."""
+        return tuple(name for name in self.names if self.has_failed(name))
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether more failed than the gate tolerates, and that stops it."""
+        gate = self.found.stage.gate
+        allowed = number_of(gate.max_failures, len(self.names), least=0)
+        return gate.on_failure is OnFailure.PAUSE and len(self.failed) > allowed
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """Those that completed the release."""
+        return tuple(name for name in self.names if self.is_done(name))
+
+    @property
+    def has_room(self) -> bool:
+        """Return whether one more of them may begin."""
+        limit = number_of(self.found.stage.max_concurrency, len(self.names), least=1)
+        return sum(map(self.is_disturbed, self.names)) < limit and not self.is_paused
+
+    @property
+    def is_begun(self) -> bool:
+        """Return whether the release has come to each of them, or they failed before it did."""
+        release, book = self.scene.release, self.scene.book
+        return all(book[name].revision == release or self.has_failed(name) for name in self.names)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether each of them is done, or failed within tolerance."""
+        return all(self.is_done(name) or self.has_failed(name) for name in self.names)
+
+
+def take_turns(members: StageMembers) -> StageState:
+    """Begin the due clusters of a stage, and return its state. Its earlier stages are over."""
+    if not members.names:
+        return Skipped()
+    if members.is_paused:
+        return Paused(members.failed)
+    until = _begin(members)
+    if members.is_over:
+        return StageDone()
+    if until is not None and not any(members.is_flying(name) for name in members.names):
+        return WaitsForWindow(until)
+    return StageRunning(len(members.done), len(members.names))
+
+
+def _begin(members: StageMembers) -> str | None:
+    """Begin as many as may be on their way at once. The end of a closed window, or None when none is closed."""
+    scene, stage = members.scene, members.found.stage
+    book, facts = scene.book, scene.facts
+    waiting = [name for name in members.names if book[name].revision != scene.release and name not in scene.frozen]
+    if not waiting:
+        return None
+    window = opening(stage.windows, book.now)
+    if window.until is not None:
+        book.is_past(window.until, f"stage {stage.name}")
+    if not window.is_open:
+        until = window.until_text
+        scene.reasons.update(dict.fromkeys(waiting, f"its window is closed{_until(until)}"))
+        return until
+    limit = number_of(stage.max_concurrency, len(members.names), least=1)
+    flying = {name for name in members.names if members.is_flying(name)}
+    disturbed = {name for name in members.names if members.is_disturbed(name)}
+    # Those that an earlier release left on their way come first: they are disturbed already.
+    for name in sorted(waiting, key=lambda name: name not in disturbed):
+        away = facts.away.get(name)
+        if name in facts.closed:
+            book.look_at(facts.closed[name], name)
+            scene.reasons[name] = f"a window of the fleet is closed{_until(facts.closed[name])}"
+        elif away is not None and book[name].turn == scene.release:
+            scene.reasons[name] = f"its turn has come, and it is away: {away}"
+        elif len(flying) >= limit or (len(disturbed) >= limit and name not in disturbed):
+            scene.reasons[name] = f"{limit} of its stage {'change' if limit > 1 else 'changes'} at once"
+        else:
+            if away is not None:
+                book.note(StageSlot(name, scene.release, book.text))
+                scene.reasons[name] = f"its turn has come, and it is away: {away}"
+            else:
+                book.note(Begin(name, scene.release, book.text))
+                settle(name, stage.gate, scene.sights, book)
+            for among, is_among in ((flying, members.is_flying), (disturbed, members.is_disturbed)):
+                (among.add if is_among(name) else among.discard)(name)
+    return None
+
+
+def _until(text: str) -> str:
+    return f" until {text}" if text else ""
+
+
+def leave(members: StageMembers) -> StageState:
+    """Return the state of a finished stage: its conditions before the next one begins."""
+    scene, after, name = members.scene, members.found.stage.after, members.found.stage.name
+    book = scene.book
+    ended = ""
+    for cluster in members.names:
+        record = book[cluster]
+        failed_at = later(record.begun_at or record.turn_at, members.found.stage.gate.timeout_s)
+        ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
+    until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
+    if after.approval and not _is_approved(scene, name):
+        return WaitsForApproval(f"- {approval_entry(name, scene.release[:12])}", until)
+    return WaitsForTime(until) if until else StageDone()
+
+
+def approval_entry(stage: str, revision: str, until: str = "") -> str:
+    """An entry of `spec.approvals` on one line, in which YAML reads texts and nothing else.
+
+    >>> approval_entry("canary", "5f3c9d2"), approval_entry("no", "1234567")
+    ('{stage: canary, revision: 5f3c9d2}', '{stage: "no", revision: "1234567"}')
+    """
+    is_name = _PLAIN_NAME.fullmatch(stage) and stage not in _WORDS_OF_YAML
+    name = stage if is_name else f'"{stage}"'
+    end = f', until: "{until}"' if until else ""
+    written = f'"{revision}"' if _NUMBER.fullmatch(revision) else revision
+    return f"{{stage: {name}, revision: {written}{end}}}"
+
+
+def _is_approved(scene: StageInputs, stage: str) -> bool:
+    """Return whether the release may leave a stage. Note the end of a temporary approval as a time to check again."""
+    for approval in scene.approvals:
+        is_meant = approval.stage == stage and scene.release.startswith(approval.revision)
+        if is_meant and is_in_force(approval, scene.book.text):
+            scene.book.look_at(approval.until, f"stage {stage}")
+            return True
+    return False

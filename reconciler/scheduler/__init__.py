@@ -1,0 +1,82 @@
+"""The schedule of a fleet: claims, placements and dependencies of every template."""
+
+from reconciler.scheduler.cap_basis import (
+    WORK_QUEUE,
+    basis_of,
+    completions,
+    fixed_share,
+    is_wished_as_then,
+    lacking,
+    without_outdated_caps,
+)
+from reconciler.scheduler.companions import Autoscaling, CompanionIndex, CompanionTables, companions
+from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
+from reconciler.scheduler.following import Sources, travel
+from reconciler.scheduler.kind_schemas import KindSchemas
+from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
+from reconciler.scheduler.namespaces import (
+    NAMESPACE_FOLLOWS,
+    NamespaceTables,
+    bare_namespace,
+    comes_by_itself,
+    namespace_identity,
+    namespaces,
+)
+from reconciler.scheduler.operators import operator_parts
+from reconciler.scheduler.prerequisites import (
+    dependents,
+    differing_prerequisites,
+    prerequisites,
+    signature_of_prerequisites,
+    waits_for_prerequisite,
+    withheld,
+    withheld_prerequisites,
+    without_definition,
+)
+from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule_tables import DecisionTables
+from reconciler.scheduler.undecided import RUNS_ONCE, undecided, undecided_in
+
+__all__ = [
+    "NAMESPACE_FOLLOWS",
+    "NO_MAKERS",
+    "RUNS_ONCE",
+    "WORK_QUEUE",
+    "Autoscaling",
+    "CompanionIndex",
+    "CompanionTables",
+    "DecisionTables",
+    "KindSchemas",
+    "LinkTables",
+    "Makers",
+    "NamespaceTables",
+    "Schedule",
+    "Sources",
+    "bare_namespace",
+    "basis_of",
+    "comes_by_itself",
+    "companions",
+    "completions",
+    "decide",
+    "dependencies",
+    "dependents",
+    "differing_prerequisites",
+    "fixed_share",
+    "is_wished_as_then",
+    "lacking",
+    "may_be_missing",
+    "namespace_identity",
+    "namespaces",
+    "operator_parts",
+    "prerequisites",
+    "signature_of_prerequisites",
+    "travel",
+    "undecided",
+    "undecided_in",
+    "waits_for_prerequisite",
+    "with_defined_kinds",
+    "withheld",
+    "withheld_prerequisites",
+    "without_definition",
+    "without_outdated_caps",
+]

@@ -1,0 +1,279 @@
+"""Workloads that an autoscaler of the store scales, and the clusters of that.
+
+Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas. The template's number counts at
+creation; afterwards the live numbers are the autoscalers', so an edit of a template does not divide them again.
+
+Companions of a workload, placed with it on request, although the workload does not refer to them.
+
+Source: design#bring; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a
+policy, or on a workload (which then counts instead): Services that select its pods, Ingresses and routes in front of
+those Services (with their references under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
+All of them are searched in the namespace of the workload: objects of another namespace are not its to move.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import Final, NamedTuple
+
+from reconciler.api.binding import Binding, Reason
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.policies import Companion, PropagationPolicy
+from reconciler.api.refs import Identity
+from reconciler.api.tree import dig
+from reconciler.containment import contained
+from reconciler.documents import BRING, parse_brings
+from reconciler.incremental import Dependents, Table, among
+from reconciler.kinds.registry import Registry
+from reconciler.scheduler.following import Brought, Sources, following, inherited_policy, travel
+from reconciler.scheduler.grants import FRONTS, selected_by_labels, selected_by_selector, services_behind, why_in_front
+from reconciler.templates import references_of, scale_target_of
+
+_RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
+"""Template label: the members decide about its replicas, whatever does it there."""
+
+
+class Autoscaling:
+    """The scale targets of the store's templates.
+
+    `yielded`: for each target of a bound autoscaler, the clusters of that autoscaler.
+    """
+
+    __slots__ = ("_dirty", "_scalers", "yielded")
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self._scalers = Dependents[Identity, Identity]()
+        self._dirty: set[Identity] = set()
+        self.yielded = Table[Identity, frozenset[str]]()
+
+    def follow(self, fleet: Fleet, dirty: Iterable[Identity], interpreters: Registry) -> set[Identity]:
+        """Update changed templates, and those with a changed policy; return their old and new scale targets."""
+        dirty = tuple(dirty)
+        before = self._scalers.on(dirty)
+        templates, kinds = fleet.templates, interpreters.kinds_with("scale_target")
+        for identity in dirty:
+            template = templates.get(identity)
+            # Few kinds scale others, and few templates carry the label.
+            if template is not None and (identity[:2] in kinds or template.labels.get(_RETAIN_REPLICAS) == "true"):
+                self._scalers.put(identity, _targets(template, interpreters))
+            else:
+                self._scalers.drop(identity)
+        self._dirty = before | self._scalers.on(dirty)
+        return self._dirty
+
+    def has(self, policies: Mapping[Identity, PropagationPolicy], identity: Identity) -> bool:
+        """Return whether an autoscaler is placed with a workload, or its members control its replicas."""
+        scalers = self._scalers.of((identity,))
+        if not scalers:
+            return False
+        return Companion.AUTOSCALERS in policies[identity].brings or any(scaler in policies for scaler in scalers)
+
+    def yield_to(self, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> None:
+        """Compute `yielded` again. `dirty`: changed bindings."""
+
+        def clusters_of(target: Identity) -> frozenset[str] | None:
+            bound = [bindings[scaler].clusters for scaler in self._scalers.of((target,)) if scaler in bindings]
+            return frozenset().union(*bound) if bound else None
+
+        self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
+
+
+def _targets(template: Template, interpreters: Registry) -> tuple[Identity, ...]:
+    """The object that it scales, and itself when members decide about its replicas."""
+    target = scale_target_of(template, interpreters)
+    found = () if target is None else (target,)
+    return (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found
+
+
+COMPANION = "companion"
+"""The rule of reasons that come from a workload with companions."""
+
+_SERVICE: Final = ("", "Service")
+_BUDGET: Final = ("policy", "PodDisruptionBudget")
+_LOOKED_FOR: Final = frozenset({_SERVICE, _BUDGET, *chain.from_iterable(FRONTS.values())})
+
+
+class _Companionship(NamedTuple):
+    """One workload that brings a template along, and why, as the end of the sentence "it …"."""
+
+    owner: Identity
+    why: str
+
+
+class CompanionTables:
+    """Workloads with companions, and the resulting bindings.
+
+    `bindings` of companions, to be joined over the others. `policies` of companions without one of their own.
+    """
+
+    __slots__ = ("bindings", "policies", "wanted")
+
+    def __init__(self) -> None:
+        """Start with no workload."""
+        self.wanted = Table[Identity, Collection[Companion]]()
+        self.bindings = Table[Identity, Binding]()
+        self.policies = Table[Identity, PropagationPolicy]()
+
+    def want(
+        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Collection[Identity]
+    ) -> Mapping[Identity, Collection[Companion]]:
+        """Return the wanted companions of workloads. `dirty`: templates that changed, or whose policy did."""
+        concerned = among(dirty, policies, self.wanted.rows)
+        self.wanted.update(concerned, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
+        return self.wanted.rows
+
+
+def companions(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+    tables: CompanionTables,
+    interpreters: Registry,
+) -> None:
+    """Place companions with their workloads, besides the clusters of their own policy.
+
+    `policies`: the policy that claims each template. `bindings`: of everything so far, dependencies included. `held`:
+    the clusters where a workload's old copy still is. `tables`: the wanted companions; takes the results. If any are
+    wanted, all are computed again.
+    """
+    brought = _brought(fleet, policies, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
+    dirty = sorted(brought.keys() | tables.bindings.rows.keys())
+
+    def policy_of(identity: Identity) -> PropagationPolicy | None:
+        if identity not in brought or identity in bindings:
+            return None
+        return inherited_policy([policies[mention.owner] for mention in brought[identity]])
+
+    def binding_of(identity: Identity) -> Binding | None:
+        if identity not in brought:
+            return None
+        own = bindings.get(identity) or Binding(
+            identity=identity, policy=tables.policies.rows[identity].ref, is_dependency=True
+        )
+        return _accompany(fleet, own, brought[identity], bindings, held)
+
+    tables.policies.update(dirty, policy_of)
+    tables.bindings.update(dirty, binding_of)
+
+
+def _brought(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    wanted: Mapping[Identity, Collection[Companion]],
+    interpreters: Registry,
+) -> dict[Identity, list[_Companionship]]:
+    index, brought = CompanionIndex(fleet, interpreters), defaultdict(list)
+    for owner, brings in wanted.items():
+        for identity, why in index.of(fleet.templates[owner], brings, policies[owner].propagate_deps):
+            brought[identity].append(_Companionship(owner, why))
+    return brought
+
+
+def _brings(fleet: Fleet, policy: PropagationPolicy | None, identity: Identity) -> Collection[Companion]:
+    if policy is None:
+        return ()
+    written = fleet.templates[identity].annotations.get(BRING)
+    return policy.brings if written is None else parse_brings(written)[0]
+
+
+def _accompany(
+    fleet: Fleet,
+    own: Binding,
+    mentions: list[_Companionship],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+) -> Binding:
+
+    def brought() -> Iterator[Brought]:
+        for owner, why in mentions:
+            text, clusters = f"travels with {owner}", (*bindings[owner].clusters, *sorted(held.get(owner, ())))
+            reason = Reason(rule=COMPANION, text=f"{text}: {why}", source=fleet.templates[owner].source)
+            yield Brought(owner, reason, [(text, clusters)])
+
+    return following(own, brought())
+
+
+class CompanionIndex:
+    """Services, their fronts, and budgets by namespace; autoscalers by their targets."""
+
+    def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
+        """Look at every template of the fleet once."""
+        self._fleet, self._interpreters = fleet, interpreters
+        self._by_kind: dict[tuple[str, str, str], list[Template]] = defaultdict(list)
+        self._scalers: dict[Identity, list[Identity]] = defaultdict(list)
+        self._behind: dict[Identity, frozenset[str]] = {}
+        for identity, template in sorted(fleet.templates.items()):
+            if identity[:2] in _LOOKED_FOR:
+                self._by_kind[identity[:3]].append(template)
+            target = scale_target_of(template, interpreters)
+            if target is not None:
+                self._scalers[target].append(identity)
+
+    def of(
+        self, workload: Template, brings: Collection[Companion], with_dependencies: bool
+    ) -> Iterator[tuple[Identity, str]]:
+        """Companions of a workload, each with why it is one."""
+        services = self._services(workload)
+        if Companion.SERVICES in brings:
+            yield from services.items()
+        for front in FRONTS:
+            if front in brings:
+                yield from self._in_front_of(services, FRONTS[front], with_dependencies)
+        if Companion.AUTOSCALERS in brings:
+            yield from ((identity, "it scales it") for identity in self._scalers.get(workload.identity, ()))
+        if Companion.BUDGETS in brings:
+            labels = self._pod_labels(workload)
+            for budget in self._by_kind.get((*_BUDGET, workload.identity.namespace), ()):
+                if labels and selected_by_selector(labels, dig(budget.body, "spec", "selector")):
+                    yield budget.identity, "it limits the disruption of its pods"
+
+    def _services(self, workload: Template) -> dict[Identity, str]:
+        """Services that select the pods, and the one that governs a StatefulSet."""
+        labels = self._pod_labels(workload)
+        governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
+        found = {}
+        for service in self._by_kind.get((*_SERVICE, workload.identity.namespace), ()):
+            if selected_by_labels(labels, dig(service.body, "spec", "selector")):
+                found[service.identity] = "it selects its pods"
+            elif service.identity.name == governing:
+                found[service.identity] = "it governs it by spec.serviceName"
+        return found
+
+    def _in_front_of(
+        self, services: Collection[Identity], kinds: Iterable[tuple[str, str]], with_dependencies: bool
+    ) -> Iterator[tuple[Identity, str]]:
+        names = {service.name for service in services}
+        for place in ((*kind, namespace) for kind in kinds for namespace in {found.namespace for found in services}):
+            for front in self._by_kind.get(place, ()):
+                behind = sorted(names & self._services_behind(front))
+                if behind:
+                    yield front.identity, why_in_front(front.identity, behind[0])
+                    yield from self._needed_by(front) if with_dependencies else ()
+
+    def _services_behind(self, front: Template) -> frozenset[str]:
+        """Asked for each workload of its namespace."""
+        found = self._behind.get(front.identity)
+        if found is None:
+            found = self._behind[front.identity] = services_behind(front, self._interpreters)
+        return found
+
+    def _needed_by(self, front: Template) -> Iterator[tuple[Identity, str]]:
+        # An unreadable one is frozen by itself, and its workloads go on.
+        refs = contained(references_of, front, self._interpreters).value
+        going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
+        for identity, ways in going.items():
+            yield from ((identity, way.told(front.identity, identity)) for way in ways)
+
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources.among(self._fleet, self._interpreters)
+
+    def _pod_labels(self, workload: Template) -> Mapping[str, str]:
+        interpreter = self._interpreters.of(*workload.identity[:2])
+        labels = dig(interpreter.pod_template(workload.body), "metadata", "labels")
+        return labels if isinstance(labels, Mapping) else {}

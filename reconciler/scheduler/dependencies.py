@@ -1,0 +1,310 @@
+"""References between objects, kept between rounds.
+
+Dependencies: references of a template are placed with it, under `propagateDeps`.
+
+Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
+dependencies distributor. They are not followed further, but for makers (`travel`); a ConfigMap that several owners need
+is on the clusters of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.binding import Binding, Reason
+from reconciler.api.demand import DependencyRef
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.containment import named
+from reconciler.incremental import Dependents, Table, among, union
+from reconciler.kinds.registry import Registry
+from reconciler.scheduler.following import (
+    Brought,
+    DependencyPath,
+    ResolvedReference,
+    Sources,
+    Travel,
+    following,
+    inherited_policy,
+    travel,
+)
+from reconciler.scheduler.grants import grants_place, not_granted
+from reconciler.scheduler.makers import MakerTables
+from reconciler.templates import references_of
+
+_Place = tuple[str, str, str]
+"""Group, kind and namespace: where a reference by labels looks."""
+
+
+class OwnerLink(NamedTuple):
+    """One owner that brings a dependency along, and how it is reached."""
+
+    owner: Identity
+    way: DependencyPath
+
+
+class Links(Struct, frozen=True, kw_only=True):
+    """The references of one template.
+
+    `refs`: its references, and those of followed objects. `needs`: its own targets in the store, or their makers there.
+    `brought`: its dependencies, with the ways to them. `followed`: dependencies that were followed further.
+    """
+
+    refs: tuple[DependencyRef, ...]
+    needs: frozenset[Identity]
+    brought: Mapping[Identity, list[DependencyPath]]
+    followed: tuple[Identity, ...]
+    problems: tuple[Problem, ...]
+
+
+class LinkTables:
+    """The links of all owners, and the results.
+
+    `bindings`: all of them, own ones included. `policies`: for each dependency without a policy of its own, the one
+    that holds for it. `needs`: references to the store of each template that is bound or followed, whether they are
+    dependencies or not. `makers`: objects that templates make.
+    """
+
+    __slots__ = (
+        *("_brought", "_followed", "_problems", "_sought"),
+        *("bindings", "links", "makers", "needs", "policies"),
+    )
+
+    def __init__(self) -> None:
+        """Start with no template."""
+        self.makers = MakerTables()
+        self.links = Table[Identity, Links]()
+        self.needs = Table[Identity, frozenset[Identity]]()
+        self._problems = Table[Identity, tuple[Problem, ...]]()
+        self.bindings = Table[Identity, Binding]()
+        self.policies = Table[Identity, PropagationPolicy]()
+        self._sought = Dependents[Identity, Identity | _Place]()
+        """Owner to where its references look."""
+        self._brought = Dependents[Identity, Identity]()
+        """Owner to what it brings along."""
+        self._followed = Dependents[Identity, Identity]()
+        """Owner to what of that is followed further."""
+
+    @property
+    def followed(self) -> Collection[Identity]:
+        """Return makers that are dependencies, and the dependencies of makers: all their references are followed."""
+        return self._followed.looked_at
+
+    @property
+    def all_problems(self) -> list[Problem]:
+        """Return the problems of all links."""
+        return [problem for found in self._problems.rows.values() for problem in found]
+
+    def seekers(self, edited: Collection[Identity]) -> set[Identity]:
+        """Owners that may find something else, since templates came, went or changed, or have other makers."""
+        if not self._sought.looked_at:
+            return set()
+        return self._sought.of(edited) | self._sought.of({identity[:3] for identity in edited})
+
+    def brought_by(self, owners: Iterable[Identity]) -> set[Identity]:
+        """Return the dependencies of these."""
+        return self._brought.on(owners)
+
+    def followed_by(self, owners: Iterable[Identity]) -> set[Identity]:
+        """Return the dependencies of these that are followed further."""
+        return self._followed.on(owners)
+
+    def link(self, links: Mapping[Identity, Links | None]) -> None:
+        """Take the links of owners."""
+        self.links.put(links)
+        changed = {owner: self.links.rows.get(owner) for owner in self.links.changed}
+        for owner, found in changed.items():
+            refs = found.refs if found is not None else ()
+            followed = found.followed if found is not None else ()
+            self._sought.put(owner, [*chain.from_iterable(map(_looks_at, refs)), *followed])
+            self._brought.put(owner, found.brought if found is not None else ())
+            if followed:
+                self._followed.put(owner, followed)
+            else:
+                self._followed.drop(owner)
+        self.needs.put({owner: found.needs if found else None for owner, found in changed.items()})
+        self._problems.put({owner: found.problems or None if found else None for owner, found in changed.items()})
+
+    def mentions(self, identities: Collection[Identity]) -> dict[Identity, list[OwnerLink]]:
+        """Yield those that are a dependency of another template, each with its owners in order, never itself."""
+        anywhere, links = self._brought.looked_at, self.links.rows
+        found: dict[Identity, list[OwnerLink]] = {}
+        for identity in among(identities, anywhere):
+            owners = self._brought.of((identity,)) if identity in anywhere else set()
+            owners.discard(identity)
+            if owners:
+                ordered = sorted(owners) if len(owners) > 1 else owners
+                found[identity] = [OwnerLink(owner, way) for owner in ordered for way in links[owner].brought[identity]]
+        return found
+
+
+def _looks_at(ref: DependencyRef) -> tuple[Identity | _Place, ...]:
+    place = ref.identity[:3] if ref.labels else ref.identity
+    return (place, grants_place(ref)) if ref.granted_to else (place,)
+
+
+DEPENDENCY = "dependency"
+"""The rule of reasons that come from an owner."""
+
+_MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
+"""Objects that every namespace of every cluster has by itself."""
+
+
+def dependencies(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]] | None = None,
+    *,
+    interpreters: Registry,
+    tables: LinkTables | None = None,
+    dirty: Collection[Identity] | None = None,
+) -> LinkTables:
+    """Return the bindings with those of dependencies.
+
+    `policies`: the policy that claims each template. `bindings`: of the claimed templates. `held`: the clusters where
+    an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of an earlier call,
+    `dirty` are templates with a changed body, policy, placement or old copies.
+    """
+    tables, dirty = tables or LinkTables(), union(fleet.templates, bindings) if dirty is None else dirty
+    stirred = tables.makers.follow(fleet.templates, dirty, interpreters)
+    sources = Sources(fleet, tables.makers.makers)
+
+    def links_of(owner: Identity) -> Links | None:
+        template = fleet.templates.get(owner)
+        is_bound, is_followed = owner in bindings, owner in tables.followed
+        if template is None or not (is_bound or is_followed):
+            return None
+        refs = references_of(template, interpreters)
+        if not refs:
+            return None
+        brings = is_bound and owner in policies and policies[owner].propagate_deps
+        is_told = fleet.is_complete and (brings or is_followed)
+        found = [sources.find(ref, owner) for ref in refs]
+        going = travel(template, refs, sources, interpreters, at_first=found) if brings else None
+        return _links(template, zip(refs, found, strict=True), going or Travel({}, refs), is_told=is_told)
+
+    owners = union(dirty, tables.seekers(union(dirty, stirred)))
+    left, released = tables.brought_by(owners), tables.followed_by(owners)
+    _link(tables, owners, bindings.keys(), links_of)
+    # The links of others show which objects are newly followed, or no more.
+    _link(tables, released | tables.followed_by(owners), bindings.keys(), links_of)
+    followers = union(dirty, left, tables.brought_by(owners))
+    _follow_all(fleet, policies, bindings, held or {}, tables, followers)
+    return tables
+
+
+def _link(
+    tables: LinkTables,
+    owners: Collection[Identity],
+    bindings: Collection[Identity],
+    links_of: Callable[[Identity], Links | None],
+) -> None:
+    """Compute the links of owners anew. An object that is neither bound nor followed has none."""
+    known = tables.links.rows
+    owners = among(owners, bindings, tables.followed, known)
+    tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
+
+
+def _links(
+    owner: Template, refs: Iterable[tuple[DependencyRef, ResolvedReference]], going: Travel, *, is_told: bool
+) -> Links:
+    """Return the references of a template, and its dependencies. `is_told`: missing ones are reported."""
+    needs: set[Identity] = set()
+    problems: list[Problem] = []
+    for ref, (targets, is_there, is_refused) in refs:
+        needs.update([target.identity for target in targets])
+        if is_told and not is_there and not may_be_missing(ref):
+            problems.append((not_granted if is_refused else _missing)(owner, ref))
+    needs.discard(owner.identity)
+    return Links(
+        refs=going.refs,
+        needs=frozenset(needs),
+        brought=going.found,
+        followed=going.followed,
+        problems=tuple(problems),
+    )
+
+
+def _follow_all(
+    fleet: Fleet,
+    policies: Mapping[Identity, PropagationPolicy],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+    tables: LinkTables,
+    followers: Collection[Identity],
+) -> None:
+    """Compute the bindings and policies of followers anew: present and former dependencies, with their own bindings."""
+    mentions = tables.mentions(followers)
+    # Many dependencies share the policies of their owners.
+    of_owners: dict[tuple[PolicyRef, ...], PropagationPolicy] = {}
+
+    def policy_of(identity: Identity) -> PropagationPolicy | None:
+        if identity not in mentions or identity in policies:
+            return None
+        owners = [policies[mention.owner] for mention in mentions[identity]]
+        names = tuple([owner.ref for owner in owners])
+        return of_owners.get(names) or of_owners.setdefault(names, inherited_policy(owners))
+
+    def binding_of(identity: Identity) -> Binding | None:
+        own = bindings.get(identity)
+        if identity not in mentions:
+            return own
+        policy = tables.policies.rows.get(identity)
+        own = own or Binding(
+            identity=identity, policy=(policy or policies[identity]).ref, is_dependency=policy is not None
+        )
+        return _follow(fleet, own, mentions[identity], bindings, held)
+
+    tables.policies.update(among(followers, mentions, tables.policies.rows), policy_of)
+    tables.bindings.update(among(followers, bindings, mentions, tables.bindings.rows), binding_of)
+
+
+def _follow(
+    fleet: Fleet,
+    own: Binding,
+    mentions: Sequence[OwnerLink],
+    bindings: Mapping[Identity, Binding],
+    held: Mapping[Identity, Collection[str]],
+) -> Binding:
+    """The binding of a dependency: its own clusters and those of its owners."""
+
+    def brought() -> Iterator[Brought]:
+        for owner, way in mentions:
+            source = fleet.templates[owner].source
+            reason = Reason(rule=DEPENDENCY, text=way.told(owner, own.identity), source=source)
+            yield Brought(owner, reason, _clusters_of(owner, bindings, held))
+
+    return following(own, brought())
+
+
+def _clusters_of(
+    owner: Identity, bindings: Mapping[Identity, Binding], held: Mapping[Identity, Collection[str]]
+) -> list[tuple[str, Iterable[str]]]:
+    """Return the clusters of an owner, and of its old copies, each with its reason."""
+    found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
+    if owner in held:
+        found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
+    return found
+
+
+def may_be_missing(ref: DependencyRef) -> bool:
+    """Return whether its owner runs without it, or every cluster makes it."""
+    return ref.optional or (ref.identity.kind, ref.identity.name) in _MADE_BY_CLUSTERS
+
+
+def _missing(owner: Template, ref: DependencyRef) -> Problem:
+    """Karmada ignores a missing dependency silently; the workload then waits for it in the member for ever."""
+    message = (
+        f"{owner.identity} refers to {ref.identity}, which is not in the store and so does not travel with it; "
+        "add it, or make sure that every target cluster has it"
+    )
+    return Problem(
+        source=owner.source, path=ref.path, code="dependency-missing", message=message, severity=Severity.WARNING
+    )

@@ -1,0 +1,284 @@
+"""Sources of a reference's target: templates of the store, and their makers in the cluster.
+
+The dependencies of one template, and the reasons.
+
+Source: Karmada: dependencies are not followed further. Those of a maker are: without its store, its issuer and their
+credentials it makes nothing. So a maker is followed, with all its references.
+
+Followers of other objects: a dependency of its owner, a companion of its workload.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.demand import DependencyRef
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.policies import ConflictResolution, PropagationPolicy, Suspension
+from reconciler.api.refs import Identity
+from reconciler.containment import named
+from reconciler.kinds.registry import Registry
+from reconciler.scheduler.grants import granting, grants_place, how
+from reconciler.scheduler.makers import Makers, makers_of
+from reconciler.templates import references_of
+
+
+class ReferenceTarget(NamedTuple):
+    """A template that must be where its referrers are. `made`: the object that it makes, if that is the target."""
+
+    identity: Identity
+    made: Identity | None = None
+
+
+class ResolvedReference(NamedTuple):
+    """The targets of a reference. `is_there`: it is satisfied wherever these are. `is_refused`: without a grant."""
+
+    sources: tuple[ReferenceTarget, ...]
+    is_there: bool
+    is_refused: bool = False
+
+
+class Sources:
+    """Finds the targets of a reference: one template and its makers, or all of a kind and namespace by labels."""
+
+    __slots__ = ("_by_place", "_fleet", "makers")
+
+    def __init__(self, fleet: Fleet, makers: Makers) -> None:
+        """Look in a fleet with these makers."""
+        self._fleet = fleet
+        self._by_place: dict[tuple[str, str, str], list[Template]] | None = None
+        self.makers = makers
+
+    @classmethod
+    def among(cls, fleet: Fleet, interpreters: Registry) -> Sources:
+        """Return the sources of a fleet without earlier results."""
+        return cls(fleet, makers_of(fleet, interpreters))
+
+    def find(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
+        """Return the dependencies of a reference of `owner`: its targets, with their grants."""
+        found = self._named(ref, owner)
+        if not ref.granted_to or not (found.sources or found.is_there):
+            return found
+        grants = tuple(map(ReferenceTarget, self._grants(ref)))
+        return (
+            found._replace(sources=(*found.sources, *grants))
+            if grants
+            else ResolvedReference((), False, is_refused=True)
+        )
+
+    def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
+        """Return the targets of a reference and their possible grants, whether all of them exist or not."""
+        return {source.identity for source in self._named(ref, owner).sources} | set(self._grants(ref))
+
+    def _named(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
+        """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
+        if ref.labels:
+            labelled = tuple(self._labelled(ref))
+            return ResolvedReference(labelled, bool(labelled))
+        templates = (ReferenceTarget(ref.identity),) if ref.identity in self._fleet.templates else ()
+        makers = self.makers.of.get(ref.identity)
+        if makers is None:
+            return ResolvedReference(templates, bool(templates))
+        if any(maker.identity == owner and maker.is_whole for maker in makers):
+            return ResolvedReference(templates, is_there=True)
+        others = [maker for maker in makers if maker.identity != owner]
+        made = tuple([ReferenceTarget(maker.identity, ref.identity) for maker in others])
+        return ResolvedReference((*templates, *made), bool(templates) or any(maker.is_whole for maker in others))
+
+    def _grants(self, ref: DependencyRef) -> tuple[Identity, ...]:
+        return granting(ref, self._at(grants_place(ref))) if ref.granted_to else ()
+
+    def template_of(self, identity: Identity) -> Template:
+        """The template of something that was found."""
+        return self._fleet.templates[identity]
+
+    def _labelled(self, ref: DependencyRef) -> Iterator[ReferenceTarget]:
+        for template in self._at(ref.identity[:3]):
+            if all(template.labels.get(key) == value for key, value in ref.labels):
+                yield ReferenceTarget(template.identity)
+
+    def _at(self, place: tuple[str, str, str]) -> Sequence[Template]:
+        if self._by_place is None:
+            self._by_place = defaultdict(list)
+            for identity, template in sorted(self._fleet.templates.items()):
+                self._by_place[identity[:3]].append(template)
+        return self._by_place.get(place, ())
+
+
+class DependencyPath(NamedTuple):
+    """The way to a dependency. `path`: the referring field, of the owner, or of `by`. `made`: the object it makes."""
+
+    path: str
+    by: Identity | None = None
+    made: Identity | None = None
+
+    def told(self, owner: Identity, dependency: Identity) -> str:
+        """Return why a dependency is placed with its owner, as a sentence about "it"."""
+        refers, with_owner = (owner, "") if self.by is None else (self.by, f", which travels with {owner},")
+        if self.made is None:
+            return f"{refers}{with_owner} {how(dependency, self.path)}"
+        return f"it makes {self.made}, which {refers}{with_owner} refers to in {self.path}"
+
+
+class Travel(NamedTuple):
+    """The dependencies of one template.
+
+    `found`: all of them, with the ways to each. `refs`: the references of the owner and of `followed` objects.
+    """
+
+    found: Mapping[Identity, list[DependencyPath]]
+    refs: tuple[DependencyRef, ...]
+    followed: tuple[Identity, ...] = ()
+
+
+def travel(
+    owner: Template,
+    refs: tuple[DependencyRef, ...],
+    sources: Sources,
+    interpreters: Registry,
+    *,
+    is_followed: bool = False,
+    at_first: Sequence[ResolvedReference] | None = None,
+) -> Travel:
+    """Return the dependencies of a template by its references. `is_followed`: as if it were a maker.
+
+    `at_first`: the targets of its references, if known.
+    """
+    found: dict[Identity, list[DependencyPath]] = {}
+    follows = is_followed or owner.identity in sources.makers.made
+    followed: dict[Identity, tuple[DependencyRef, ...]] = {owner.identity: refs}
+    todo = [owner.identity]
+    while todo:
+        at = todo.pop(0)
+        by = None if at == owner.identity else at
+        for number, ref in enumerate(followed[at]):
+            leads_to = at_first[number] if at_first is not None and by is None else sources.find(ref, at)
+            for identity, made in leads_to.sources:
+                found.setdefault(identity, []).append(DependencyPath(ref.path, by, made))
+                is_next = follows or by is not None or identity in sources.makers.made
+                if is_next and identity not in followed:
+                    template = sources.template_of(identity)
+                    followed[identity] = named(identity, references_of, template, interpreters)
+                    todo.append(identity)
+    if len(followed) == 1:
+        return Travel(found, refs)
+    beyond = [ref for identity, more in followed.items() if identity != owner.identity for ref in more]
+    return Travel(found, (*refs, *beyond), tuple([identity for identity in followed if identity != owner.identity]))
+
+
+class Brought(NamedTuple):
+    """One owner of a follower, the reason, and its clusters in groups with a text of their own."""
+
+    owner: Identity
+    reason: Reason
+    clusters: Sequence[tuple[str, Iterable[str]]]
+
+
+def following(own: Binding, brought: Iterable[Brought]) -> Binding:
+    """The binding with the clusters of its owners beside its own; the first owner gives the reason of a cluster."""
+    mentions = list(brought)
+    if len(mentions) == 1 and not own.targets and not own.cluster_reasons and len(mentions[0].clusters) == 1:
+        return _following_one(own, mentions[0])
+    targets: dict[str, TargetCluster | None] = {target.cluster: target for target in own.targets}
+    cluster_reasons, reasons, owners = dict(own.cluster_reasons), list(own.reasons), set(own.owners)
+    for owner, reason, groups in mentions:
+        owners.add(owner)
+        reasons.append(reason)
+        for text, clusters in groups:
+            added = [cluster for cluster in clusters if cluster not in targets]
+            if added:
+                targets.update(dict.fromkeys(added))
+                cluster_reasons.update(dict.fromkeys(added, replace(reason, text=text)))
+    names = sorted(targets)
+    return replace(
+        own,
+        targets=tuple([targets[name] or TargetCluster(name) for name in names]) if own.targets else _bare(tuple(names)),
+        owners=tuple(sorted(owners)),
+        reasons=tuple(reasons),
+        cluster_reasons=cluster_reasons,
+    )
+
+
+def _following_one(own: Binding, brought: Brought) -> Binding:
+    """Return the same for a follower without own clusters and with one owner, as nearly all dependencies."""
+    owner, reason, ((text, clusters),) = brought
+    names = _in_order(tuple(clusters))
+    return replace(
+        own,
+        targets=_bare(names),
+        owners=tuple(sorted({*own.owners, owner})),
+        reasons=(*own.reasons, reason),
+        cluster_reasons=SharedReason(names, replace(reason, text=text)) if names else {},
+    )
+
+
+class SharedReason(Mapping[str, Reason]):
+    """One reason for several clusters: in a large fleet, a dictionary for each dependency would be 1 KB."""
+
+    __slots__ = ("_clusters", "_reason")
+
+    def __init__(self, clusters: tuple[str, ...], reason: Reason) -> None:
+        """The reason of each of these clusters, which are in order."""
+        self._clusters = clusters
+        self._reason = reason
+
+    def __getitem__(self, cluster: str) -> Reason:
+        """The reason, for one of the clusters."""
+        place = bisect_left(self._clusters, cluster)
+        if self._clusters[place : place + 1] == (cluster,):
+            return self._reason
+        raise KeyError(cluster)
+
+    def __iter__(self) -> Iterator[str]:
+        """The clusters, in their order."""
+        return iter(self._clusters)
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        return len(self._clusters)
+
+    def __repr__(self) -> str:
+        """As a dictionary of the same reasons."""
+        return repr(dict(self))
+
+
+# Followers of owners with equal placement have equal targets, which rendering finds by comparing.
+@lru_cache(maxsize=4096)
+def _bare(clusters: tuple[str, ...]) -> tuple[TargetCluster, ...]:
+    """Targets without replicas."""
+    return tuple([TargetCluster(cluster) for cluster in clusters])
+
+
+@lru_cache(maxsize=4096)
+def _in_order(clusters: tuple[str, ...]) -> tuple[str, ...]:
+    """The clusters by name, the same object for the same."""
+    return tuple(sorted(set(clusters)))
+
+
+def inherited_policy(owners: Sequence[PropagationPolicy]) -> PropagationPolicy:
+    """Return the policy of the first owner, with all owners' requirements on a dependency.
+
+    Source: design#dependencies; Karmada: any Overwrite, any preserve. It is suspended where every owner is. It neither
+    fails over by itself nor has dependencies.
+    """
+    overwrites = any(owner.conflict_resolution is ConflictResolution.OVERWRITE for owner in owners)
+    suspended = set.intersection(*(set(owner.suspension.clusters) for owner in owners))
+    return replace(
+        owners[0],
+        keep=any(owner.keep for owner in owners),
+        conflict_resolution=ConflictResolution.OVERWRITE if overwrites else ConflictResolution.ABORT,
+        suspension=Suspension(
+            dispatching=all(owner.suspension.dispatching for owner in owners), clusters=tuple(sorted(suspended))
+        ),
+        propagate_deps=False,
+        dependent_overrides=(),
+        application_failover=None,
+        brings=frozenset(),
+    )

@@ -1,0 +1,144 @@
+"""ReferenceGrants: a namespace lets objects of other namespaces refer to its own.
+
+Source: Gateway API: ReferenceGrant: it stands in the namespace that is referred to, and without it the reference is
+refused; design#grants. So it decides who may have a dependency in another namespace, and is one itself.
+
+Which pods Services and budgets select. Source: Kubernetes.
+
+Fronts of Services: Ingresses, and the routes of the Gateway API with their settings for Services.
+
+Source: Kubernetes, Ingress; Gateway API: routes by their backends, and by a Service as their parent in a mesh;
+BackendTLSPolicy by its targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from reconciler.api.demand import DependencyRef
+from reconciler.api.fleet import Template
+from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.containment import contained
+from reconciler.kinds.body_fields import mapping, mappings, text
+from reconciler.kinds.registry import Registry
+from reconciler.templates import references_of
+
+_GRANT: Final = ("gateway.networking.k8s.io", "ReferenceGrant")
+
+
+def grants_place(ref: DependencyRef) -> tuple[str, str, str]:
+    """Group, kind and namespace of the grants that may allow a reference."""
+    return (*_GRANT, ref.identity.namespace)
+
+
+def granting(ref: DependencyRef, grants: Iterable[Template]) -> tuple[Identity, ...]:
+    """Those of the grants of a namespace that allow a reference."""
+    return tuple(grant.identity for grant in grants if _is_from(ref, grant) and _is_to(ref, grant))
+
+
+def how(dependency: Identity, path: str) -> str:
+    """Return how an owner uses a dependency, as the end of a sentence that begins with the owner."""
+    return f"refers {'by' if dependency[:2] == _GRANT else 'to'} it in {path}"
+
+
+def not_granted(owner: Template, ref: DependencyRef) -> Problem:
+    """A warning about a reference that its namespace has not granted: every cluster refuses it."""
+    message = (
+        f"{owner.identity} refers to {ref.identity} in another namespace, and no ReferenceGrant there lets it, so it "
+        f"does not travel with it; add one to the namespace {ref.identity.namespace}, or take the reference out"
+    )
+    return Problem(
+        source=owner.source, path=ref.path, code="reference-not-granted", message=message, severity=Severity.WARNING
+    )
+
+
+def _is_from(ref: DependencyRef, grant: Template) -> bool:
+    return any(
+        (text(entry.get("group")), text(entry.get("kind")), text(entry.get("namespace"))) == ref.granted_to
+        for _, entry in mappings(dig(grant.body, "spec", "from"))
+    )
+
+
+def _is_to(ref: DependencyRef, grant: Template) -> bool:
+    return any(
+        (text(entry.get("group")), text(entry.get("kind"))) == ref.identity[:2]
+        and text(entry.get("name")) in ("", ref.identity.name)
+        for _, entry in mappings(dig(grant.body, "spec", "to"))
+    )
+
+
+def selected_by_labels(labels: Mapping[str, str], selector: Json) -> bool:
+    """Return whether a Service selects pods with these labels. Without a selector it selects none."""
+    wanted = mapping(selector)
+    return bool(wanted) and all(labels.get(key) == value for key, value in wanted.items())
+
+
+def selected_by_selector(labels: Mapping[str, str], selector: Json) -> bool:
+    """Return whether a label selector selects pods with these labels: an empty one all, a missing one none."""
+    if not isinstance(selector, Mapping):
+        return False
+    if not selected_by_labels(labels, selector.get("matchLabels")) and mapping(selector.get("matchLabels")):
+        return False
+    requirements = [_requirement(expression) for _, expression in mappings(selector.get("matchExpressions"))]
+    if None in requirements:
+        return False
+    return LabelSelector(requirements=tuple(r for r in requirements if r is not None)).matches(labels)
+
+
+def _requirement(expression: Mapping[str, Json]) -> LabelRequirement | None:
+    operator, values = text(expression.get("operator")), expression.get("values")
+    if operator not in tuple(Operator):
+        return None
+    given = frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
+    return LabelRequirement(key=text(expression.get("key")), operator=Operator(operator), values=given)
+
+
+_GATEWAYS: Final = "gateway.networking.k8s.io"
+_INGRESS: Final = ("networking.k8s.io", "Ingress")
+_BACKEND_TLS: Final = (_GATEWAYS, "BackendTLSPolicy")
+
+FRONTS: Final[Mapping[Companion, tuple[tuple[str, str], ...]]] = {
+    Companion.INGRESSES: (_INGRESS,),
+    Companion.ROUTES: (
+        *((_GATEWAYS, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
+        _BACKEND_TLS,
+    ),
+}
+"""Group and kind of each word of `fleet.reconciler/bring`."""
+
+
+def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
+    """Names of the Services of its own namespace that it leads to, or is about."""
+    kind = front.identity[:2]
+    if kind == _INGRESS:
+        return _backends_of(front.body)
+    if kind == _BACKEND_TLS:
+        return _targets_of(front.body)
+    refs = contained(references_of, front, interpreters).value or ()
+    place = ("", "Service", front.identity.namespace)
+    return frozenset(ref.identity.name for ref in refs if ref.identity[:3] == place)
+
+
+def why_in_front(front: Identity, service: str) -> str:
+    """Return why it is placed with the pods behind a Service, as the end of the sentence "it …"."""
+    return f"it {'is about' if front[:2] == _BACKEND_TLS else 'leads to'} Service {service}"
+
+
+def _backends_of(ingress: JsonObject) -> frozenset[str]:
+    backends = [dig(ingress, "spec", "defaultBackend")]
+    for _, rule in mappings(dig(ingress, "spec", "rules")):
+        backends += [path.get("backend") for _, path in mappings(dig(rule, "http", "paths"))]
+    return frozenset(name for backend in backends if (name := text(dig(backend, "service", "name"))))
+
+
+def _targets_of(policy: JsonObject) -> frozenset[str]:
+    services = (
+        target
+        for _, target in mappings(dig(policy, "spec", "targetRefs"))
+        if target.get("kind") == "Service" and not target.get("group")
+    )
+    return frozenset(text(service.get("name")) for service in services)

@@ -1,0 +1,164 @@
+"""Namespaces follow their objects, so that nothing fails for want of one.
+
+Source: design#namespaces; Karmada: namespaces are copied to every cluster, except `kube-*` and `default`, and those
+labelled with its skip label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.problem import NOWHERE
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import digest_of
+from reconciler.documents import is_system_namespace
+from reconciler.incremental import Table
+
+NAMESPACE_FOLLOWS: Final = "namespace-follows"
+"""The rule of the reason why a cluster has a Namespace that no policy sent there."""
+
+_SKIP: Final = "namespace.karmada.io/skip-auto-propagation"
+
+
+def namespace_identity(name: str) -> Identity:
+    """The identity of a Namespace."""
+    return Identity("", "Namespace", "", name)
+
+
+def bare_namespace(name: str) -> Template:
+    """A Namespace that no file wrote."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return Template(
+        gvk=GVK("", "v1", "Namespace"),
+        identity=namespace_identity(name),
+        body=body,
+        source=NOWHERE,
+        digest=digest_of(body),
+    )
+
+
+Targets = tuple[TargetCluster, ...]
+
+
+class NamespaceTables:
+    """Bound objects of each namespace, and the Namespaces that followed."""
+
+    __slots__ = ("first", "followed", "inhabitants")
+
+    def __init__(self) -> None:
+        """Start with nothing bound."""
+        self.inhabitants: dict[str, dict[Identity, Targets]] = {}
+        """By namespace, what is bound in it with its targets, in order."""
+        self.first = Table[str, Mapping[str, Identity]]()
+        """By namespace, the first that is bound in it in each cluster."""
+        self.followed = Table[Identity, Binding]()
+
+
+def namespaces(
+    fleet: Fleet,
+    bindings: Mapping[Identity, Binding],
+    tables: NamespaceTables | None = None,
+    dirty: Collection[Identity] | None = None,
+) -> Mapping[Identity, Binding]:
+    """Bindings of the Namespaces of everything that is bound: to be joined over `bindings`.
+
+    A Namespace that a policy claims keeps its placement and is added where something in it goes all the same; the
+    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`. With
+    the `tables` of an earlier call, `dirty` are the bindings and templates that came, went or changed.
+    """
+    tables, dirty = tables or NamespaceTables(), bindings.keys() if dirty is None else dirty
+    stirred = _move(tables, bindings, dirty)
+    tables.first.update(stirred, lambda name: _first(tables.inhabitants.get(name, {})))
+    themselves = (identity for identity in dirty if identity[:2] == ("", "Namespace"))
+    tables.followed.update(
+        {*map(namespace_identity, tables.first.changed), *themselves},
+        lambda identity: _followed(fleet, bindings.get(identity), identity.name, tables.first.rows),
+    )
+    return tables.followed.rows
+
+
+def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:
+    """Take those that moved in, about or out; the namespaces in which a cluster may have another first inhabitant."""
+    stirred: set[str] = set()
+    grown: set[str] = set()
+    for identity in dirty:
+        if not identity.namespace:
+            continue
+        inhabitants = tables.inhabitants.setdefault(identity.namespace, {})
+        before = inhabitants.get(identity)
+        after = bindings[identity].targets if identity in bindings else None
+        if after is not None:
+            inhabitants[identity] = after
+        elif before is not None:
+            del inhabitants[identity]
+            if not inhabitants:
+                del tables.inhabitants[identity.namespace]
+        if before is None and after is not None:
+            grown.add(identity.namespace)
+        if identity.namespace not in stirred:
+            first = tables.first.rows.get(identity.namespace, {})
+            if _concerns_first(first, identity, before or (), after or ()):
+                stirred.add(identity.namespace)
+    for name in grown:
+        tables.inhabitants[name] = dict(sorted(tables.inhabitants[name].items()))
+    return stirred
+
+
+def _concerns_first(first: Mapping[str, Identity], identity: Identity, before: Targets, after: Targets) -> bool:
+    """Return whether it was the first in a cluster that it left, or comes before the first in one where it is."""
+    there = {cluster for cluster, _ in after}
+    if any(first.get(cluster) == identity for cluster, _ in before if cluster not in there):
+        return True
+    return any(cluster not in first or identity < first[cluster] for cluster in there)
+
+
+def _first(inhabitants: Mapping[Identity, Targets]) -> dict[str, Identity] | None:
+    """Return the first inhabitant of each cluster; None without one."""
+    first: dict[str, Identity] = {}
+    seen: set[int] = set()
+    for identity, targets in inhabitants.items():
+        # Those that were decided alike share their targets.
+        if id(targets) not in seen:
+            seen.add(id(targets))
+            for cluster, _ in targets:
+                if cluster not in first:
+                    first[cluster] = identity
+    return first or None
+
+
+def _followed(
+    fleet: Fleet, own: Binding | None, name: str, first: Mapping[str, Mapping[str, Identity]]
+) -> Binding | None:
+    """The binding of a Namespace as far as it goes beyond its own; None when it does not."""
+    if name not in first or comes_by_itself(fleet, name):
+        return None
+    own = own or Binding(identity=namespace_identity(name), policy=None)
+    there = set(own.clusters)
+    missing = {cluster: inhabitant for cluster, inhabitant in sorted(first[name].items()) if cluster not in there}
+    return _extended(own, missing) if missing else None
+
+
+def comes_by_itself(fleet: Fleet, name: str) -> bool:
+    """Return whether we need not create the Namespace."""
+    if name == "default" or is_system_namespace(name):
+        return True
+    template = fleet.templates.get(namespace_identity(name))
+    return template is not None and template.labels.get(_SKIP) == "true"
+
+
+def _extended(own: Binding, missing: Mapping[str, Identity]) -> Binding:
+    reasons = {
+        cluster: Reason(rule=NAMESPACE_FOLLOWS, text=f"{inhabitant} lives in it there", cluster=cluster)
+        for cluster, inhabitant in missing.items()
+    }
+    return replace(
+        own,
+        targets=tuple(sorted((*own.targets, *map(TargetCluster, missing)))),
+        cluster_reasons={**own.cluster_reasons, **reasons},
+        reasons=(*own.reasons, Reason(rule=NAMESPACE_FOLLOWS, text="goes where something in it goes")),
+    )

@@ -1,0 +1,312 @@
+"""The schedule of the store, given observations of the members: claims, placements, dependencies, namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, Constraint, Tick
+from reconciler.api.clusters import Observations
+from reconciler.api.fleet import Fleet
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Problem, Severity, with_problems
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.rollout_progress import Staging
+from reconciler.api.tree import dig
+from reconciler.containment import SubjectFailed
+from reconciler.incremental import among, union
+from reconciler.kinds.registry import Registry
+from reconciler.placement import (
+    PlacementItem,
+    PlacementRequest,
+    PlacementResult,
+    closings,
+    concerned_by,
+    constraints_in_force,
+    essentials,
+    place,
+    priority_classes,
+    suspended_by,
+)
+from reconciler.policy import Claims, claim, hold_new_claims
+from reconciler.scheduler.cap_basis import has_completions, without_outdated_caps
+from reconciler.scheduler.companions import companions
+from reconciler.scheduler.dependencies import dependencies
+from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
+from reconciler.scheduler.namespaces import namespaces
+from reconciler.scheduler.schedule_tables import DecisionTables, ScheduleInputs
+from reconciler.templates import demand_of
+
+_MAX_FAULTS: Final = 20
+"""Limit of restarts without a template that could not be processed. Most are found at once."""
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
+    """The schedule, with its reasons.
+
+    `interpreters`: used for it. `policies`: the policy that governs each bound template, its own or its owner's.
+    `frozen`: templates that a broken file might concern; nothing is written for them. `holds`: why nothing is written
+    for a template though it is placed (it waits for an override policy), `suspended`: the same per cluster. `ticked`:
+    (identity, cluster) that a constraint took from the placement, with that constraint. `needs`: references of a
+    template. `makers`: objects that templates make. `followed`: dependencies whose own references are followed, since
+    they make something or a maker needs them. `definitions`: the CustomResourceDefinition of each custom kind of the
+    store. `yielded`: targets of autoscalers, with the clusters of these.
+    """
+
+    fleet: Fleet
+    interpreters: Registry
+    claims: Claims
+    bindings: Mapping[Identity, Binding]
+    policies: Mapping[Identity, PropagationPolicy]
+    frozen: frozenset[Identity] = frozenset()
+    holds: Mapping[Identity, str] = field(default_factory=dict)
+    ticked: Mapping[tuple[Identity, str], Constraint] = field(default_factory=dict)
+    needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
+    makers: Makers = NO_MAKERS
+    followed: frozenset[Identity] = frozenset()
+    definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
+    yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    staging: Staging | None = None
+    """The active revisions of staged templates; None: HEAD's, everywhere."""
+    problems: tuple[Problem, ...] = ()
+
+    def hold(self, identity: Identity, cluster: str) -> str | None:
+        """Return why a template may not be written in a cluster of its placement; None: it may."""
+        policy = self.policies.get(identity)
+        return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
+
+    def is_evicted(self, identity: Identity, cluster: str) -> bool:
+        """Tell whether a person took the copy in a cluster away."""
+        order = self.ticked.get((identity, cluster))
+        return order is not None and order.tick is Tick.EVICTION
+
+    def lingers(self, identity: Identity) -> bool:
+        """Return whether HEAD does not have it any more, and stages alone keep its copies."""
+        return self.staging is not None and identity in self.staging.lingering
+
+    def definition_of(self, kind: tuple[str, str]) -> Identity | None:
+        """The placed CustomResourceDefinition of a (group, kind) of the store; None: the store brings none."""
+        definition = self.definitions.get(kind)
+        return definition if definition in self.bindings else None
+
+
+def decide(
+    fleet: Fleet,
+    observations: Observations,
+    now: str,
+    *,
+    interpreters: Registry,
+    copies: Mapping[Identity, Collection[str]] | None = None,
+    fresh: bool = False,
+    tables: DecisionTables | None = None,
+) -> Schedule:
+    """Return claims, placements and their consequences.
+
+    `now`: RFC 3339 UTC. `interpreters`: of kinds. `copies`: clusters of our known copies; the old copies of an owner
+    keep its dependencies there. `fresh`: previous placements are not considered. `tables`: with those of an earlier
+    call only dependents of a difference are scheduled again; the schedule is the same as without them.
+
+    A template that cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
+    """
+    tables = tables or DecisionTables()
+    there = copies or {}
+    fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)
+    for _ in range(_MAX_FAULTS):
+        known = tables.faults.among(fleet)
+        try:
+            return _decide(known, ScheduleInputs(known, observations, now, interpreters, copies or {}, fresh), tables)
+        except SubjectFailed as failed:
+            if not tables.faults.add(known, failed):
+                raise
+    return _decide(fleet, ScheduleInputs(fleet, observations, now, interpreters, copies or {}, fresh), tables)
+
+
+def _decide(fleet: Fleet, inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
+    """Schedule in steps: each updates its tables for keys that earlier tables made dirty."""
+    observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
+    dirty, edited = tables.begin(inputs), tables.templates.changed
+
+    tables.faults.refuse(fleet, edited, interpreters)
+    claims = claim(fleet, tables.claims, dirty)
+    tables.faults.refuse_all(claims.faults)
+    tables.policies.update(among(dirty, claims.claims, tables.policies.rows), tables.policy_of)
+    policies = tables.policies.rows
+    ours = [identity for identity in union(edited, tables.policies.changed) if identity in policies]
+    if any(identity.kind == "CustomResourceDefinition" for identity in edited):
+        tables.definitions = _definitions(fleet)
+
+    # What others scale is placed anew when these others come, go or change.
+    scaled = [identity for identity in tables.autoscaling.follow(fleet, dirty, interpreters) if identity in policies]
+    observations = without_outdated_caps(observations, fleet.templates, policies, interpreters)
+    placed, unknown_classes = _place(tables, inputs._replace(observations=observations), union(ours, scaled))
+
+    _follow(tables, inputs, placed.bindings)
+    _join(tables)
+    tables.autoscaling.yield_to(tables.bindings.rows, tables.bindings.changed)
+
+    holds, waiting = _waits_for_overrides(fleet, policies)
+    tables.holds.replace(holds)
+    tables.ticked.replace(_ticked(observations, tables.bindings.rows, now))
+    problems = (claims.problems, placed.problems, tables.links.all_problems, unknown_classes, waiting)
+    decision = Schedule(
+        fleet=fleet,
+        interpreters=interpreters,
+        claims=claims,
+        bindings=tables.bindings.rows,
+        policies=tables.governing.rows,
+        frozen=frozenset(claims.frozen),
+        holds=holds,
+        ticked=tables.ticked.rows,
+        needs=tables.links.needs.rows,
+        makers=tables.links.makers.makers,
+        followed=frozenset(tables.links.followed),
+        definitions=tables.definitions,
+        yielded=tables.autoscaling.yielded.rows,
+        problems=with_problems(fleet.problems, *problems),
+    )
+    tables.end(inputs)
+    return decision
+
+
+def _place(
+    tables: DecisionTables, inputs: ScheduleInputs, dirty: Collection[Identity]
+) -> tuple[PlacementResult, Sequence[Problem]]:
+    """Return the placement of governed templates, and the problems of priority classes.
+
+    `dirty`: templates that changed, or whose policy or scaler did. Facts about the others may have changed, too.
+    """
+    fleet, observations, policies = inputs.fleet, inputs.observations, tables.policies.rows
+    priorities, unknown_classes = priority_classes(fleet)
+    request = PlacementRequest(
+        items=(),
+        clusters=fleet.clusters,
+        observations=observations,
+        settings=fleet.settings,
+        now=inputs.now,
+        fresh=inputs.fresh,
+        priority_classes=priorities,
+        copies=inputs.copies,
+        closed=closings(fleet, policies, observations, tables.in_force.rows),
+    )
+    bound_definitions = [identity for identity in tables.definitions.values() if identity in policies]
+    if bound_definitions:
+        # Definitions first: their objects may then be placed in their clusters.
+        first = place(replace(request, items=tuple(_items(tables, inputs, bound_definitions))))
+        request = replace(request, observations=with_defined_kinds(fleet, first.bindings, observations))
+    tables.essentials.replace(essentials(request.observations.clusters))
+    clusters = [cluster for name, cluster in fleet.clusters.items() if name in tables.essentials.changed]
+    known = (tables.previous, tables.in_force, tables.obstacles, tables.copies)
+    again = union(*(table.changed for table in known), concerned_by(clusters, policies) if clusters else ())
+    as_before = [identity for identity in again if identity in policies and identity not in dirty]
+    items = (*_items(tables, inputs, dirty), *tables.places.items(as_before))
+    gone = [identity for identity in tables.policies.changed if identity not in policies]
+    return place(replace(request, items=items), tables.places, gone), unknown_classes
+
+
+def _follow(tables: DecisionTables, inputs: ScheduleInputs, bindings: Mapping[Identity, Binding]) -> None:
+    """Compute followers: dependencies, companions, the Namespaces of all. `bindings`: from placement."""
+    fleet, policies, edited = inputs.fleet, tables.policies, tables.templates.changed
+
+    def held(identity: Identity) -> frozenset[str] | None:
+        if identity not in inputs.copies or identity not in bindings:
+            return None
+        return frozenset(inputs.copies[identity]) - set(bindings[identity].clusters) or None
+
+    tables.held.update(union(tables.copies.changed, tables.places.bindings.changed), held)
+    moved = union(edited, policies.changed, tables.places.bindings.changed, tables.held.changed)
+    followed = dependencies(
+        fleet,
+        policies.rows,
+        bindings,
+        tables.held.rows,
+        interpreters=inputs.interpreters,
+        tables=tables.links,
+        dirty=moved,
+    ).bindings
+    tables.company.want(fleet, policies.rows, union(edited, policies.changed))
+    companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company, inputs.interpreters)
+    # The fields of a Namespace count for its objects.
+    spaces = [identity for identity in edited if identity.kind == "Namespace"]
+    accompanied = tables.company.bindings
+    everything = {**followed.rows, **accompanied.rows} if accompanied.rows else followed.rows
+    namespaces(fleet, everything, tables.spaces, union(followed.changed, accompanied.changed, spaces))
+
+
+def _join(tables: DecisionTables) -> None:
+    """Lay companions over Namespaces over dependencies, and their policies over those that claim templates."""
+    links, spaces, company, policies = tables.links, tables.spaces.followed, tables.company, tables.policies.rows
+    followed = links.bindings.rows
+    bound = union(links.bindings.changed, spaces.changed, company.bindings.changed)
+    tables.bindings.overlay(bound, company.bindings.rows, spaces.rows, followed)
+    governed = union(tables.policies.changed, links.policies.changed, company.policies.changed)
+    tables.governing.overlay(governed, company.policies.rows, links.policies.rows, policies)
+
+
+def _items(tables: DecisionTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
+    overrides, policies = tables.replica_overrides(inputs), tables.policies.rows
+    for identity in identities:
+        template = inputs.fleet.templates[identity]
+        yield PlacementItem(
+            identity=identity,
+            gvk=template.gvk,
+            policy=policies[identity],
+            demand=demand_of(template, inputs.interpreters),
+            is_autoscaled=tables.autoscaling.has(policies, identity),
+            has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
+            rendered=overrides.of(identity),
+        )
+
+
+def _waits_for_overrides(
+    fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]
+) -> tuple[dict[Identity, str], list[Problem]]:
+    """Templates whose policy names override policies that are not in the store. Karmada: dependentOverrides."""
+    there = {policy.ref for policy in fleet.overrides}
+    missing: dict[PolicyRef, str] = {}
+    problems: list[Problem] = []
+    for policy in fleet.propagation:
+        kind = "ClusterOverridePolicy" if policy.is_cluster_scoped else "OverridePolicy"
+        wanted = [PolicyRef(kind, policy.ref.namespace, name) for name in policy.dependent_overrides]
+        absent = ", ".join(str(ref) for ref in wanted if ref not in there)
+        if absent:
+            missing[policy.ref] = f"waits for {absent}"
+            message = f"what {policy.ref} selects waits for {absent}; add it, or take it out of dependentOverrides"
+            problems.append(
+                Problem(
+                    source=policy.source,
+                    path="spec.dependentOverrides",
+                    code="waits-for-override",
+                    message=message,
+                    severity=Severity.WARNING,
+                )
+            )
+    if not missing:
+        return {}, problems
+    holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}
+    return holds, problems
+
+
+def _ticked(
+    observations: Observations, bindings: Mapping[Identity, Binding], now: str
+) -> dict[tuple[Identity, str], Constraint]:
+    """Return the clusters that active constraints took from placements."""
+    in_force = constraints_in_force(observations.constraints, now)
+    return {
+        (identity, constraint.cluster): constraint
+        for identity, constraints in in_force.items()
+        for constraint in constraints
+        if identity in bindings and constraint.cluster not in bindings[identity].clusters
+    }
+
+
+def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
+    found: dict[tuple[str, str], Identity] = {}
+    for identity, template in fleet.templates.items():
+        if identity.kind == "CustomResourceDefinition":
+            group, kind = dig(template.body, "spec", "group"), dig(template.body, "spec", "names", "kind")
+            if isinstance(group, str) and isinstance(kind, str):
+                found[group, kind] = identity
+    return found

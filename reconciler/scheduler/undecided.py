@@ -1,0 +1,90 @@
+"""Objects that a process for some of the clusters cannot schedule alone: they depend on the other clusters.
+
+A copy that is placed in every matching cluster can be evaluated for each cluster by itself. A placement that is
+divided, chosen among clusters, or must not run twice cannot; it stays as it is. Source: ADR 24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from reconciler.api.policies import Division
+from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.placement import groups_of, tier_of
+from reconciler.scheduler.schedule import Schedule
+
+RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
+"""Kinds that run to an end, and must not begin a second time elsewhere."""
+
+
+def undecided(
+    decision: Schedule, own: Collection[str], ledger: Mapping[str, Collection[Identity]]
+) -> dict[Identity, Problem]:
+    """Return why objects stay as they are in the clusters `own`, by identity. `ledger`: by cluster the applied ones."""
+    here = {name: cluster for name, cluster in decision.fleet.clusters.items() if name in own}
+    may_come: dict[int, bool] = {}
+    found: dict[Identity, str] = {}
+    for identity, policy in decision.policies.items():
+        binding = decision.bindings.get(identity)
+        why = _why(decision, identity) if binding is not None and not binding.is_dependency else None
+        if why is None:
+            continue
+        if id(policy) not in may_come:
+            groups = groups_of(policy, by_capacity=True)
+            may_come[id(policy)] = any(
+                tier_of(cluster, group)[0] is not None for cluster in here.values() for group in groups
+            )
+        if may_come[id(policy)] or any(identity in ledger.get(name, ()) for name in here):
+            found[identity] = why
+    for identity in _followers(decision, found):
+        found[identity] = "what it goes along with is left as it is"
+    return {identity: _problem(decision, identity, found[identity]) for identity in sorted(found)}
+
+
+def undecided_in(decision: Schedule, identity: Identity, clusters: Collection[str]) -> tuple[Problem, ...]:
+    """Return a warning if the processes of these clusters, those that pull, leave an object there as it is."""
+    where = ", ".join(name for name in sorted(clusters) if decision.fleet.clusters[name].pulls)
+    why = _why(decision, identity) if where else None
+    return (_problem(decision, identity, why, f" in {where}, where another process applies"),) if why else ()
+
+
+def _why(decision: Schedule, identity: Identity) -> str | None:
+    policy, template = decision.policies.get(identity), decision.fleet.templates.get(identity)
+    if policy is None:
+        return None
+    placement = policy.placement
+    if identity[:2] in RUNS_ONCE:
+        return "it must not run twice, and whether it runs in another cluster is not known"
+    if policy.application_failover is not None:
+        return "its policy moves it when it fails, which is decided over all clusters"
+    if placement.spread or len(placement.terms) > 1:
+        return "which of the clusters have it rests on where it was before"
+    is_divided = placement.scheduling.division is not Division.DUPLICATED or placement.scheduling.gang
+    if not is_divided or template is None:
+        return None
+    is_divisible = any(target.replicas is not None for target in decision.bindings[identity].targets)
+    has_replicas = bool(decision.interpreters.of(*identity[:2]).replicas_path)
+    return "how its replicas are divided rests on what all clusters hold" if is_divisible or has_replicas else None
+
+
+def _followers(decision: Schedule, found: Collection[Identity]) -> list[Identity]:
+    """Return the dependencies of objects that cannot be scheduled."""
+    left = set(found)
+    dependencies = [binding for binding in decision.bindings.values() if binding.is_dependency and binding.owners]
+    while True:
+        more = [b.identity for b in dependencies if b.identity not in left and not left.isdisjoint(b.owners)]
+        if not more:
+            return sorted(left.difference(found))
+        left.update(more)
+
+
+def _problem(decision: Schedule, identity: Identity, why: str, where: str = "") -> Problem:
+    template = decision.fleet.templates.get(identity)
+    return Problem(
+        source=template.source if template is not None else NOWHERE,
+        code="undecided",
+        message=f"{identity} is left as it is{where}: {why}",
+        severity=Severity.WARNING,
+    )

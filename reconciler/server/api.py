@@ -1,0 +1,219 @@
+"""`/api/v1`: the views as JSON. It only reads, and explains why it does not understand a question.
+
+Source: ADR 17.
+
+Requests as questions of the views. Unknown parameters are refused with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from reconciler.clock import Clock, epoch_s, rfc3339, seconds_in
+from reconciler.errors import ConfigurationError, NotShown
+from reconciler.observations import told_moment
+from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.view_shapes import ObjectView
+from reconciler.server.live_views import LiveViews, Views
+from reconciler.server.routes import Packed, PageRequest, Route, fault, packed, tagged
+from reconciler.server.server_events import Events
+
+_LIMIT_MAX: Final = 10_000
+_NUMBER_MAX: Final = 2**53
+_NUMBER: Final = re.compile(r"[0-9]{1,16}")
+_NO_NAMESPACE: Final = "-"
+
+
+class BadQuestion(Exception):
+    """A parameter is not understood. `str()` names it and its allowed values."""
+
+
+def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
+    """Which workloads are asked for. Raises BadQuestion."""
+    only(query, "namespace", "kind", "q", "troubles", "offset", "limit")
+    return MatrixQuestion(
+        namespace=query.get("namespace", ""),
+        kind=query.get("kind", ""),
+        q=query.get("q", ""),
+        troubles=_flag(query, "troubles"),
+        offset=offset(query),
+        limit=_number(query, "limit", ROWS_MAX, least=1, most=_LIMIT_MAX),
+    )
+
+
+def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
+    """Return the question about the history. `now`: RFC 3339, the end of spans. Raises BadQuestion."""
+    only(query, "resource", "namespace", "cluster", "since", "limit", "after")
+    return HistoryQuestion(
+        resource=query.get("resource", ""),
+        namespace=query.get("namespace", ""),
+        cluster=query.get("cluster", ""),
+        since=_since(query.get("since", ""), now),
+        limit=_number(query, "limit", 50, least=1, most=_LIMIT_MAX),
+        after=_number(query, "after", 0, most=_NUMBER_MAX) if "after" in query else None,
+    )
+
+
+def named(parts: Mapping[str, str]) -> tuple[str, str, str]:
+    """Kind, namespace (empty: none) and name of the object in a path."""
+    namespace = parts["namespace"]
+    return parts["kind"], "" if namespace == _NO_NAMESPACE else namespace, parts["name"]
+
+
+def offset(query: Mapping[str, str]) -> int:
+    """The row from which on is asked. Raises BadQuestion."""
+    return _number(query, "offset", 0, most=_NUMBER_MAX)
+
+
+def only(query: Mapping[str, str], *names: str) -> None:
+    """Refuse unknown parameters: a wrong name would look like a question that finds everything."""
+    unknown = sorted(query.keys() - set(names))
+    if unknown:
+        known = f"there is {', '.join(names)}" if names else "there is none here"
+        raise BadQuestion(f"a parameter is not known here; {known}")
+
+
+def _since(text: str, now: str) -> str:
+    if not text or told_moment(text):
+        return text
+    try:
+        return rfc3339(epoch_s(now) - seconds_in(text))
+    except ConfigurationError as error:
+        raise BadQuestion("since: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "0")
+    if text not in ("0", "1"):
+        raise BadQuestion(f"{name}: write 1 or 0")
+    return text == "1"
+
+
+def _number(query: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int) -> int:
+    text = query.get(name)
+    if text is None:
+        return default
+    if not _NUMBER.fullmatch(text) or not least <= int(text) <= most:
+        raise BadQuestion(f"{name}: it is no number from {least} to {most}")
+    return int(text)
+
+
+BASE: Final = "/api/v1"
+LAST: Final = "Fleet-Last-Event"
+"""The header of `history` with the number to continue after."""
+_PACKED_MAX: Final = 16
+_NAMED: Final = 20
+
+
+class Api:
+    """The endpoints over the views of one service."""
+
+    def __init__(self, views: LiveViews, events: Events, clock: Clock) -> None:
+        """Answer from these."""
+        self._views, self._events, self._clock = views, events, clock
+        self._packed: dict[int, tuple[Any, Packed]] = {}
+
+    def routes(self) -> Sequence[Route]:
+        """All of them."""
+        by_path = {
+            "fleet": self._fleet,
+            "status": self._status,
+            "matrix": self._matrix,
+            "problems": self._problems,
+            "history": self._history,
+            "explain/{kind}/{namespace}/{name}": self._explain,
+            "objects/{kind}/{namespace}/{name}": self._object,
+            "clusters": self._clusters,
+            "clusters/{name}": self._cluster,
+            "events": self._stream,
+        }
+        return [Route(pattern=f"{BASE}/{path}", answer=_told(answer)) for path, answer in by_path.items()]
+
+    async def _fleet(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        return await self._json(asked, await self._views.fleet())
+
+    async def _status(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        return await self._json(asked, await self._views.status())
+
+    async def _matrix(self, asked: PageRequest) -> web.StreamResponse:
+        return await self._json(asked, await self._views.matrix(matrix_question(asked.query)))
+
+    async def _problems(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        return await self._json(asked, await self._views.problems())
+
+    async def _history(self, asked: PageRequest) -> web.StreamResponse:
+        found = await self._views.history_from(history_question(asked.query, self._clock.now()))
+        if isinstance(found, NotFound):
+            return _not_found(found)
+        return await self._json(asked, found[0], {LAST: str(found[1])})
+
+    async def _explain(self, asked: PageRequest) -> web.StreamResponse:
+        found = await self._found(asked)
+        if isinstance(found, NotFound):
+            return _not_found(found)
+        if not found.explanation:
+            return _not_found(NotFound(why="the store has it no longer, so there is nothing to explain"))
+        return await self._json(asked, found.explanation)
+
+    async def _object(self, asked: PageRequest) -> web.StreamResponse:
+        found = await self._found(asked)
+        return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
+
+    async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
+        only(asked.query)
+        return await self._views.object(*named(asked.parts))
+
+    async def _clusters(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        return await self._json(asked, await self._views.clusters())
+
+    async def _cluster(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query, "offset")
+        found = await self._views.cluster(asked.parts["name"], offset(asked.query))
+        if found is None:
+            names = ", ".join(head.name for head in (await self._views.clusters())[:_NAMED])
+            return _not_found(NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
+        return await self._json(asked, found)
+
+    async def _stream(self, asked: PageRequest) -> web.StreamResponse:
+        return await self._events.stream(asked.request)
+
+    async def _json(self, asked: PageRequest, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
+        """Return the value as JSON; reuse the bytes of the same value."""
+        known = self._packed.get(id(value))
+        if known is None or known[0] is not value:
+            if len(self._packed) >= _PACKED_MAX:
+                self._packed.clear()
+            known = (value, await asyncio.to_thread(packed, value))
+            self._packed[id(value)] = known
+        return tagged(asked.request, known[1], headers)
+
+
+def _told(answer: Callable[[PageRequest], Any]) -> Callable[[Views, PageRequest], Any]:
+    """Return the endpoint with its errors turned into answers."""
+
+    async def answered(views: Views, asked: PageRequest) -> web.StreamResponse:
+        try:
+            found: web.StreamResponse = await answer(asked)
+        except BadQuestion as error:
+            return fault(HTTPStatus.BAD_REQUEST, str(error), "docs/reference/api.md says what may be asked")
+        except NotShown as error:
+            found = fault(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "ask again in a moment; `/readyz` says how it is")
+            found.headers["Retry-After"] = "5"
+        return found
+
+    return answered
+
+
+def _not_found(found: NotFound) -> web.Response:
+    todo = f"did you mean {' or '.join(found.close)}?" if found.close else "`/api/v1/matrix?kind=*` lists what there is"
+    return fault(HTTPStatus.NOT_FOUND, found.why, todo)

@@ -1,0 +1,248 @@
+"""Read-only pages over HTTP, on loopback or a Unix socket: health, metrics, and the state of the fleet.
+
+Nothing here changes anything or needs a cookie; the address and a token decide who may read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+from msgspec import Struct
+
+from reconciler.clock import Clock
+from reconciler.controller.vitals.journal_reader import JournalReader
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.errors import ConfigurationError
+from reconciler.server import site as signs
+from reconciler.server.api import Api
+from reconciler.server.live_views import LiveViews, Views
+from reconciler.server.routes import (
+    PageRequest,
+    Route,
+    Router,
+    has_token,
+    is_for_us,
+    is_loopback,
+    plain,
+    read_token,
+    token_file,
+)
+from reconciler.server.server_events import Events
+from reconciler.server.site import Site
+from reconciler.store.uncommitted import Commits
+
+log = logging.getLogger("reconciler")
+
+_LONGEST_LINE: Final = 4096
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+"""A request to its answer."""
+
+
+class Listening(Struct, frozen=True, kw_only=True):
+    """The address to listen at, and the accepted clients.
+
+    `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`:
+    accepted Host names, beside localhost, addresses and the host of `address`. `token_file`: clients must send its
+    content; None: the file of systemd's credentials, if there is one.
+    """
+
+    address: str | None
+    names: tuple[str, ...] = ()
+    token_file: Path | None = None
+
+    def token(self) -> str:
+        """The token; empty: none is asked for.
+
+        Raises:
+            ConfigurationError: the file is unusable.
+        """
+        file = token_file(self.token_file, os.environ)
+        return read_token(file, "--listen-token-file", os.environ) if file is not None else ""
+
+
+def answering(routes: Sequence[Route], views: Views, names: Collection[str] | None, token: str) -> Handler:
+    """The answer to each request.
+
+    `names`: of hosts that we answer to beside localhost and addresses; None: to any, where no browser can come from.
+    `token`: that has to be given, but for the pages that are open; empty: none.
+    """
+    router = Router(routes)
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if names is not None and not is_for_us(request.headers.getall("Host", []), names):
+            # Else a foreign page, whose name was made to resolve here, could read the status in a browser.
+            return plain(HTTPStatus.MISDIRECTED_REQUEST, "This name is not known here; see --listen-name")
+        found = router.find(request.rel_url.raw_path)
+        is_open = found is not None and found[0].is_open
+        if token and not is_open and not has_token(request.headers.getall("Authorization", []), token):
+            # Before the page is looked up: its existence is not revealed.
+            refused = plain(HTTPStatus.UNAUTHORIZED, "A token is asked for; see --listen-token-file")
+            refused.headers["WWW-Authenticate"] = 'Basic realm="fleet-reconciler", charset="UTF-8"'
+            refused.headers.add("WWW-Authenticate", 'Bearer realm="fleet-reconciler"')
+            return refused
+        if found is None:
+            return plain(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_FOUND.phrase)
+        if request.method not in ("GET", "HEAD"):
+            refused = plain(HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.METHOD_NOT_ALLOWED.phrase)
+            refused.headers["Allow"] = "GET,HEAD"
+            return refused
+        route, parts = found
+        return await route.answer(views, PageRequest(parts, dict(request.query), request))
+
+    return answer
+
+
+class _Connection(web.RequestHandler):
+    """A connection that answers malformed requests with a short line and logs nothing."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer: never a word of the request, which the library's own pages repeat."""
+        self.log_exception("a request could not be answered", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("a part of the answer is sent already")
+        answer = plain(status, HTTPStatus(status).phrase)
+        answer.force_close()
+        return answer
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Anybody can make this happen as often as they like: it is no news."""
+        log.debug(*args, **kw)
+
+
+class _Server(web.Server):
+    """Makes the connections."""
+
+    def __init__(self, handler: Handler, **options: Any) -> None:
+        super().__init__(_contained(handler))
+        self._options = options
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
+
+
+def _contained(handler: Handler) -> Handler:
+    """Wrap a handler: log an internal error once for each page, and answer without its text."""
+    told: set[tuple[str, type[Exception]]] = set()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Exception as error:
+            if (request.path, type(error)) not in told:
+                told.add((request.path, type(error)))
+                log.exception("a page could not be made", extra={"event": "InternalError", "obj": request.path})
+            return plain(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
+
+    return answer
+
+
+@asynccontextmanager
+async def serving(
+    listening: Listening,
+    vitals: Vitals,
+    clock: Clock,
+    *,
+    journal: Path | None = None,
+    commits: Commits | None = None,
+    stop: asyncio.Event | None = None,
+) -> AsyncIterator[str]:
+    """Serve the pages until the block ends; yield the address (with the port that was chosen for `:0`).
+
+    `journal`, `commits`: of the service; None: nothing is shown of them. `stop`: once it is set, streams end.
+
+    Raises:
+        ConfigurationError: the address cannot be listened at, or the token's file is unusable.
+    """
+    listen = listening.address
+    if not listen:
+        yield ""
+        return
+    token = listening.token()
+    known = commits or Commits("", tuple)
+    views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None)
+    events = Events(vitals.board)
+    names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
+    routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(clock).routes())
+    server = _Server(
+        answering(routes, views, names, token),
+        access_log=None,
+        keepalive_timeout=30.0,
+        max_line_size=_LONGEST_LINE,
+        max_field_size=_LONGEST_LINE,
+    )
+    runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
+    await runner.setup()
+    ending = asyncio.create_task(_end_streams(stop, events)) if stop is not None else None
+    try:
+        try:
+            address = await _start(runner, listen, has_token=bool(token))
+        except OSError as error:
+            raise ConfigurationError(f"--listen {listen}: {error.strerror or error}; choose another address") from error
+        log.info("pages are served", extra={"event": "Listening", "obj": address})
+        yield address
+    finally:
+        events.stop()
+        if ending is not None:
+            ending.cancel()
+            with suppress(asyncio.CancelledError):
+                await ending
+        await runner.cleanup()
+        await views.close()
+
+
+async def _end_streams(stop: asyncio.Event, events: Events) -> None:
+    await stop.wait()
+    events.stop()
+
+
+async def _start(runner: web.ServerRunner, listen: str, *, has_token: bool) -> str:
+    if listen.startswith("unix:"):
+        path = Path(listen.removeprefix("unix:"))
+        # asyncio takes away a socket that an earlier process left behind: the journal's lock lets only one run.
+        await web.UnixSite(runner, str(path)).start()
+        await asyncio.to_thread(path.chmod, 0o660)
+        return listen
+    host, port = split_address(listen)
+    await web.TCPSite(runner, host, port).start()
+    bound = runner.addresses[0]
+    if not has_token and not is_loopback(bound[0]):
+        log.warning(
+            "the pages can be read by whoever reaches this address: names of clusters and objects, and what is wrong "
+            "with them; --listen-token-file asks for a token",
+            extra={"event": "Listening", "obj": listen},
+        )
+    shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+    return f"{shown}:{bound[1]}"
+
+
+def split_address(listen: str) -> tuple[str, int]:
+    """Host and port.
+
+    Raises:
+        ConfigurationError: it is not of the form HOST:PORT.
+
+    >>> split_address("[::1]:9180")
+    ('::1', 9180)
+    """
+    host, separator, port = listen.rpartition(":")
+    host = host.strip("[]")
+    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigurationError(f"--listen {listen}: write HOST:PORT (127.0.0.1:9180) or unix:PATH")
+    return host, int(port)

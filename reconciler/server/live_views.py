@@ -1,0 +1,266 @@
+"""The views of a running service: made on request in one thread beside the loop, and kept for the next reader.
+
+The views behind pages and the API: values of one moment, redacted; pages escape them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from reconciler import __version__
+from reconciler.api.refs import Identity
+from reconciler.clock import Clock
+from reconciler.controller.service.signals import is_progressing
+from reconciler.controller.vitals.board import StatusSnapshot
+from reconciler.controller.vitals.journal_reader import JournalReader
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.errors import NotShown
+from reconciler.observations import age_s
+from reconciler.report.naming import called, close_to
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
+from reconciler.report.views.matrix_view import matrix_view
+from reconciler.report.views.object_view import ENTRIES_MAX, object_view
+from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound, problems_view
+from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads
+from reconciler.report.views.view_shapes import (
+    ClusterHead,
+    ClusterView,
+    FleetView,
+    MatrixView,
+    ObjectView,
+    ProblemsView,
+)
+
+_KEPT_MAX: Final = 64
+"""So many answers of one moment are kept."""
+_WAITING_MAX: Final = 64
+"""So many questions wait for their turn; more are refused, so that no crowd holds the service's time for long."""
+_STALE_S: Final = 10.0
+"""A view counts as current this long: ended suspensions and the like disappear after that."""
+_NOTHING_NOTED: Final = JournalRows()
+_EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
+_STANDS_BY: Final = "this process stands by; the one that leads shows the fleet"
+
+_Answer = TypeVar("_Answer")
+
+
+class LiveViews:
+    """As `Views`."""
+
+    def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None) -> None:
+        """`desk`: the journal of the service; None: there is none."""
+        self._vitals, self._clock, self._desk = vitals, clock, desk
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
+        self._waiting = 0
+        # From here on only that thread looks.
+        self._sight: ViewModel | None = None
+        self._made_of: tuple[int, int, str] | None = None
+        self._kept_alive: tuple[StatusSnapshot, JournalRows] | None = None
+        self._kept: dict[Hashable, Any] = {}
+
+    @property
+    def moment(self) -> int:
+        """As `Views`."""
+        return self._vitals.board.moment
+
+    async def fleet(self) -> FleetView:
+        """As `Views`."""
+        return await self._made(self._fleet)
+
+    async def matrix(self, question: MatrixQuestion) -> MatrixView:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, question, matrix_view, question))
+
+    async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
+        """As `Views`."""
+        key = ("object", kind, namespace, name)
+        return await self._made(
+            lambda shown, signs: self._of(shown, signs, key, self._view_of, f"{kind}/{name}", namespace)
+        )
+
+    async def clusters(self) -> tuple[ClusterHead, ...]:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, "clusters", heads))
+
+    async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
+        """As `Views`."""
+        key = ("cluster", name, offset)
+        return await self._made(lambda shown, signs: self._of(shown, signs, key, self._cluster, name, offset))
+
+    async def problems(self) -> ProblemsView:
+        """As `Views`."""
+        return await self._made(lambda shown, signs: self._of(shown, signs, "problems", problems_view))
+
+    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
+        """As `Views`."""
+        found = await self.history_from(question)
+        return found if isinstance(found, NotFound) else found[0]
+
+    async def history_from(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
+        """Return the document, and the number to continue after."""
+        return await self._made(lambda shown, signs: self._desk_or_not().history(question))
+
+    async def status(self) -> dict[str, Any]:
+        """The document of `status -o json`."""
+        return await self._made(lambda shown, signs: self._desk_or_not().status())
+
+    async def close(self) -> None:
+        """Stop answering. Running answers end by themselves."""
+        if self._desk is not None:
+            self._thread.submit(self._desk.close)
+        self._thread.shutdown(wait=False)
+
+    async def _made(self, make: Callable[[StatusSnapshot | None, Signs], _Answer]) -> _Answer:
+        """Make an answer from the current snapshot in the thread. Raises NotShown when too many wait."""
+        if self._waiting >= _WAITING_MAX:
+            raise NotShown("too many ask at once; ask again in a moment")
+        self._waiting += 1
+        try:
+            work = asyncio.get_running_loop().run_in_executor(
+                self._thread, make, self._vitals.board.shown, self._signs()
+            )
+            return await work
+        finally:
+            self._waiting -= 1
+
+    def _signs(self) -> Signs:
+        vitals = self._vitals
+        return Signs(
+            reconciler=__version__,
+            fleet=vitals.fleet,
+            is_ready=vitals.is_ready and not vitals.journal_error,
+            is_progressing=is_progressing(vitals, self._clock.monotonic_s()),
+            phase=vitals.phase,
+            source=vitals.source,
+            source_read_at=vitals.source_read_at,
+            source_error=vitals.source_error,
+            rounds=vitals.rounds,
+            last_round_at=vitals.last_round_at,
+            leads=vitals.leads,
+        )
+
+    # In the thread
+
+    def _desk_or_not(self) -> JournalReader:
+        if self._desk is None:
+            raise NotShown("there is no journal to tell of")
+        return self._desk
+
+    def _fleet(self, shown: StatusSnapshot | None, signs: Signs) -> FleetView:
+        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        if shown is None:
+            return fleet_view(signs, None, noted)
+        sight = self._looked(shown, signs)
+        # The present phase of the process does not matter.
+        still = replace(signs, phase="", is_progressing=True, source_read_at="")
+        view: FleetView = self._keep(("fleet", still), lambda: fleet_view(still, sight, noted))
+        now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
+        return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
+
+    def _of(self, shown: StatusSnapshot | None, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
+        if shown is None:
+            raise NotShown(_EARLY if signs.leads else _STANDS_BY)
+        sight = self._looked(shown, signs)
+        return self._keep(key, lambda: make(sight, *of))
+
+    def _keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT_MAX:
+                self._kept.clear()
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def _looked(self, shown: StatusSnapshot, signs: Signs) -> ViewModel:
+        """Return the view model of this moment. A new moment discards the one before."""
+        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        now, before = self._clock.now(), self._sight
+        made_of = (id(shown), id(noted), signs.source_error)
+        if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
+            self._kept.clear()
+            # Both are kept, so that no other value gets their numbers.
+            self._made_of, self._kept_alive = made_of, (shown, noted)
+            self._sight = before = ViewModel(
+                picture=replace(shown.picture, source_error=signs.source_error),
+                observations=shown.observations,
+                noted=noted,
+                since=shown.since or None,
+                servers=shown.servers(),
+                now=now,
+                **({"words": self._desk.words} if self._desk is not None else {}),
+            )
+        return before
+
+    def _view_of(self, sight: ViewModel, resource: str, namespace: str) -> ObjectView | NotFound:
+        found = _known(sight, resource, namespace)
+        if isinstance(found, NotFound):
+            return found
+        desk, about = self._desk, str(found)
+        if desk is None:
+            return object_view(sight, found)
+        return object_view(sight, found, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
+
+    def _cluster(self, sight: ViewModel, name: str, offset: int) -> ClusterView | None:
+        events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()
+        return cluster_view(sight, name, offset, events)
+
+
+def _known(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFound:
+    """The object of the store, or with copies still, that is called so."""
+    known = {*sight.facts.decision.fleet.templates, *sight.facts.decision.bindings}
+    for cluster in sight.clusters.values():
+        known |= cluster.kept.keys()
+    # Without a namespace, look for a cluster-scoped resource, then for one of this name in any namespace.
+    found = called(known, resource, namespace) or called(known, resource, namespace or None)
+    if len(found) == 1:
+        return found[0]
+    where = f" in namespace {namespace}" if namespace else ""
+    if not found:
+        return NotFound(why="no object of the store is called so" + where, close=close_to(known, resource))
+    kinds = tuple(f"{each.kind}.{each.group}/{each.name} -n {each.namespace}" for each in found)
+    return NotFound(why=f"several objects of the store are called so{where}; name the kind with its group", close=kinds)
+
+
+class Views(Protocol):
+    """The views of a running service. An equal question about the same moment is answered with the same value.
+
+    Each raises `NotShown` before the first round has ended, and while the journal cannot be read. Only `fleet` always
+    answers, since it reports that, too.
+    """
+
+    @property
+    def moment(self) -> int:
+        """A number that grows whenever something that is shown becomes another."""
+        ...
+
+    async def fleet(self) -> FleetView:
+        """Return whether and since when all is in step, by which commit; alerts; timers."""
+        ...
+
+    async def matrix(self, question: MatrixQuestion) -> MatrixView:
+        """Workloads by clusters."""
+        ...
+
+    async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
+        """Return everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
+        ...
+
+    async def clusters(self) -> tuple[ClusterHead, ...]:
+        """Every cluster of the store, and those that left it while objects of ours are there."""
+        ...
+
+    async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
+        """Return one cluster with its objects from `offset` on; None: there is none of this name."""
+        ...
+
+    async def problems(self) -> ProblemsView:
+        """All problems of the store and of the last round."""
+        ...
+
+    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
+        """The document of `history -o json`."""
+        ...

@@ -1,0 +1,26 @@
+"""Pages of a browser, drawn from views."""
+
+from reconciler.server.pages.drawing import CACHE_CONTROL, CONTENT_SECURITY_POLICY, STATIC_FILES, StaticFile
+from reconciler.server.pages.page_views import (
+    cluster_page,
+    fleet_page,
+    history_page,
+    not_found_page,
+    not_shown_page,
+    object_page,
+    problems_page,
+)
+
+__all__ = [
+    "CACHE_CONTROL",
+    "CONTENT_SECURITY_POLICY",
+    "STATIC_FILES",
+    "StaticFile",
+    "cluster_page",
+    "fleet_page",
+    "history_page",
+    "not_found_page",
+    "not_shown_page",
+    "object_page",
+    "problems_page",
+]

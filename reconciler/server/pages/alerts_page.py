@@ -1,0 +1,161 @@
+"""Alerts as the page shows them: names inside the words are links.
+
+History entries for a page, in the words of the command `history`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from reconciler.api.ledger import EventKind
+from reconciler.report.plan.change_lines import short_revision
+from reconciler.report.status.history_text import event_detail
+from reconciler.report.views.view_shapes import Alert, Timer, Weight
+from reconciler.server.pages.page_links import cluster_link, object_link, shown_name, subject_link
+
+_ORDER = {Weight.ERROR: 0, Weight.WARNING: 1, Weight.INFO: 2}
+
+
+class Piece(NamedTuple):
+    """A part of a sentence, with where it leads."""
+
+    words: str
+    link: str = ""
+
+
+class AlertText(NamedTuple):
+    """An alert with its sentence in pieces. `key` identifies it; `times`: 0 if the words have the count."""
+
+    need: Alert
+    key: str
+    title: tuple[Piece, ...]
+    times: int
+
+
+class Coming(NamedTuple):
+    """A timer with its sentence in pieces."""
+
+    timer: Timer
+    key: str
+    words: tuple[Piece, ...]
+
+
+def told(needs: Iterable[Alert]) -> tuple[AlertText, ...]:
+    """The needs, errors above warnings above hints, else in their order."""
+    ordered = sorted(needs, key=lambda need: _ORDER[need.weight])
+    return tuple(AlertText(need, _key(need), linked(need.title, _names(need)), _times(need)) for need in ordered)
+
+
+def _times(need: Alert) -> int:
+    numbers = {found.replace(",", "") for found in re.findall(r"[0-9][0-9,]*", need.title)}
+    return 0 if need.count == 1 or str(need.count) in numbers else need.count
+
+
+def coming(timers: Iterable[Timer]) -> tuple[Coming, ...]:
+    """Return the timers, the next one first."""
+    ordered = sorted(timers, key=lambda timer: timer.ends)
+    return tuple(Coming(timer, _key(timer), linked(timer.words, _names(timer))) for timer in ordered)
+
+
+def linked(words: str, names: Sequence[tuple[str, str]]) -> tuple[Piece, ...]:
+    """The words with the first place of each name as a link; a name that is not in them comes at the end.
+
+    >>> linked("web waits in m1", [("m1", "/clusters/m1")])
+    (Piece(words='web waits in ', link=''), Piece(words='m1', link='/clusters/m1'))
+    """
+    pieces: list[Piece] = [Piece(words)]
+    for name, link in names:
+        for number, piece in enumerate(pieces):
+            at = -1 if piece.link else _found(piece.words, name)
+            if at >= 0:
+                split = (Piece(piece.words[:at]), Piece(name, link), Piece(piece.words[at + len(name) :]))
+                pieces[number : number + 1] = split
+                break
+        else:
+            pieces += [Piece(" · "), Piece(name, link)]
+    return tuple(piece for piece in pieces if piece.words)
+
+
+def _found(words: str, name: str) -> int:
+    """Return the index of the name as a whole word, not as a part of a longer one; -1 if absent."""
+    at = words.find(name)
+    while at >= 0:
+        around = words[at - 1 : at] + words[at + len(name) : at + len(name) + 1]
+        if not any(char.isalnum() or char in "-/" for char in around):
+            return at
+        at = words.find(name, at + 1)
+    return -1
+
+
+def _names(found: Alert | Timer) -> list[tuple[str, str]]:
+    names = []
+    if found.resource is not None:
+        names.append((shown_name(found.resource), object_link(found.resource)))
+    if found.cluster:
+        names.append((found.cluster, cluster_link(found.cluster)))
+    return names
+
+
+def _key(found: Alert | Timer) -> str:
+    subject = object_link(found.resource) if found.resource else ""
+    return f"{found.what} {found.cluster or ''} {subject} {'' if subject or found.cluster else _words(found)}"
+
+
+def _words(found: Alert | Timer) -> str:
+    return found.title if isinstance(found, Alert) else found.words
+
+
+_TONES: Final = {
+    EventKind.FAILED: "bad",
+    EventKind.SOURCE_FAILED: "bad",
+    EventKind.STORE_BROKEN: "bad",
+    EventKind.CLUSTER_AWAY: "bad",
+    EventKind.KIND_UNREAD: "bad",
+    EventKind.CLUSTER_WENT_BACK: "warn",
+    EventKind.OBJECT_REFUSED: "bad",
+    EventKind.ROLLOUT_PAUSED: "bad",
+    EventKind.APPROVAL_AWAITED: "warn",
+    EventKind.PINNED: "warn",
+    EventKind.FROZEN: "warn",
+    EventKind.FIGHT_DETECTED: "warn",
+    EventKind.DRIFT: "warn",
+    EventKind.DELETED: "warn",
+    EventKind.EVICTED: "warn",
+    EventKind.SUSPENDED: "warn",
+}
+
+
+class EventEntry(NamedTuple):
+    """One event. `link` is empty if its subject has no page."""
+
+    time: str
+    event: str
+    tone: str
+    subject: str
+    link: str
+    cluster: str
+    who: str
+    revision: str
+    detail: str
+
+
+def changes(entries: Iterable[Mapping[str, Any]]) -> tuple[EventEntry, ...]:
+    """Return the rows of the entries, in their order."""
+    return tuple(_change(entry) for entry in entries)
+
+
+def _change(entry: Mapping[str, Any]) -> EventEntry:
+    subject, cluster, detail = entry["subject"], entry["cluster"] or "", event_detail(entry)
+    return EventEntry(
+        time=entry["time"],
+        event=entry["event"],
+        tone=_TONES.get(entry["event"], "plain"),
+        subject=subject,
+        link=subject_link(subject),
+        cluster="" if subject == f"cluster {cluster}" else cluster,
+        who=entry["who"] or "",
+        revision=short_revision(entry["revision"]) if entry["revision"] else "",
+        detail="" if detail == "-" else detail,
+    )

@@ -1,0 +1,215 @@
+"""Templates to text. Inserted text is made visible and escaped in any case; only templates are markup.
+
+The style, the script and the signs of a tab. Their addresses change with their content, so they may be kept.
+
+The head of every page: whether and since when all is in step, by which commit, and alerts.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import Struct
+
+from reconciler.report.plan.change_lines import short_revision
+from reconciler.report.safe import visible
+from reconciler.report.views.view_shapes import FleetView, Weight
+from reconciler.server.pages.page_links import (
+    ago,
+    clock_time,
+    cluster_link,
+    copy_anchor,
+    is_narrowed,
+    lasting,
+    matrix_query,
+    object_link,
+    shown_name,
+    subject_link,
+    troubles_query,
+    until,
+)
+from reconciler.server.pages.styles import (
+    HEALTHS,
+    LEGEND,
+    NEEDS,
+    STATES,
+    WEIGHTS,
+    copy_look,
+    count_words,
+    health_look,
+    phase_look,
+    stage_look,
+    state_look,
+)
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""The browser may load nothing inline and nothing from other hosts."""
+CACHE_CONTROL: Final = "private, max-age=31536000, immutable"
+"""For static files alone; pages are not kept."""
+
+_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+class StaticFile(Struct, frozen=True):
+    """A file as it is served, in UTF-8."""
+
+    content: bytes
+    content_type: str
+
+
+def _read() -> tuple[dict[str, StaticFile], dict[str, str]]:
+    files, shown_at = dict[str, StaticFile](), dict[str, str]()
+    for path in sorted((Path(__file__).parent / "static").iterdir()):
+        if path.suffix in _TYPES:
+            content = path.read_bytes()
+            address = f"/static/{path.stem}-{sha256(content).hexdigest()[:12]}{path.suffix}"
+            files[address] = StaticFile(content, _TYPES[path.suffix])
+            shown_at[path.name] = address
+    return files, shown_at
+
+
+STATIC_FILES, SHOWN_AT = _read()
+"""The served files by address, and the address of each by its name."""
+
+
+def text(value: str) -> str:
+    """Return a text for HTML, in an element or a quoted attribute: on one line, without markup."""
+    return escape(visible(value))
+
+
+def draw(template: str, **values: Any) -> str:
+    """Return the page of a template. Raises if the template uses a value that was not given."""
+    return _TEMPLATES.get_template(template).render(values)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return visible(value)
+    return "" if value is None else value
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("reconciler.server.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.globals.update(
+        static=SHOWN_AT,
+        object_link=object_link,
+        cluster_link=cluster_link,
+        subject_link=subject_link,
+        copy_anchor=copy_anchor,
+        shown_name=shown_name,
+        ago=ago,
+        lasting=lasting,
+        until=until,
+        clock_time=clock_time,
+        state_look=state_look,
+        health_look=health_look,
+        copy_look=copy_look,
+        stage_look=stage_look,
+        phase_look=phase_look,
+        count_words=count_words,
+        tones=WEIGHTS,
+        need_words=NEEDS,
+        legend=LEGEND,
+        short_revision=short_revision,
+        is_narrowed=is_narrowed,
+        matrix_query=matrix_query,
+        troubles_query=troubles_query,
+    )
+    return made
+
+
+_TEMPLATES = _environment()
+
+
+class Pill(NamedTuple):
+    """A few words with a colour. `is_since`: they began at the fleet's `since`."""
+
+    tone: str
+    words: str
+    is_since: bool = False
+
+
+class Band(Struct, frozen=True):
+    """A part of a bar: its start and width (of 1000), its colour and its meaning."""
+
+    at: int
+    width: int
+    tone: str
+    count: int
+    sign: str
+    words: str
+
+
+class PageHead(NamedTuple):
+    """`mark`: the sign of the tab. `lead`: the text before the title of the tab."""
+
+    pills: tuple[Pill, ...]
+    mark: str
+    lead: str
+    bands: tuple[Band, ...]
+    fares: tuple[Band, ...]
+
+
+def head_of(fleet: FleetView) -> PageHead:
+    """Return the content of the page's head."""
+    pills = _pills(fleet)
+    errors = sum(need.weight is Weight.ERROR for need in fleet.needs)
+    is_bad = errors > 0 or any(pill.tone == "bad" for pill in pills)
+    mark = "bad" if is_bad else "ok" if all(pill.tone == "ok" for pill in pills) and not fleet.needs else "warn"
+    lead = f"{fleet.needs_total} to look at" if fleet.needs_total else {"ok": "in sync"}.get(mark, "look")
+    order = {name: (look.sign, look.tone, look.words.partition(",")[0]) for name, look in STATES.items()}
+    fares = {name: (look.sign, look.tone, look.words) for name, look in HEALTHS.items()}
+    return PageHead(pills, mark, lead, _bands(fleet.objects, order), _bands(fleet.health, fares))
+
+
+def _pills(fleet: FleetView) -> tuple[Pill, ...]:
+    clusters, found = fleet.clusters, list[Pill]()
+    if fleet.source.error:
+        found.append(Pill("bad", "store cannot be read"))
+    if not fleet.is_progressing:
+        found.append(Pill("bad", f"stalled while {fleet.phase}"))
+    if fleet.time is None:
+        return (*found, Pill("unk", "no round yet"))
+    if clusters.total == 0:
+        return (*found, Pill("unk", "no clusters"))
+    words = f"{clusters.in_sync} of {clusters.total} clusters in sync"
+    found.append(Pill("ok" if clusters.in_sync == clusters.total else "warn", words, is_since=fleet.since is not None))
+    if clusters.away:
+        found.append(Pill("bad", f"{clusters.away} away"))
+    found += [
+        Pill("bad", f"{fleet.health[name]} {HEALTHS[name].words}")
+        for name in ("Degraded", "Missing")
+        if fleet.health.get(name)
+    ]
+    if not fleet.is_ready:
+        found.append(Pill("bad", "not ready"))
+    return tuple(found)
+
+
+def _bands(counts: dict[str, int], order: dict[str, tuple[str, str, str]]) -> tuple[Band, ...]:
+    """Each at least a little wide, so that one of 25,000 is seen; the widest pays for it."""
+    shown = [(name, counts[name]) for name in (*order, *(counts.keys() - order)) if counts.get(name)]
+    total = sum(count for _, count in shown)
+    widths = [max(12, round(1000 * count / total)) for _, count in shown]
+    if widths:
+        widths[widths.index(max(widths))] += 1000 - sum(widths)
+    bands, at = list[Band](), 0
+    for (name, count), width in zip(shown, widths, strict=True):
+        sign, tone, words = order.get(name, ("?", "unk", name))
+        bands.append(Band(at, width, tone, count, sign, words))
+        at += width
+    return tuple(bands)

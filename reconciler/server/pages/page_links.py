@@ -1,0 +1,176 @@
+"""Addresses of pages. Every part is quoted, so that no name leads anywhere else.
+
+Questions as the query of a link, so that a page leads to its other parts.
+
+Times as words: `12 min ago`, `in 1 min 04 s`. `page.js` has the same rules; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion
+from reconciler.report.views.view_shapes import ResourceView
+
+_SUBJECT = re.compile(r"(?P<kind>[A-Z][A-Za-z0-9]*) (?:(?P<namespace>[^/ ]+)/)?(?P<name>[^/ ]+)")
+
+
+def kind_of(resource: ResourceView) -> str:
+    """The kind with its group, as `get` and the addresses of objects take it.
+
+    >>> kind_of(Resource(api_version="apps/v1", kind="Deployment", namespace="shop", name="web"))
+    'Deployment.apps'
+    """
+    group, slash, _ = resource.api_version.partition("/")
+    return f"{resource.kind}.{group}" if slash else resource.kind
+
+
+def object_link(resource: ResourceView, cluster: str = "") -> str:
+    """The page of an object, at its copy in a cluster."""
+    place = f"#{quote(copy_anchor(cluster), safe='', errors='replace')}" if cluster else ""
+    return f"/objects/{_part(kind_of(resource))}/{_part(resource.namespace or '-')}/{_part(resource.name)}{place}"
+
+
+def copy_anchor(cluster: str) -> str:
+    """The place of a copy on the page of its object."""
+    return f"in-{cluster}"
+
+
+def cluster_link(name: str) -> str:
+    """The page of a cluster."""
+    return f"/clusters/{_part(name)}"
+
+
+def subject_link(subject: str) -> str:
+    """Return the page of an event's subject; empty if it has none.
+
+    >>> subject_link("Deployment shop/web"), subject_link("cluster m1"), subject_link("fleet")
+    ('/objects/Deployment/shop/web', '/clusters/m1', '')
+    """
+    if subject.startswith("cluster "):
+        return cluster_link(subject.removeprefix("cluster "))
+    found = _SUBJECT.fullmatch(subject)
+    if found is None:
+        return ""
+    return f"/objects/{_part(found['kind'])}/{_part(found['namespace'] or '-')}/{_part(found['name'])}"
+
+
+def named_link(words: str) -> str:
+    """Return the page of a name as on the command line; empty if it is no object.
+
+    >>> named_link("Deployment/web -n shop"), named_link("Namespace/shop"), named_link("m1")
+    ('/objects/Deployment/shop/web', '/objects/Namespace/-/shop', '')
+    """
+    what, _, namespace = words.partition(" -n ")
+    kind, slash, name = what.partition("/")
+    return f"/objects/{_part(kind)}/{_part(namespace or '-')}/{_part(name)}" if slash else ""
+
+
+def shown_name(resource: ResourceView) -> str:
+    """Return `shop/web`, or the name alone if cluster-scoped."""
+    return f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
+
+
+@lru_cache(maxsize=4096)
+def _part(text: str) -> str:
+    # A part of dots alone would be taken as a way up.
+    quoted = quote(text, safe="", errors="replace")
+    return quoted.replace(".", "%2E") if set(text) == {"."} else quoted
+
+
+def is_narrowed(asked: MatrixQuestion | HistoryQuestion) -> bool:
+    """Return whether a filter leaves anything out."""
+    if isinstance(asked, HistoryQuestion):
+        return bool(asked.resource or asked.namespace or asked.cluster or asked.since)
+    return bool(asked.q or asked.namespace or asked.kind or asked.troubles)
+
+
+def matrix_query(asked: MatrixQuestion, offset: int) -> str:
+    """The same question from another row on.
+
+    >>> matrix_query(MatrixQuestion(q="a&b", troubles=True), 500)
+    'q=a%26b&troubles=1&offset=500'
+    """
+    parts = {
+        "q": asked.q,
+        "namespace": asked.namespace,
+        "kind": asked.kind,
+        "troubles": "1" if asked.troubles else "",
+        "offset": str(offset or ""),
+        "limit": str(asked.limit) if asked.limit != ROWS_MAX else "",
+    }
+    return urlencode({name: value for name, value in parts.items() if value}, errors="replace")
+
+
+def troubles_query(namespace: str) -> str:
+    """The troubles of one namespace."""
+    return matrix_query(MatrixQuestion(namespace=namespace, troubles=True), 0)
+
+
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3600
+_DAY_S: Final = 86400
+_FINE_S: Final = 10 * _MINUTE_S
+"""Below this, future spans show seconds."""
+
+
+def seconds_of(text: str) -> float | None:
+    """Return an RFC 3339 time as epoch seconds; None if it is no time."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+
+
+def spoken_span(span_s: float, *, is_fine: bool = False) -> str:
+    """A length of time in its two biggest units at most.
+
+    >>> spoken_span(42), spoken_span(64), spoken_span(64, is_fine=True), spoken_span(7500), spoken_span(180000)
+    ('42 s', '1 min', '1 min 04 s', '2 h 05 min', '2 d 2 h')
+    """
+    whole_s = max(0, int(span_s))
+    if whole_s < _MINUTE_S:
+        return f"{whole_s} s"
+    if whole_s < _HOUR_S:
+        rest = f" {whole_s % _MINUTE_S:02d} s" if is_fine and whole_s < _FINE_S else ""
+        return f"{whole_s // _MINUTE_S} min{rest}"
+    if whole_s < _DAY_S:
+        return f"{whole_s // _HOUR_S} h {whole_s % _HOUR_S // _MINUTE_S:02d} min"
+    return f"{whole_s // _DAY_S} d {whole_s % _DAY_S // _HOUR_S} h"
+
+
+def ago(text: str, now: str) -> str:
+    """Return the span since then; the text itself if either is no time."""
+    then_s, now_s = seconds_of(text), seconds_of(now)
+    return text if then_s is None or now_s is None else f"{spoken_span(now_s - then_s)} ago"
+
+
+def lasting(text: str, now: str) -> str:
+    """For how long it has been so: `for 12 min`."""
+    then_s, now_s = seconds_of(text), seconds_of(now)
+    return f"since {text}" if then_s is None or now_s is None else f"for {spoken_span(now_s - then_s)}"
+
+
+def until(text: str, now: str) -> str:
+    """Return the span until then: `in 1 min 04 s`, and `now` from then on."""
+    then_s, now_s = seconds_of(text), seconds_of(now)
+    if then_s is None or now_s is None:
+        return f"at {text}"
+    return f"in {spoken_span(then_s - now_s, is_fine=True)}" if then_s - now_s >= 1 else "now"
+
+
+def clock_time(text: str, now: str) -> str:
+    """The hour of a time of today, the day and the hour of another one; in UTC, as everything here.
+
+    >>> clock_time("2026-11-23T10:31:07Z", "2026-11-23T12:00:00Z"), clock_time("2026-11-21T10:31:07Z", "2026-11-23")
+    ('10:31:07', '11-21 10:31')
+    """
+    if seconds_of(text) is None:
+        return text
+    day, _, hour = text.partition("T")
+    return hour[:8] if now.startswith(day) else f"{day[5:]} {hour[:5]}"

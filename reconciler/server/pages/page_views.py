@@ -1,0 +1,277 @@
+"""The matrix of workloads and clusters. Its cells are written here, since a template takes too long for 25,000.
+
+The first page: whether all is in step, alerts, and every workload in every cluster.
+
+The page of one cluster: its reachability, objects and capacity.
+
+The page of one object of the store: its clusters, reasons, health, differences and history.
+
+Pages that are one list: problems of the store, the history; and the pages for missing content.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.report.shown_values import cut
+from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
+from reconciler.report.views.view_shapes import (
+    CapacityPart,
+    ClusterHead,
+    ClusterView,
+    CopyPart,
+    FieldDifference,
+    FleetView,
+    MatrixRow,
+    MatrixView,
+    ObjectView,
+    ProblemsView,
+)
+from reconciler.server.pages.alerts_page import changes, coming, told
+from reconciler.server.pages.drawing import Pill, draw, head_of, text
+from reconciler.server.pages.page_links import named_link, object_link, shown_name
+from reconciler.server.pages.styles import HEALTHS, STATES, StateStyle, copy_look
+
+_WHY_SHOWN = 120
+_USUAL_KIND = "Deployment"
+_NOTHING = "<td></td>"
+_TROUBLES = ("bad", "warn")
+
+
+class NamespaceRows(Struct, frozen=True):
+    """The workloads of one namespace. `rows` is markup that holds no text of others that is not escaped."""
+
+    namespace: str
+    count: int
+    troubled: int
+    rows: str
+
+
+class Body(Struct, frozen=True):
+    """The matrix by namespace, in the order of the view. `troubles`: of each column how many copies need a look."""
+
+    groups: tuple[NamespaceRows, ...] = ()
+    troubles: Mapping[int, int] = {}
+
+
+def body_of(view: MatrixView) -> Body:
+    """Return the content below the head of the matrix."""
+    by_namespace: dict[str, list[MatrixRow]] = {}
+    for row in view.rows:
+        by_namespace.setdefault(row.resource.namespace, []).append(row)
+    names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[NamespaceRows]()
+    for namespace, rows in by_namespace.items():
+        drawn = [_row(row, view.clusters, names) for row in rows]
+        groups.append(
+            NamespaceRows(
+                namespace, len(rows), sum(bool(found.troubled) for found in drawn), "".join(r.html for r in drawn)
+            )
+        )
+        for found in drawn:
+            counted.update(found.troubled)
+    return Body(tuple(groups), counted)
+
+
+def namespaces(view: MatrixView) -> tuple[str, ...]:
+    """The namespaces to choose from: all where the view has them, else those of its rows."""
+    return view.namespaces or tuple(sorted({row.resource.namespace for row in view.rows} - {""}))
+
+
+class _Drawn(NamedTuple):
+    """`troubled`: columns of copies that need attention. Copies in progress or hidden by their cluster do not."""
+
+    html: str
+    troubled: list[int]
+
+
+def _row(row: MatrixRow, clusters: Sequence[ClusterHead], names: Sequence[str]) -> _Drawn:
+    resource = row.resource
+    link, within = text(object_link(resource)), text(shown_name(resource))
+    cells, fine, troubled = [_NOTHING] * len(clusters), 0, list[int]()
+    for cell in row.cells:
+        look = copy_look(cell.state, cell.health, cell.replicas, cell.ready)
+        column = cell.cluster
+        if look.tone == "ok":
+            fine += 1
+            cells[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
+            continue
+        if look.tone in _TROUBLES:
+            troubled.append(column)
+        cells[column] = _linked(
+            look, cell.why, within, names[column], text(object_link(resource, clusters[column].name))
+        )
+    placed, tone = len(row.cells), "few" if troubled else "most"
+    kind = "" if resource.kind == _USUAL_KIND else f" <small>{text(resource.kind)}</small>"
+    html = (
+        f'<tr data-key="{link}"><th scope="row" title="{text(resource.kind)} {within}">'
+        f'<a href="{link}">{text(resource.name)}</a>{kind}</th>'
+        f'<td class="sum {tone}" aria-label="{fine} of {placed} in sync and healthy">{fine}/{placed}</td>'
+        f"{''.join(cells)}</tr>\n"
+    )
+    return _Drawn(html, troubled)
+
+
+def _linked(look: StateStyle, why: str, within: str, where: str, address: str) -> str:
+    """Return a cell that links to the copy, with a full label: screen readers read links one by one."""
+    words = f"{within} in {where}: {text(look.words)}{f': {text(cut(why, _WHY_SHOWN))}' if why else ''}"
+    return (
+        f'<td class="{look.tone}"><a href="{address}" data-in="{where}" aria-label="{words}" title="{words}">'
+        f"{look.sign}</a></td>"
+    )
+
+
+def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion, now: str) -> str:
+    """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
+
+    `now` (RFC 3339) is the reference of relative times.
+    """
+    return draw(
+        "fleet.html",
+        now=now,
+        fleet=fleet,
+        head=head_of(fleet),
+        needs=told(fleet.needs),
+        timers=coming(fleet.timers),
+        events=changes(fleet.events),
+        matrix=matrix,
+        body=body_of(matrix) if matrix else Body(),
+        namespaces=namespaces(matrix) if matrix else (),
+        asked=asked,
+    )
+
+
+_FULL: Final = 0.9
+_BYTES: Final = ("memory", "ephemeral-storage", "storage")
+
+
+class Gauge(NamedTuple):
+    """The usage of one resource in a cluster. `filled`: of 1000."""
+
+    name: str
+    filled: int
+    tone: str
+    words: str
+
+
+def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
+    """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
+    return draw(
+        "cluster.html",
+        now=now,
+        fleet=fleet,
+        head=head_of(fleet),
+        view=view,
+        pills=_pills(view),
+        gauges=tuple(map(_gauge, view.capacity)),
+        needs=told(view.needs),
+        timers=coming(view.timers),
+        events=changes(view.history),
+        objects_shown=ROWS_MAX,
+    )
+
+
+def _pills(view: ClusterView) -> tuple[Pill, ...]:
+    if view.is_left:
+        return (Pill("unk", "its document was taken out of the store"),)
+    found = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer")]
+    if view.suspended is not None:
+        found.append(Pill("warn", "suspended"))
+    looks = [(STATES[name], count) for name, count in view.counts.items() if count and name in STATES]
+    looks += [(HEALTHS[name], count) for name, count in view.health.items() if count and name in HEALTHS]
+    found += [Pill(look.tone, f"{count} {look.words.partition(',')[0]}") for look, count in looks if look.tone != "ok"]
+    if view.is_up and len(found) == 1 and any(view.counts.values()):
+        found.append(Pill("ok", "all in sync and healthy"))
+    return tuple(found)
+
+
+def _gauge(part: CapacityPart) -> Gauge:
+    if part.allocatable is None:
+        return Gauge(part.name, 0, "unk", "not known")
+    if part.used is None:
+        return Gauge(part.name, 0, "unk", f"{_amount(part.name, part.allocatable)} in all")
+    share = part.used / part.allocatable if part.allocatable else 1.0 if part.used else 0.0
+    words = f"{_amount(part.name, part.used, is_bare=True)} of {_amount(part.name, part.allocatable)}, {share:.0%}"
+    return Gauge(part.name, min(1000, max(0, round(1000 * share))), "warn" if share >= _FULL else "prog", words)
+
+
+def _amount(name: str, value: float, *, is_bare: bool = False) -> str:
+    unit, shown = "", value
+    if name == "cpu":
+        unit = " cores"
+    elif name in _BYTES:
+        unit, shown = " GiB", value / 2**30
+    digits = f"{shown:,.0f}" if shown >= 100 or shown == int(shown) else f"{shown:.1f}"
+    return digits if is_bare else digits + unit
+
+
+_WORST = {"bad": 0, "warn": 1, "unk": 2, "prog": 3, "ok": 4}
+
+
+def object_page(fleet: FleetView, view: ObjectView, now: str) -> str:
+    """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
+    return draw(
+        "object.html",
+        now=now,
+        fleet=fleet,
+        head=head_of(fleet),
+        view=view,
+        pills=_object_pills(view.copies),
+        copies=worst_first(view.copies),
+        differences=_by_cluster(view.differences),
+        needs=told(view.needs),
+        timers=coming(view.timers),
+        events=changes(view.history),
+    )
+
+
+def worst_first(copies: tuple[CopyPart, ...]) -> tuple[CopyPart, ...]:
+    """The copies, those with troubles first, else in their order."""
+    return tuple(sorted(copies, key=lambda copy: _WORST[_tone(copy)]))
+
+
+def _tone(copy: CopyPart) -> str:
+    return copy_look(copy.state, copy.health, copy.replicas, copy.ready).tone
+
+
+def _object_pills(copies: tuple[CopyPart, ...]) -> tuple[Pill, ...]:
+    """Return the number of clusters in each state, the worst first."""
+    if not copies:
+        return (Pill("unk", "placed nowhere"),)
+    states = [STATES[copy.state] for copy in copies if copy.state in STATES]
+    healths = [HEALTHS[copy.health] for copy in copies if copy.health in HEALTHS and copy.state != "unknown"]
+    wrong = [look for look in (*states, *healths) if look.tone != "ok"]
+    kinds = sorted(set(wrong), key=lambda look: (_WORST[look.tone], look.words))
+    found = [Pill(look.tone, f"{look.words.partition(',')[0]} in {wrong.count(look)}") for look in kinds]
+    fine = sum(_tone(copy) == "ok" for copy in copies)
+    return (*found, Pill("ok" if fine else "unk", f"in sync and healthy in {fine} of {len(copies)}"))
+
+
+def _by_cluster(differences: tuple[FieldDifference, ...]) -> tuple[tuple[str, tuple[FieldDifference, ...]], ...]:
+    ordered = sorted(differences, key=lambda difference: difference.cluster)
+    return tuple((name, tuple(found)) for name, found in groupby(ordered, key=lambda difference: difference.cluster))
+
+
+def problems_page(fleet: FleetView, view: ProblemsView, now: str) -> str:
+    """The problems of the store as HTML. `fleet` is for its head; `now`: RFC 3339."""
+    return draw("problems.html", now=now, fleet=fleet, head=head_of(fleet), view=view)
+
+
+def history_page(fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuestion, now: str) -> str:
+    """The history as HTML: the `events` of its document, newest first, that answer `asked`. `now`: RFC 3339."""
+    return draw("history.html", now=now, fleet=fleet, head=head_of(fleet), events=changes(entries), asked=asked)
+
+
+def not_found_page(fleet: FleetView, found: NotFound, now: str) -> str:
+    """Return the page for an unknown name: the reason and similar names."""
+    close = tuple((words, named_link(words)) for words in found.close)
+    return draw("not_found.html", now=now, fleet=fleet, head=head_of(fleet), why=found.why, close=close)
+
+
+def not_shown_page(fleet: FleetView, why: str, now: str) -> str:
+    """Return the page shown before the first round has ended, or when the journal cannot be read."""
+    return draw("not_shown.html", now=now, fleet=fleet, head=head_of(fleet), why=why)

@@ -1,0 +1,150 @@
+"""Styles of states: a sign, a colour and words, never the colour alone. The words are those of `status`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from reconciler.report.views.view_shapes import AlertKind, Weight
+
+
+class StateStyle(NamedTuple):
+    """`tone` is a class of the style: ok, prog, warn, bad or unk."""
+
+    sign: str
+    tone: str
+    words: str
+
+
+STATES: Final = {
+    "synced": StateStyle("✓", "ok", "in sync"),
+    "pending": StateStyle("↻", "prog", "about to be changed"),
+    "held": StateStyle("‖", "warn", "held"),
+    "fought": StateStyle("⇄", "warn", "fought over"),
+    "frozen": StateStyle("❄", "warn", "frozen by a broken file"),
+    "refused": StateStyle("⊘", "bad", "refused, an object that is not ours is in the way"),
+    "failed": StateStyle("✗", "bad", "failed"),
+    "unknown": StateStyle("?", "unk", "not known"),
+    "left": StateStyle("◌", "unk", "left, its cluster has no document any more"),
+}
+HEALTHS: Final = {
+    "Healthy": StateStyle("✓", "ok", "healthy"),
+    "Progressing": StateStyle("…", "prog", "progressing"),
+    "Degraded": StateStyle("!", "bad", "degraded"),
+    "Missing": StateStyle("∅", "bad", "missing"),
+    "Unknown": StateStyle("?", "unk", "health not known"),
+}
+LEGEND: Final = (
+    ("3", "ok", "in sync and healthy, 3 replicas"),
+    ("2/3", "prog", "progressing, 2 of 3 ready"),
+    ("2/3 !", "bad", "degraded"),
+    ("∅", "bad", "missing"),
+    ("↻", "prog", "about to be changed"),
+    ("‖", "warn", "held"),
+    ("⇄", "warn", "fought over"),
+    ("❄", "warn", "frozen"),
+    ("⊘", "bad", "refused"),
+    ("✗", "bad", "failed"),
+    ("?", "unk", "not known"),
+    ("◌", "unk", "cluster left"),
+    ("·", "no", "not placed"),
+)
+STAGES: Final = {
+    "done": StateStyle("✓", "ok", "done"),
+    "running": StateStyle("…", "prog", "in progress"),
+    "waits-for-stage": StateStyle("·", "no", "waits for a stage"),
+    "waits-for-time": StateStyle("…", "prog", "waits"),
+    "waits-for-approval": StateStyle("‖", "warn", "needs an approval"),
+    "waits-for-window": StateStyle("‖", "warn", "waits for its window"),
+    "paused": StateStyle("✗", "bad", "paused"),
+    "pinned": StateStyle("!", "warn", "pinned"),
+    "skipped": StateStyle("·", "no", "no cluster"),
+    "unclear": StateStyle("?", "bad", "unclear"),
+}
+PHASES: Final = {
+    "done": StateStyle("✓", "ok", "done"),
+    "running": StateStyle("…", "prog", "in progress"),
+    "behind": StateStyle("·", "no", "behind"),
+    "failed": StateStyle("✗", "bad", "failed"),
+    "pinned": StateStyle("!", "warn", "pinned"),
+    "frozen": StateStyle("‖", "bad", "frozen"),
+}
+NEEDS: Final = {
+    AlertKind.SOURCE: "store",
+    AlertKind.AWAY: "cluster away",
+    AlertKind.FOUGHT: "fought over",
+    AlertKind.LEFT: "cluster left",
+}
+WEIGHTS: Final = {Weight.ERROR: "bad", Weight.WARNING: "warn", Weight.INFO: "unk"}
+_NEW: Final = StateStyle("?", "unk", "")
+_WIDEST: Final = 5
+"""Characters of a cell: beyond, only the sign is shown and the count is in the words."""
+
+
+def state_look(state: str) -> StateStyle:
+    """Return the style of a state of sync; a later version's state looks as an unknown one."""
+    return STATES.get(state) or _NEW._replace(words=state)
+
+
+def stage_look(state: str) -> StateStyle:
+    """The look of the state of a stage of a rollout."""
+    return STAGES.get(state) or _NEW._replace(words=state)
+
+
+def phase_look(phase: str) -> StateStyle:
+    """The look of how a cluster is beside the revision that goes over the clusters."""
+    return PHASES.get(phase) or _NEW._replace(words=phase)
+
+
+def health_look(health: str) -> StateStyle:
+    """The look of a health."""
+    return HEALTHS.get(health) or _NEW._replace(words=health)
+
+
+@lru_cache(maxsize=4096)
+def copy_look(state: str, health: str, replicas: int | None, ready: int | None) -> StateStyle:
+    """Return the style of one copy: the worse of sync and health first.
+
+    >>> copy_look("synced", "Degraded", 3, 2)
+    Look(sign='2/3 !', tone='bad', words='degraded, 2 of 3 ready, in sync')
+    >>> copy_look("held", "Healthy", 3, 3)
+    Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
+    """
+    sync, fares, count = state_look(state), health_look(health), count_words(replicas, ready)
+    parts = [count] if count else []
+    if state in ("unknown", "left"):
+        return StateStyle(sync.sign, sync.tone, sync.words)
+    if state == "synced" and health != "Healthy":
+        return StateStyle(
+            _counted_sign(fares, replicas, ready), fares.tone, ", ".join([fares.words, *parts, sync.words])
+        )
+    if state == "synced":
+        shown = _short_count(replicas, ready) or sync.sign
+        return StateStyle(
+            shown if len(shown) <= _WIDEST else sync.sign, "ok", ", ".join([sync.words, fares.words, *parts])
+        )
+    is_bad = fares.tone == "bad"
+    sign = f"{sync.sign} !" if is_bad else sync.sign
+    return StateStyle(sign, "bad" if is_bad else sync.tone, ", ".join([sync.words, fares.words, *parts]))
+
+
+def count_words(replicas: int | None, ready: int | None) -> str:
+    """Return `2 of 3 ready`; empty without replicas."""
+    if replicas is None:
+        return ""
+    return f"{replicas} replicas" if ready is None else f"{ready} of {replicas} ready"
+
+
+def _short_count(replicas: int | None, ready: int | None) -> str:
+    if replicas is None:
+        return ""
+    return str(replicas) if ready is None or ready == replicas else f"{ready}/{replicas}"
+
+
+def _counted_sign(look: StateStyle, replicas: int | None, ready: int | None) -> str:
+    count = _short_count(replicas, ready)
+    if not count or look.sign == "∅":
+        return look.sign
+    # A count with a slash shows progress without a sign.
+    shown = count if look.tone == "prog" and "/" in count else f"{count} {look.sign}"
+    return shown if len(shown) <= _WIDEST else look.sign

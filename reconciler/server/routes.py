@@ -1,0 +1,250 @@
+"""Paths and their handlers. A path has parts in braces, each of which matches one part of the request's path.
+
+Access control: by the Host header and by the token.
+
+Answers of every form, with the headers that all of them carry.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hashlib
+import hmac
+import json
+import re
+import stat
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from http import HTTPStatus
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from reconciler.errors import ConfigurationError
+from reconciler.report.json_parts import json_text
+from reconciler.report.safe import ascii_json
+from reconciler.server.live_views import Views
+
+
+class PageRequest(NamedTuple):
+    """A request. `parts`: values of the parts in braces. `query`: each name with its first value."""
+
+    parts: Mapping[str, str]
+    query: Mapping[str, str]
+    request: web.BaseRequest
+
+
+Answerer = Callable[[Views, PageRequest], Awaitable[web.StreamResponse]]
+"""A page: it draws the answers of the views."""
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """`pattern`: `/api/v1/clusters/{name}`. `is_open`: it is answered without the token."""
+
+    pattern: str
+    answer: Answerer
+    is_open: bool = False
+
+
+class Router:
+    """The first route that fits a path."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        """Know these routes."""
+        self._routes = [(route.pattern.split("/"), route) for route in routes]
+
+    def find(self, raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
+        """Return the route and its parts; None: unknown. `raw_path`: as sent, so that `%2F` separates nothing."""
+        given = raw_path.split("/")
+        for pattern, route in self._routes:
+            if len(pattern) == len(given) and (parts := _parts(pattern, given)) is not None:
+                return route, parts
+        return None
+
+
+def _parts(pattern: Sequence[str], given: Sequence[str]) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for wanted, raw in zip(pattern, given, strict=True):
+        text = unquote(raw)
+        if wanted.startswith("{"):
+            if not text:
+                return None
+            found[wanted[1:-1]] = text
+        elif wanted != text:
+            return None
+    return found
+
+
+CREDENTIAL: Final = "listen-token"
+"""The name of the token among the credentials of a systemd service."""
+_TOKEN_MAX: Final = 4096
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_HOST: Final = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@\s]+))(?::[0-9]*)?")
+
+
+def is_for_us(hosts: Sequence[str], names: Collection[str]) -> bool:
+    """Return whether the Host headers name this server.
+
+    An IP address does: its caller was not led here by a name. So does a request that names no host (HTTP/1.0).
+
+    >>> is_for_us(["127.0.0.1:9180"], ()), is_for_us(["[::1]"], ()), is_for_us(["rebound.example"], ())
+    (True, True, False)
+    """
+    if len(hosts) > 1:
+        return False
+    if not hosts or not hosts[0]:
+        return True
+    match = _HOST.fullmatch(hosts[0].lower())
+    name = (match["address"] or match["name"].rstrip(".")) if match is not None else ""
+    return name == "localhost" or name in names or _is_address(name)
+
+
+def has_token(given: Sequence[str], token: str) -> bool:
+    """Return whether the Authorization headers carry the token: as Bearer, or as the password of Basic with any user.
+
+    The comparison takes constant time. Source: RFC 6750, 2.1; RFC 7617.
+    """
+    if len(given) != 1:
+        return False
+    scheme, _, value = given[0].strip().partition(" ")
+    value = value.strip()
+    if scheme.lower() == "basic":
+        try:
+            value = base64.b64decode(value, validate=True).decode("utf-8", errors="replace").partition(":")[2]
+        except binascii.Error:
+            return False
+    elif scheme.lower() != "bearer":
+        return False
+    return hmac.compare_digest(value.encode(errors="replace"), token.encode())
+
+
+def token_file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """Return the file of the token: the named one, else that of systemd's credentials; None: neither."""
+    folder = environ.get("CREDENTIALS_DIRECTORY")
+    if named is None and folder and (Path(folder) / CREDENTIAL).is_file():
+        return Path(folder) / CREDENTIAL
+    return named
+
+
+def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
+    """The token in a file: one line without spaces.
+
+    Raises:
+        ConfigurationError: it cannot be read, everybody can read it, or it holds no token. No message quotes it.
+    """
+    try:
+        with file.open("rb") as opened:
+            mode, data = file.stat().st_mode, opened.read(_TOKEN_MAX + 1)
+    except OSError as error:
+        raise ConfigurationError(f"{option} {file}: {error.strerror}") from error
+    # A folder of credentials is closed by itself, whatever the modes in it: Kubernetes mounts Secrets as 644.
+    is_apart = str(file.parent) == environ.get("CREDENTIALS_DIRECTORY")
+    if mode & stat.S_IROTH and not is_apart:
+        raise ConfigurationError(f"{option} {file}: everybody on this machine can read it; chmod 600 {file}")
+    text = data.decode("utf-8", errors="replace").strip()
+    if not text:
+        raise ConfigurationError(f"{option} {file}: it is empty; `openssl rand -hex 32` makes a token")
+    if len(data) > _TOKEN_MAX or _TOKEN.fullmatch(text) is None:
+        raise ConfigurationError(
+            f"{option} {file}: a token is one line of at most {_TOKEN_MAX} letters, digits and signs"
+        )
+    return text
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reachable from this machine alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_REVALIDATED: Final = {**HEADERS, "Cache-Control": "no-cache", "Vary": "Authorization, Accept-Encoding"}
+"""Headers of answers with a tag: clients may cache them and revalidate each time."""
+_PACKED_FROM: Final = 16_384
+"""So many bytes are worth packing."""
+
+
+class Packed(Struct, frozen=True, kw_only=True):
+    """A text as it is sent. `packed`: with gzip; empty: it is too short for that."""
+
+    plain: bytes
+    tag: str
+    packed: bytes = b""
+
+
+def packed(value: Any) -> Packed:
+    """Return a value as JSON, harmless on a terminal. Slow work is done once here, not for each reader."""
+    return packed_text(json_text(value) if isinstance(value, dict) else _struct_text(value))
+
+
+def packed_text(text: str) -> Packed:
+    """A text as it is sent to many readers."""
+    plain = text.encode(errors="replace")
+    # An answer holds no part of a question and no secret: compressing reveals nothing.
+    packed_bytes = gzip.compress(plain, compresslevel=1, mtime=0) if len(plain) >= _PACKED_FROM else b""
+    return Packed(plain=plain, tag=f'"{hashlib.sha256(plain).hexdigest()[:32]}"', packed=packed_bytes)
+
+
+def _struct_text(value: Any) -> str:
+    try:
+        return ascii_json(msgspec.json.encode(value).decode()) + "\n"
+    except UnicodeEncodeError:  # half a surrogate pair, which the standard library can write
+        return json.dumps(msgspec.to_builtins(value)) + "\n"
+
+
+def plain(status: int, text: str) -> web.Response:
+    """A line of ours."""
+    return web.Response(status=status, text=f"{text}\n", headers=HEADERS)
+
+
+def document(body: Mapping[str, Any], status: int = HTTPStatus.OK) -> web.Response:
+    """A small JSON document, as it is now."""
+    text = ascii_json(json.dumps(body, ensure_ascii=False, indent=1))
+    return web.Response(status=status, text=f"{text}\n", content_type="application/json", headers=HEADERS)
+
+
+def fault(status: int, error: str, todo: str) -> web.Response:
+    """Return an error with its remedy as JSON."""
+    return document({"error": error, "todo": todo}, status)
+
+
+def tagged(
+    request: web.BaseRequest,
+    found: Packed,
+    headers: Mapping[str, str] | None = None,
+    *,
+    content_type: str = "application/json",
+    status: int = HTTPStatus.OK,
+) -> web.Response:
+    """The text, packed where the reader can unpack it; 304 where the reader has it already."""
+    sent = {**_REVALIDATED, **(headers or {}), "ETag": found.tag}
+    known = (each.strip().removeprefix("W/") for each in request.headers.get("If-None-Match", "").split(","))
+    if found.tag in known and status == HTTPStatus.OK:
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)
+    codings = (each.partition(";")[0].strip() for each in request.headers.get("Accept-Encoding", "").split(","))
+    if found.packed and "gzip" in codings:
+        sent["Content-Encoding"] = "gzip"
+        return web.Response(status=status, body=found.packed, content_type=content_type, charset="utf-8", headers=sent)
+    return web.Response(status=status, body=found.plain, content_type=content_type, charset="utf-8", headers=sent)

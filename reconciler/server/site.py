@@ -1,0 +1,177 @@
+"""The pages for people: HTML drawn from the same views that `/api/v1` answers with, and nothing that a visitor sends.
+
+Source: ADR 17.
+
+Pages of the process itself: alive, ready, metrics, and the status as it was before there was an API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+from msgspec.structs import replace
+
+from reconciler.clock import Clock
+from reconciler.controller.service.signals import is_progressing
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.errors import NotShown
+from reconciler.report.views.questions import NotFound
+from reconciler.report.views.view_shapes import FleetView, MatrixView
+from reconciler.server.api import BadQuestion, history_question, matrix_question, named, offset, only
+from reconciler.server.live_views import Views
+from reconciler.server.metrics import CONTENT_TYPE, exposition
+from reconciler.server.pages import (
+    CACHE_CONTROL,
+    CONTENT_SECURITY_POLICY,
+    STATIC_FILES,
+    cluster_page,
+    fleet_page,
+    history_page,
+    not_found_page,
+    not_shown_page,
+    object_page,
+    problems_page,
+)
+from reconciler.server.routes import HEADERS, Packed, PageRequest, Route, document, packed_text, plain, tagged
+from reconciler.server.vital_signs import degradations, readiness, status_document
+
+_HTML: Final = "text/html"
+_PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
+_FILE_HEADERS: Final = {**HEADERS, **_PAGE_HEADERS, "Cache-Control": CACHE_CONTROL}
+_KEPT_MAX: Final = 16
+_KEPT_S: Final = 5.0
+"""A page is sent again for this long: its times were right then, and its script counts on."""
+_NOTHING_HERE: Final = "this page is not there; the fleet page leads to every object and cluster"
+
+Page = Callable[[Views, FleetView, PageRequest], Awaitable[tuple[int, Callable[..., str], tuple[Any, ...]]]]
+"""The drawing of a request: the status, the function, and its values between the fleet and the time."""
+
+
+class Site:
+    """The pages over the views of one service."""
+
+    def __init__(self, clock: Clock) -> None:
+        """`clock`: the reference of relative times."""
+        self._clock = clock
+        self._kept: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
+
+    def routes(self) -> Sequence[Route]:
+        """All of them."""
+        pages: dict[str, Page] = {
+            "/": _fleet,
+            "/problems": _problems,
+            "/history": self._history,
+            "/objects/{kind}/{namespace}/{name}": _object,
+            "/clusters/{name}": _cluster,
+        }
+        drawn = [Route(pattern=pattern, answer=self._drawn(page)) for pattern, page in pages.items()]
+        return [*drawn, Route(pattern="/static/{file}", answer=_static)]
+
+    def _drawn(self, page: Page) -> Callable[[Views, PageRequest], Awaitable[web.StreamResponse]]:
+        async def answer(views: Views, asked: PageRequest) -> web.StreamResponse:
+            fleet = await views.fleet()
+            try:
+                status, draw, of = await page(views, fleet, asked)
+            except BadQuestion as error:
+                status, draw, of = _nothing(NotFound(why=str(error)), HTTPStatus.BAD_REQUEST)
+            except NotShown as error:
+                status, draw, of = HTTPStatus.SERVICE_UNAVAILABLE, not_shown_page, (str(error),)
+            found = await self._sent(asked, draw, (fleet, *of))
+            return tagged(asked.request, found, _PAGE_HEADERS, content_type=_HTML, status=status)
+
+        return answer
+
+    async def _history(self, views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+        question = history_question(asked.query, self._clock.now())
+        found = await views.history(question)
+        if isinstance(found, NotFound):
+            return _nothing(found)
+        return HTTPStatus.OK, history_page, (found["events"], replace(question, since=asked.query.get("since", "")))
+
+    async def _sent(self, asked: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
+        """The page; one that was drawn of the same values a moment ago as it is."""
+        key, now_s = (asked.request.rel_url.raw_path_qs, draw.__name__), self._clock.monotonic_s()
+        known = self._kept.get(key)
+        if known is not None and now_s - known[0] < _KEPT_S and all(map(_is, known[1], of)):
+            return known[2]
+        now = self._clock.now()
+        found = await asyncio.to_thread(lambda: packed_text(draw(*of, now)))
+        if len(self._kept) >= _KEPT_MAX:
+            self._kept.clear()
+        self._kept[key] = (now_s, of, found)
+        return found
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other or (not isinstance(one, MatrixView) and one == other)
+
+
+async def _fleet(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+    question = matrix_question(asked.query)
+    try:
+        matrix = await views.matrix(question)
+    except NotShown:
+        matrix = None  # The fleet's own view says why.
+    return HTTPStatus.OK, fleet_page, (matrix, question)
+
+
+async def _problems(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+    only(asked.query)
+    return HTTPStatus.OK, problems_page, (await views.problems(),)
+
+
+async def _object(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+    only(asked.query)
+    found = await views.object(*named(asked.parts))
+    return _nothing(found) if isinstance(found, NotFound) else (HTTPStatus.OK, object_page, (found,))
+
+
+async def _cluster(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+    only(asked.query, "offset")
+    found = await views.cluster(asked.parts["name"], offset(asked.query))
+    if found is None:
+        return _nothing(NotFound(why="there is no such cluster"))
+    return HTTPStatus.OK, cluster_page, (found,)
+
+
+def _nothing(found: NotFound, status: int = HTTPStatus.NOT_FOUND) -> Any:
+    return status, not_found_page, (found,)
+
+
+async def _static(views: Views, asked: PageRequest) -> web.StreamResponse:
+    file = STATIC_FILES.get(asked.request.rel_url.raw_path)
+    if file is None:
+        return web.Response(status=HTTPStatus.NOT_FOUND, text=f"{_NOTHING_HERE}\n", headers=HEADERS)
+    return web.Response(body=file.content, content_type=file.content_type, charset="utf-8", headers=_FILE_HEADERS)
+
+
+def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
+    """The pages over these vitals. They are read at each request, on the event loop, so they are never torn."""
+
+    async def livez(views: Views, asked: PageRequest) -> web.StreamResponse:
+        alive = is_progressing(vitals, clock.monotonic_s())
+        return plain(200 if alive else 503, "ok" if alive else f"stalled while {vitals.phase}")
+
+    async def readyz(views: Views, asked: PageRequest) -> web.StreamResponse:
+        checks = readiness(vitals)
+        is_ready = all(found == "ok" for found in checks.values())
+        body = {"ready": is_ready, "checks": checks, "degraded": degradations(vitals)}
+        return document(body, 200 if is_ready else 503)
+
+    async def metrics(views: Views, asked: PageRequest) -> web.StreamResponse:
+        body = exposition(vitals, clock.monotonic_s)
+        return web.Response(body=body, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
+
+    async def status(views: Views, asked: PageRequest) -> web.StreamResponse:
+        return document(status_document(vitals, clock.monotonic_s()))
+
+    return (
+        Route(pattern="/livez", answer=livez, is_open=True),
+        Route(pattern="/readyz", answer=readyz, is_open=True),
+        Route(pattern="/metrics", answer=metrics),
+        Route(pattern="/status.json", answer=status),
+    )

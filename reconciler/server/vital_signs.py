@@ -1,0 +1,141 @@
+"""The vital signs as JSON. Everything shown passes the scrubber.
+
+Rollouts as numbers: by stage and by phase, never by commit and never by object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, get_args
+
+from reconciler import __version__
+from reconciler.api.problem import Problem
+from reconciler.api.rollout_progress import Phase, StageState
+from reconciler.controller.service.signals import is_progressing
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.report.mask import scrub_text
+from reconciler.report.plan.stages import state_word
+
+_PROBLEMS_MAX: Final = 200
+
+
+def readiness(vitals: Vitals) -> dict[str, str]:
+    """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
+    return {
+        "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
+        "journal": scrub_text(vitals.journal_error) or "ok",
+        "fleet": "another process holds it in every cluster that answers" if _is_held_elsewhere(vitals) else "ok",
+    }
+
+
+def _is_held_elsewhere(vitals: Vitals) -> bool:
+    """Return whether all answering clusters are owned by a copy of the journal, so that nothing can be written."""
+    answering = {name for name, cluster in vitals.clusters.items() if cluster.is_up and not cluster.is_left}
+    return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
+
+
+def _held_elsewhere(vitals: Vitals) -> list[Problem]:
+    return [problem for problem in vitals.problems if problem.code == "fleet-held-elsewhere"]
+
+
+def degradations(vitals: Vitals) -> list[str]:
+    """Return the faults that do not make the daemon unready."""
+    found = [
+        f"cluster {name}: {cluster.why or 'does not answer'}"
+        for name, cluster in sorted(vitals.clusters.items())
+        if not cluster.is_up and not cluster.is_left
+    ]
+    found += [
+        f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
+        for name, cluster in sorted(vitals.clusters.items())
+        if cluster.is_left
+    ]
+    found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
+    if vitals.is_ready and vitals.source_error:
+        found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
+    return [scrub_text(line) for line in found]
+
+
+def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
+    """Return the answer of `/status.json`. `now_s` is monotonic."""
+    changes = [
+        {"cluster": cluster, "action": action, "result": result, "count": count}
+        for (cluster, action, result), count in sorted(vitals.changes.items())
+    ]
+    return {
+        "version": 1,
+        "reconciler": __version__,
+        "fleet": vitals.fleet,
+        "startedAt": vitals.started_at or None,
+        "phase": vitals.phase,
+        "ready": all(found == "ok" for found in readiness(vitals).values()),
+        "progressing": is_progressing(vitals, now_s),
+        "source": {
+            "description": scrub_text(vitals.source),
+            "revision": vitals.revision or None,
+            "readAt": vitals.source_read_at or None,
+            "error": scrub_text(vitals.source_error) or None,
+        },
+        "journal": {"error": scrub_text(vitals.journal_error) or None},
+        "rounds": {
+            "count": vitals.rounds,
+            "lastAt": vitals.last_round_at or None,
+            "durationsSeconds": {phase: round(taken, 6) for phase, taken in sorted(vitals.durations_s.items())},
+        },
+        "clusters": [
+            {
+                "name": name,
+                "up": cluster.is_up,
+                "why": scrub_text(cluster.why) or None if not cluster.is_up else None,
+                "left": cluster.is_left,
+                "objects": dict(sorted(cluster.objects.items())),
+                "health": dict(sorted(cluster.health.items())),
+                "lastSuccess": cluster.last_success or None,
+                "drifts": vitals.drifts[name],
+            }
+            for name, cluster in sorted(vitals.clusters.items())
+        ],
+        "changes": changes,
+        "held": dict(sorted(vitals.held.items())),
+        "suspended": list(vitals.suspended),
+        "problems": [
+            {
+                "severity": str(problem.severity),
+                "code": problem.code,
+                "source": str(problem.source),
+                "path": problem.path,
+                "message": scrub_text(problem.message),
+            }
+            for problem in vitals.problems[:_PROBLEMS_MAX]
+        ],
+        "problemsTotal": len(vitals.problems),
+    }
+
+
+Sample = tuple[Sequence[str], float]
+
+_STATES: Final = tuple(str(found.__struct_config__.tag) for found in get_args(StageState))
+
+
+def stage_states(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    """1 for the state of each stage; zeros too, since an alert needs the series before it fires."""
+    for found in vitals.rollouts:
+        for stage in found.stages:
+            word = state_word(stage.state)
+            for state in _STATES:
+                yield (found.rollout, stage.name, state), float(state == word)
+
+
+def clusters_by_phase(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    """Return the number of clusters in each phase."""
+    for found in vitals.rollouts:
+        counts = Counter(cluster.phase for cluster in found.clusters.values())
+        for phase in Phase:
+            yield (found.rollout, str(phase)), float(counts[phase])
+
+
+def rollouts_done(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+    """Yield 1 for each Rollout whose revision is active in every stage."""
+    for found in vitals.rollouts:
+        yield (found.rollout,), float(found.is_done)

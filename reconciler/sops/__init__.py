@@ -1,0 +1,1 @@
+"""Decryption of sops files, with age or the sops program."""

@@ -1,1 +1,0 @@
-"""The pipeline: one pure stage a file. No I/O, clock, randomness, environment or logging."""

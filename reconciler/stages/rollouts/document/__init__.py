@@ -1,1 +1,0 @@
-"""Documents of kind Rollout: their fields, their parser, and their problem codes."""

@@ -1,0 +1,226 @@
+"""Differences between two revisions of the store in staged parts: bodies, and the overrides of them.
+
+Source: ADR 18: placement is never staged, so policies that propagate and Cluster documents are not compared.
+
+Objects that render differently than before because other revisions are active.
+
+Dependencies of owners that are behind: those of their revision stay, and those of HEAD alone are early.
+
+Source: ADR 18: a dependency moves with its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from msgspec import Struct, field
+
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.policies import OverridePolicy
+from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.rollout_progress import Staging
+from reconciler.incremental import changed_keys
+from reconciler.policy import PolicyIndex
+from reconciler.scheduler import Schedule, Sources, travel
+from reconciler.templates import references_of
+
+
+def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> set[Identity]:
+    """Return the selected templates that differ between the two revisions, or whose overrides do."""
+    if one is other:
+        return set()
+    changed = changed_keys(one.templates, other.templates)
+    found = {identity for identity in changed if is_meant(identity) and not _is_equal(one, other, identity)}
+    index = _changed_overrides(one, other)
+    if index.is_empty:
+        return found
+    for fleet in (one, other):
+        found.update(
+            identity
+            for identity, template in fleet.templates.items()
+            if identity not in found and is_meant(identity) and index.matches(template)
+        )
+    return found
+
+
+def stages_the_same(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> bool:
+    """Return whether a Rollout of the selected templates brings the same to a cluster with either revision."""
+    return not differing(one, other, is_meant)
+
+
+def _is_equal(one: Fleet, other: Fleet, identity: Identity) -> bool:
+    """Return whether only the place in the store differs."""
+    before, after = one.templates.get(identity), other.templates.get(identity)
+    return before is not None and after is not None and (before.gvk, before.digest) == (after.gvk, after.digest)
+
+
+def _changed_overrides(one: Fleet, other: Fleet) -> PolicyIndex[OverridePolicy]:
+    old = {policy.ref: policy for policy in one.overrides}
+    new = {policy.ref: policy for policy in other.overrides}
+    changed = [ref for ref in sorted(changed_keys(old, new)) if _digest(old, ref) != _digest(new, ref)]
+    return PolicyIndex(side[ref] for ref in changed for side in (old, new) if ref in side)
+
+
+def _digest(policies: Mapping[PolicyRef, OverridePolicy], ref: PolicyRef) -> str:
+    found = policies.get(ref)
+    return found.digest if found is not None else ""
+
+
+_NOTHING = Staging()
+
+
+def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity]:
+    """Return objects to evaluate, beside the differences between the two schedules themselves."""
+    if before is None or before.staging is after.staging:
+        return set()
+    old, new = before.staging or _NOTHING, after.staging or _NOTHING
+    found: set[Identity] = set()
+    for one, other in (
+        (old.rollouts, new.rollouts),
+        (old.tied, new.tied),
+        (old.lingering, new.lingering),
+        (old.early, new.early),
+    ):
+        found |= changed_keys(one, other)
+    for name in sorted({*old.in_force, *new.in_force}):
+        for was, is_now in set(_turned(before.fleet, old, after.fleet, new, name)):
+            if was is None or is_now is None:
+                found.update(identity for side in (old, new) for identity, of in side.rollouts.items() if name in of)
+            else:
+                found |= differing(was[1], is_now[1], partial(_is_of, old, new, name))
+    return found
+
+
+def _is_of(old: Staging, new: Staging, name: str, identity: Identity) -> bool:
+    """Return whether a Rollout selects a template, or did."""
+    return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
+
+
+class _Side(tuple[str, Fleet]):
+    """A revision and its fleet; compared by the revision."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(self[0])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Side) and self[0] == other[0]
+
+
+def _turned(
+    was: Fleet, old: Staging, is_now: Fleet, new: Staging, name: str
+) -> Iterator[tuple[_Side | None, _Side | None]]:
+    """Return the revisions that clusters of a Rollout changed between. None: none is active, or it cannot be read."""
+    before, after = old.in_force.get(name, {}), new.in_force.get(name, {})
+    for cluster in {*before, *after}:
+        sides = _side(was, old, name, before.get(cluster, "")), _side(is_now, new, name, after.get(cluster, ""))
+        if sides[0] != sides[1]:
+            yield sides
+
+
+def _side(head: Fleet, staging: Staging, name: str, revision: str) -> _Side | None:
+    if name not in staging.in_force:
+        return _Side((head.revision, head))  # No Rollout speaks of it: HEAD is in force.
+    if revision and revision == staging.newest.get(name):
+        return _Side((head.revision, head))
+    fleet = staging.fleets.get(revision) if revision else None
+    return _Side((revision, fleet)) if fleet is not None else None
+
+
+class RevisionNeed(Struct, frozen=True, kw_only=True):
+    """A dependency that older revisions of its owners refer to. `clusters`: where these are active."""
+
+    template: Template
+    owners: tuple[Identity, ...]
+    rollouts: tuple[str, ...]
+    clusters: frozenset[str]
+
+
+class RevisionNeeds(Struct, frozen=True, kw_only=True):
+    """The needs of owners at older revisions that differ from HEAD.
+
+    `kept`: objects that stay though HEAD does not place them there. `early`: objects that HEAD places there before
+    their owner needs them.
+    """
+
+    kept: Mapping[Identity, RevisionNeed] = field(default_factory=dict)
+    early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+
+
+def needs_of(
+    decision: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
+) -> RevisionNeeds:
+    """Return the needs of owners that are behind, as far as they differ from HEAD."""
+    kept: dict[Identity, RevisionNeed] = {}
+    early: dict[Identity, set[str]] = {}
+    needed: dict[Identity, set[str]] = {}
+    at_head = Sources(decision.fleet, decision.makers)
+    for revision, fleet in sorted(staging.fleets.items()):
+        at_revision = Sources.among(fleet, decision.interpreters)
+        for owner, clusters in _owners_at(decision, staging, revision, fleet):
+            before = _brought(decision, fleet, at_revision, owner)
+            after = _brought(decision, decision.fleet, at_head, owner)
+            for identity in sorted(before - after):
+                template = fleet.templates.get(identity)
+                if template is not None:
+                    _keep(kept, decision, staging, identity, template, owner, clusters)
+            for identity in after - before:
+                there = {name for name in clusters if identity not in ledger.get(name, {})}
+                early.setdefault(identity, set()).update(there)
+            for identity in before & after:
+                needed.setdefault(identity, set()).update(clusters)
+    return RevisionNeeds(
+        kept={identity: need for identity, need in kept.items() if need.clusters},
+        early={
+            identity: frozenset(found)
+            for identity, clusters in early.items()
+            if (found := clusters - needed.get(identity, set()))
+        },
+    )
+
+
+def _owners_at(
+    decision: Schedule, staging: Staging, revision: str, fleet: Fleet
+) -> Iterator[tuple[Identity, frozenset[str]]]:
+    """Yield bound templates that differ from HEAD and are rendered from a revision, with their clusters there."""
+    for owner in sorted(changed_keys(fleet.templates, decision.fleet.templates)):
+        names, binding = staging.rollouts.get(owner), decision.bindings.get(owner)
+        if not names or binding is None or owner not in fleet.templates:
+            continue
+        clusters = frozenset(name for name in binding.clusters if staging.revision_of(names, name) == revision)
+        if clusters:
+            yield owner, clusters
+
+
+def _brought(decision: Schedule, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
+    """Return the dependencies of a revision's template under the active policy, its own or as a followed one."""
+    template, policy = fleet.templates.get(owner), decision.policies.get(owner)
+    is_followed = owner in decision.followed
+    if template is None or policy is None or not (policy.propagate_deps or is_followed):
+        return set()
+    refs = references_of(template, decision.interpreters)
+    return set(travel(template, refs, sources, decision.interpreters, is_followed=is_followed).found) - {owner}
+
+
+def _keep(
+    kept: dict[Identity, RevisionNeed],
+    decision: Schedule,
+    staging: Staging,
+    identity: Identity,
+    template: Template,
+    owner: Identity,
+    clusters: frozenset[str],
+) -> None:
+    bound = decision.bindings.get(identity)
+    there = clusters - frozenset(bound.clusters if bound is not None else ())
+    known = kept.get(identity)
+    names = {*staging.rollouts[owner], *(known.rollouts if known is not None else ())}
+    kept[identity] = RevisionNeed(
+        template=template,
+        owners=tuple(sorted({owner, *(known.owners if known is not None else ())})),
+        rollouts=tuple(sorted(names)),
+        clusters=there | (known.clusters if known is not None else frozenset()),
+    )

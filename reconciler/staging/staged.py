@@ -1,0 +1,200 @@
+"""A schedule with the active revisions: clusters that are behind keep their revision and its objects.
+
+Source: ADR 18: staged are bodies, their overrides, and dependencies with their owners; placement is HEAD's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.binding import Binding, PreviousPlacement, TargetCluster
+from reconciler.api.content import Content
+from reconciler.api.fleet import Fleet, Template
+from reconciler.api.ledger import AppliedRow, Ledger
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import with_problems
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Staging
+from reconciler.ownership import policy_ref
+from reconciler.rollouts import best_of
+from reconciler.scheduler import Schedule
+from reconciler.staging.differing import RevisionNeeds, needs_of
+from reconciler.staging.standing import RolloutStatus
+
+Value = TypeVar("Value")
+
+
+def staged(
+    decision: Schedule,
+    standing: RolloutStatus,
+    ledger: Ledger,
+    copies: Mapping[Identity, Collection[str]],
+    previous: Mapping[Identity, PreviousPlacement],
+) -> Schedule:
+    """Return the schedule with each copy's revision, objects that stay until their turn, and waiting placements."""
+    in_force = {
+        name: {cluster: record.revision for cluster, record in standing.records.get(name, {}).items()}
+        for name in standing.progress
+    }
+    staging = Staging(
+        rollouts=standing.selection.rollouts,
+        in_force=in_force,
+        newest=standing.newest,
+        fleets=standing.fleets,
+        order=standing.order,
+        tied=standing.selection.tied,
+    )
+    said = (progress.problems for progress in standing.progress.values())
+    decision = replace(
+        decision,
+        bindings=_with_placement_held(decision, standing, previous),
+        problems=with_problems(decision.problems, standing.selection.problems, *said),
+    )
+    needs = needs_of(decision, staging, ledger)
+    kept = {**dict(_lingering(decision, standing, staging, ledger, copies)), **_needed(decision, needs, ledger)}
+    removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
+    staging = replace(
+        staging,
+        rollouts={**staging.rollouts, **removed} if removed else staging.rollouts,
+        lingering={identity: one.clusters for identity, one in kept.items()},
+        early=needs.early,
+    )
+    if not kept:
+        return replace(decision, staging=staging)
+    templates = {identity: one.template for identity, one in kept.items()}
+    policies = {identity: one.policy for identity, one in kept.items() if one.policy is not None}
+    bound = {identity: _kept_binding(decision, identity, one, ledger) for identity, one in kept.items()}
+    fleet = decision.fleet
+    return replace(
+        decision,
+        fleet=replace(fleet, templates=_sorted({**templates, **fleet.templates})),
+        bindings=_sorted({**decision.bindings, **bound}),
+        policies=_sorted({**policies, **decision.policies}),
+        staging=staging,
+    )
+
+
+def _sorted(mapping: dict[Identity, Value]) -> dict[Identity, Value]:
+    return {identity: mapping[identity] for identity in sorted(mapping)}
+
+
+class _LeftObject(Struct, frozen=True, kw_only=True):
+    """An object that HEAD does not have in some clusters, and that these keep."""
+
+    template: Template
+    policy: PropagationPolicy | None
+    rollouts: tuple[str, ...]
+    clusters: frozenset[str]
+    owners: tuple[Identity, ...] = ()
+
+
+def _lingering(
+    decision: Schedule,
+    standing: RolloutStatus,
+    staging: Staging,
+    ledger: Ledger,
+    copies: Mapping[Identity, Collection[str]],
+) -> Iterator[tuple[Identity, _LeftObject]]:
+    """Yield objects that left the store and whose deletion is not due."""
+    templates, bindings = decision.fleet.templates, decision.bindings
+    for identity in sorted(each for each in copies if each not in templates and each not in bindings):
+        clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
+        if not clusters:
+            continue
+        rows = [ledger[cluster][identity] for cluster in clusters]
+        # When the release has come to every cluster, no revision that still has it is active anywhere.
+        template = _newest_template(identity, staging) or _template_of(rows)
+        policy = _policy_of(decision, staging, [row.policy for row in rows])
+        ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
+        names = best_of(decision.fleet.rollouts, template, ref)
+        due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
+        if not due:
+            continue
+        staying = frozenset(cluster for cluster in clusters if not any(cluster in each for each in due))
+        staying &= decision.fleet.clusters.keys()
+        if staying:
+            yield identity, _LeftObject(template=template, policy=policy, rollouts=names, clusters=staying)
+
+
+def _newest_template(identity: Identity, staging: Staging) -> Template | None:
+    places = {revision: index for index, revision in enumerate(staging.order)}
+    for revision in sorted(staging.fleets, key=lambda revision: (places.get(revision, -1), revision), reverse=True):
+        found = staging.fleets[revision].templates.get(identity)
+        if found is not None:
+            return found
+    return None
+
+
+def _template_of(rows: Sequence[AppliedRow]) -> Template:
+    """Return a template of applied rows, enough to find its Rollouts; nothing is rendered from it."""
+    row = max(rows, key=lambda row: row.recorded is not None)
+    metadata = {"name": row.identity.name, **({"namespace": row.identity.namespace} if row.identity.namespace else {})}
+    bare = {"apiVersion": row.gvk.api_version, "kind": row.gvk.kind, "metadata": metadata}
+    return Template(gvk=row.gvk, identity=row.identity, body=Content(tree=row.recorded or bare), source=row.source)
+
+
+def _policy_of(decision: Schedule, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:
+    """The policy under which copies were applied, as HEAD has it, else as an older revision had it."""
+    for fleet in (decision.fleet, *staging.fleets.values()):
+        for policy in fleet.propagation:
+            if str(policy.ref) in names:
+                return policy
+    return None
+
+
+def _needed(decision: Schedule, needs: RevisionNeeds, ledger: Ledger) -> dict[Identity, _LeftObject]:
+    """Return objects that a cluster's revision refers to, and that HEAD does not place there any more."""
+    return {
+        identity: _LeftObject(
+            template=need.template,
+            policy=decision.policies.get(need.owners[0]),
+            rollouts=need.rollouts,
+            clusters=need.clusters,
+            owners=need.owners,
+        )
+        for identity, need in needs.kept.items()
+        if any(identity in ledger.get(cluster, {}) for cluster in need.clusters)
+    }
+
+
+def _kept_binding(decision: Schedule, identity: Identity, kept: _LeftObject, ledger: Ledger) -> Binding:
+    """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
+    rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
+    own = decision.bindings.get(identity) or Binding(
+        identity=identity,
+        policy=kept.policy.ref if kept.policy is not None else None,
+        is_dependency=all(row is None or row.dependency for row in rows.values()),
+        owners=kept.owners,
+    )
+    held = {cluster: TargetCluster(cluster, row.replicas if row is not None else None) for cluster, row in rows.items()}
+    targets = {**held, **{target.cluster: target for target in own.targets}}
+    return replace(own, targets=tuple(targets[cluster] for cluster in sorted(targets)))
+
+
+def _with_placement_held(
+    decision: Schedule, standing: RolloutStatus, previous: Mapping[Identity, PreviousPlacement]
+) -> Mapping[Identity, Binding]:
+    """Return the bindings, with held placements unchanged; clusters taken by a tick or a person go at once.
+
+    Source: ADR 18, `placement: last`.
+    """
+    waiting = {name for name, progress in standing.progress.items() if not progress.placement_due}
+    if not waiting:
+        return decision.bindings
+    ticked = {identity for identity, _ in decision.ticked}
+    held = {}
+    for identity, names in standing.selection.rollouts.items():
+        binding, before = decision.bindings.get(identity), previous.get(identity)
+        if binding is None or before is None or identity in ticked or not waiting.intersection(names):
+            continue
+        if before.targets and before.targets != binding.targets and _are_there(decision.fleet, before):
+            held[identity] = replace(binding, targets=before.targets)
+    return {**decision.bindings, **held} if held else decision.bindings
+
+
+def _are_there(fleet: Fleet, before: PreviousPlacement) -> bool:
+    return all(target.cluster in fleet.clusters for target in before.targets)

@@ -1,0 +1,160 @@
+"""The state of a schedule's Rollouts: each by itself, from records and observations.
+
+Source: ADR 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Record, ReleaseFacts, RolloutProgress, Sight
+from reconciler.api.rollouts import Layout, Rollout
+from reconciler.rollouts import RolloutSelection, adopted, best_of, lay_out, progress, release_of_head
+from reconciler.scheduler import Schedule
+from reconciler.staging.differing import stages_the_same
+
+
+class Revisions(Struct, frozen=True, kw_only=True):
+    """The older revisions that matter. `fleets`: those that can be read.
+
+    `order`: the oldest first. `missing`: missing ones. `pinned`: commits by the texts of pins.
+    """
+
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
+
+
+class ClusterSights(Struct, frozen=True, kw_only=True):
+    """Observations of the clusters. `sights`: by Rollout and cluster.
+
+    `away`: clusters that cannot be changed now, and why. `closed`: those that a window of the fleet closes, with RFC
+    3339 of the end, empty: no end is known. `applied`: whether something of ours is in any cluster.
+    """
+
+    sights: Mapping[str, Mapping[str, Sight]] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    closed: Mapping[str, str] = field(default_factory=dict)
+    applied: Callable[[Identity], bool] = lambda identity: False
+
+
+Records = Mapping[str, Mapping[str, Record]]
+"""By Rollout and cluster."""
+
+
+class RolloutStatus(Struct, frozen=True, kw_only=True):
+    """The state of a schedule's Rollouts, and its inputs.
+
+    `progress`: by Rollout. `records`: by Rollout and cluster the present records. `newest`: by Rollout the revision
+    that stages the same as HEAD. `fleets`: the older revisions that can be read. `order`: the oldest first.
+    """
+
+    selection: RolloutSelection = RolloutSelection()
+    progress: Mapping[str, RolloutProgress] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
+    newest: Mapping[str, str] = field(default_factory=dict)
+    fleets: Mapping[str, Fleet] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+
+
+def stand(
+    decision: Schedule,
+    selection: RolloutSelection,
+    records: Records,
+    revisions: Revisions,
+    seen: ClusterSights,
+    now: str,
+) -> RolloutStatus:
+    """Return the state of each Rollout, and the records to write. `now`: RFC 3339."""
+    fleet = decision.fleet
+    found: dict[str, RolloutProgress] = {}
+    newest: dict[str, str] = {}
+    for rollout in fleet.rollouts:
+        known = records.get(rollout.name, {})
+        head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions, seen)
+        facts = ReleaseFacts(
+            order=revisions.order,
+            missing=revisions.missing,
+            pinned=revisions.pinned,
+            away=seen.away,
+            closed=seen.closed,
+        )
+        layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
+        found[rollout.name] = progress(rollout, layout, head, known, sights, now, facts)
+    return RolloutStatus(
+        selection=selection,
+        progress=found,
+        records={name: each.records for name, each in found.items()},
+        newest=newest,
+        fleets=revisions.fleets,
+        order=revisions.order,
+    )
+
+
+def begun_with(
+    decision: Schedule, selection: RolloutSelection, records: Records, seen: ClusterSights, before: str, now: str
+) -> dict[str, dict[str, Record]]:
+    """Return the records of new Rollouts over existing objects. `before`: the present revision.
+
+    A Rollout without any existing object has none: its first revision goes stage by stage.
+    """
+    return {
+        rollout.name: adopted(lay_out(rollout, decision.fleet.clusters), before, now)
+        for rollout in decision.fleet.rollouts
+        if before and not records.get(rollout.name) and _runs(selection, rollout, seen)
+    }
+
+
+def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
+    """The Rollouts of a fleet with the clusters of their stages."""
+    for rollout in fleet.rollouts:
+        yield rollout, lay_out(rollout, fleet.clusters)
+
+
+def _runs(selection: RolloutSelection, rollout: Rollout, seen: ClusterSights) -> bool:
+    return any(rollout.name in names and seen.applied(identity) for identity, names in selection.rollouts.items())
+
+
+def _release(
+    decision: Schedule,
+    selection: RolloutSelection,
+    rollout: Rollout,
+    records: Mapping[str, Record],
+    revisions: Revisions,
+    seen: ClusterSights,
+) -> str:
+    """Return the release of HEAD."""
+    head = decision.fleet
+    digests = {head.revision: "head"}
+    for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
+        fleet = revisions.fleets.get(revision)
+        if fleet is not None:
+            is_meant = _meaning(decision, selection, rollout, fleet, seen)
+            digests[revision] = "head" if stages_the_same(fleet, head, is_meant) else revision
+    return release_of_head(head.revision, digests, revisions.order)
+
+
+def _meaning(
+    decision: Schedule, selection: RolloutSelection, rollout: Rollout, older: Fleet, seen: ClusterSights
+) -> Callable[[Identity], bool]:
+    """Return a check whether a Rollout selects a template, also one gone from HEAD. Unplaced templates do not count."""
+    policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *decision.fleet.propagation))
+
+    def is_meant(identity: Identity) -> bool:
+        if identity in decision.fleet.templates:
+            return identity in decision.bindings and rollout.name in selection.rollouts.get(identity, ())
+        template = older.templates.get(identity)
+        if template is None or not seen.applied(identity):
+            return False
+        # By which policy it was governed is not known any more: by any that a Rollout may name.
+        return any(
+            rollout.name in best_of(decision.fleet.rollouts, template, policy)
+            for policy in (None, *(policies if rollout.templates.policies else ()))
+        )
+
+    return is_meant

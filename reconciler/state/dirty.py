@@ -1,0 +1,149 @@
+"""Copies whose state may have changed: those that a round evaluated, and those that depend on differences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Any, Final
+
+from reconciler.api.clusters import Read
+from reconciler.api.problem import Problem
+from reconciler.api.refs import Identity
+from reconciler.incremental import changed_keys
+from reconciler.state.state_inputs import Copy, StateFacts
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+Keys = Mapping[str, frozenset[Identity]]
+
+
+def dirty_keys(before: StateFacts | None, now: StateFacts, only: frozenset[Identity] | None) -> Keys:
+    """Return by cluster the objects to evaluate again. `only`: the evaluated ones of the round; None: all."""
+    if before is None or only is None:
+        return _everything(now, now.decision.fleet.clusters.keys() | now.journal.ledger.keys())
+    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    for name, keys in _everything(now, turned(before, now)).items():
+        found[name] |= keys
+    changed = _decided_otherwise(before, now) | only
+    for facts in (before, now) if changed else ():
+        for name, identities in _of(facts, changed).items():
+            found[name] |= identities
+    for cluster, identity in _copies(before, now):
+        found[cluster].add(identity)
+    for name in now.members:
+        found[name] |= _in_member(before, now, name)
+    return {name: frozenset(keys) for name, keys in found.items() if keys}
+
+
+def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
+    """Return all copies of these clusters; of clusters that were read, only exceptional ones.
+
+    A desired copy without any report is in sync and healthy, and needs no evaluation.
+    """
+    found: dict[str, set[Identity]] = {name: set() for name in names}
+    if not found:
+        return {}
+    quiet = {name: _quiet(facts, name) for name in found}
+    for identity, binding in facts.decision.bindings.items():
+        for target in binding.targets:
+            if target.cluster in found and identity not in quiet[target.cluster]:
+                found[target.cluster].add(identity)
+    for identity, problems in facts.problems.items():
+        for cluster in _concerned(problems, found):
+            found[cluster].add(identity)
+    for cluster, identity in (*facts.changes, *facts.failures, *facts.fights):
+        if cluster in found:
+            found[cluster].add(identity)
+    for name, keys in found.items():
+        keys.update(facts.journal.ledger.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(facts.manifests.get(name, _NOTHING).keys() - quiet[name])
+        keys.update(_told_of(facts, name))
+    return {name: frozenset(keys) for name, keys in found.items()}
+
+
+def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collection[str]:
+    """Which of these clusters problems are about: all of them where one names none."""
+    named = {problem.cluster for problem in problems}
+    return names if "" in named else [name for name in named if name in names]
+
+
+def _quiet(facts: StateFacts, cluster: str) -> AbstractSet[Identity]:
+    """Return desired, unfrozen objects of a cluster that was read."""
+    if facts.why_away(cluster) is not None or facts.is_left(cluster):
+        return frozenset()
+    wanted = facts.manifests.get(cluster, _NOTHING).keys()
+    frozen = facts.decision.frozen
+    return (
+        wanted
+        if not frozen and not facts.frozen
+        else {identity for identity in wanted if identity not in frozen and (cluster, identity) not in facts.frozen}
+    )
+
+
+def _told_of(facts: StateFacts, cluster: str) -> set[Identity]:
+    """Return objects that a cluster reported unhealthy, or not at all."""
+    member = facts.members.get(cluster)
+    silent = member.under_way | member.unread.keys() if isinstance(member, Read) else frozenset[Identity]()
+    return {*facts.health.get(cluster, _NOTHING), *silent}
+
+
+def turned(before: StateFacts, now: StateFacts) -> set[str]:
+    """Return clusters that became unreachable, came back, left the store or joined it: all their copies count."""
+    names = now.decision.fleet.clusters.keys() | now.journal.ledger.keys()
+    return {
+        name
+        for name in names
+        if before.why_away(name) != now.why_away(name)
+        or before.is_left(name) != now.is_left(name)
+        or (now.is_left(name) and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
+        or (now.why_away(name) is not None and before.journal.ledger.get(name) is not now.journal.ledger.get(name))
+    }
+
+
+def _decided_otherwise(before: StateFacts, now: StateFacts) -> set[Identity]:
+    if before.decision is now.decision:
+        return set()
+    old, new = before.decision, now.decision
+    return changed_keys(old.bindings, new.bindings) | changed_keys(old.claims.frozen, new.claims.frozen)
+
+
+def _of(facts: StateFacts, identities: set[Identity]) -> dict[str, set[Identity]]:
+    """Return the possible clusters of these objects."""
+    found: defaultdict[str, set[Identity]] = defaultdict(set)
+    bindings = facts.decision.bindings
+    for identity in identities:
+        binding = bindings.get(identity)
+        for target in binding.targets if binding is not None else ():
+            found[target.cluster].add(identity)
+        for problem in facts.problems.get(identity, ()):
+            if problem.cluster:
+                found[problem.cluster].add(identity)
+    for rows in (facts.manifests, facts.journal.ledger):
+        for name, known in rows.items():
+            found[name] |= identities & known.keys()
+    return found
+
+
+def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
+    """Copies with other changes, failures or fights than before."""
+    found = changed_keys(before.changes, now.changes)
+    found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
+    found |= changed_keys(before.frozen, now.frozen)
+    modes = (before.decision.fleet.settings.observe_only, now.decision.fleet.settings.observe_only)
+    if before.closed != now.closed or modes[0] != modes[1]:
+        found |= now.changes.keys()
+    return found
+
+
+def _in_member(before: StateFacts, now: StateFacts, name: str) -> set[Identity]:
+    """Return the objects that a cluster reports differently: pending reads, failed reads, and health."""
+    found: set[Identity] = changed_keys(before.health.get(name, _NOTHING), now.health.get(name, _NOTHING))
+    for facts, other in ((before, now), (now, before)):
+        member = facts.members.get(name)
+        if isinstance(member, Read):
+            known = other.members.get(name)
+            found |= member.under_way - (known.under_way if isinstance(known, Read) else frozenset())
+            found |= member.unread.keys()
+    return found

@@ -1,0 +1,226 @@
+"""The health of a live object with its reason, from its own status.
+
+The rule of its kind decides the health; here a reason in words is found. Source: Kubernetes, conditions of workloads
+and of pods; kstatus for kinds without a rule of their own.
+
+Health probes of a Rollout's copies in a cluster, from the state of the fleet.
+
+Source: ADR 18; `stages.state`: copies that are not kept are Synced and Healthy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Health, LiveObject
+from reconciler.api.refs import Identity
+from reconciler.api.tree import JsonObject, dig
+from reconciler.containment import contained
+from reconciler.kinds.body_fields import condition, count, has_report, is_observed, mapping, mappings, text
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.regex import regex
+from reconciler.rollouts import Copy
+from reconciler.state.state_tables import ClusterState
+from reconciler.state.state_values import HEALTHY, Degraded, HealthState, HealthWord, Progressing, Sync, UnknownHealth
+
+_WHY_MAX: Final = 300
+"""Messages of an API server may be long; they are cut here."""
+
+_WAITING: Final = {
+    "ImagePullBackOff": "its image cannot be pulled",
+    "ErrImagePull": "its image cannot be pulled",
+    "ErrImageNeverPull": "its image is not on the node and may not be pulled",
+    "InvalidImageName": "the name of its image is no image name",
+    "CrashLoopBackOff": "it crashes again and again",
+    "CreateContainerConfigError": "its configuration is missing or wrong",
+    "CreateContainerError": "its container cannot be made",
+    "RunContainerError": "its container cannot be started",
+}
+"""Reasons of waiting containers, in words. Source: Kubernetes, kubelet, waiting containers."""
+
+_UNMADE: Final = "ReplicaFailure"
+"""The condition of a workload that cannot make its pods, for example over quota."""
+
+_TELLING: Final = (
+    ("PodScheduled", "False", "no node has room for it"),
+    (_UNMADE, "True", "its pods cannot be made"),
+    ("Failed", "True", "it failed"),
+    ("FailureTarget", "True", "it failed"),
+    ("Stalled", "True", "its controller is stuck"),
+)
+"""Conditions that name a definite fault, with words if they have no message."""
+
+_VAGUE: Final = (
+    ("Issuing", "False", "its certificate could not be issued"),
+    ("Synced", "False", "its controller could not write what it is to make"),
+    ("Ready", "False", "it is not ready"),
+    ("Available", "False", "it is not available"),
+    ("Reconciling", "True", "its controller works on it"),
+)
+
+_NUMBER: Final = regex(r"[0-9]+")
+_COUNTED: Final = regex(r"# of # replicas|# older replicas")
+
+TROUBLES: Final = frozenset(_WAITING)
+"""Reasons of waiting containers that do not go away by waiting."""
+
+
+def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
+    """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
+    found, fault = contained(lambda: _judged(live.body, interpreter))
+    return found or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
+
+
+def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
+    told = interpreter.health(live)
+    if told is Health.HEALTHY:
+        return HEALTHY
+    # Past its deadline it is stuck, though older pods still serve.
+    is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
+    kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
+    return kind(_why(live, interpreter), _unmade(live), _lacks_pods_of(live, interpreter))
+
+
+def beside_pods(
+    own: Degraded | Progressing, trouble: Degraded | Progressing | None, refusal: str = ""
+) -> Degraded | Progressing:
+    """Join the reason from pods and the reason why more of them cannot be made. Degraded if either is.
+
+    `trouble` None: pods say nothing. `refusal`: why one was not made, as an event says; it counts while pods lack.
+    """
+    told = _cut(refusal) if own.lacks_pods_of else ""
+    unmade = own.unmade or told
+    if trouble is None:
+        return replace(own, why=told, unmade=told) if told else own
+    kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
+    why = f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why
+    return kind(why, unmade, own.lacks_pods_of)
+
+
+def _unmade(live: JsonObject) -> str:
+    found = condition(live, _UNMADE)
+    return _cut(_of(found, _UNMADE)) if found.get("status") == "True" and is_observed(live) else ""
+
+
+def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
+    if not interpreter.lacking_pods(live) > 0 or dig(live, "metadata", "deletionTimestamp"):
+        return ""
+    # What a status says of an older spec is no lack of the newest one. That of a Job names no generation.
+    is_current = is_observed(live) or not has_report(live)
+    return text(dig(live, "metadata", "uid")) if is_current else ""
+
+
+def says_more(before: str, why: str) -> bool:
+    """Return whether a reason differs from the one before, and not only by a count of replicas.
+
+    >>> says_more("0 of 1 replicas are available", "its image cannot be pulled (ErrImagePull)")
+    True
+    >>> says_more("it crashes (back-off 10s)", "it crashes (back-off 20s)")
+    False
+    >>> says_more("it crashes (back-off 10s)", "1 of 2 replicas are available")
+    False
+    """
+    gist = _NUMBER.sub("#", why)
+    return gist != _NUMBER.sub("#", before) and not _COUNTED.match(gist)
+
+
+def _serves_enough(live: JsonObject) -> bool:
+    """Return whether as many serve as its strategy requires. A scale-up lacks its new pods for some seconds."""
+    return live.get("kind") == "Deployment" and condition(live, "Available").get("status") == "True"
+
+
+def why_waiting(reason: str, message: str) -> str:
+    """Return why a container waits, in words: `its image cannot be pulled (ErrImagePull: …)`."""
+    detail = f"{reason}: {message}" if message else reason
+    return _cut(f"{_WAITING[reason]} ({detail})" if reason in _WAITING else detail)
+
+
+def why_unschedulable(message: str) -> str:
+    """Return why a pod has no node, with the scheduler's message."""
+    return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
+
+
+def _is_past_deadline(live: JsonObject) -> bool:
+    rollout = condition(live, "Progressing")
+    is_over = rollout.get("status") == "False" and rollout.get("reason") == "ProgressDeadlineExceeded"
+    return is_over and is_observed(live)
+
+
+def _why(live: JsonObject, interpreter: Interpreter) -> str:
+    """Return the first reason in its status; definite faults come before temporary states."""
+    if dig(live, "metadata", "deletionTimestamp"):
+        return "it is being deleted"
+    if not is_observed(live) and "observedGeneration" in mapping(live.get("status")):
+        return "its controller has not seen the newest spec yet"
+    return _cut(interpreter.why(live) or next(_reasons(live), "its status does not say that it is ready"))
+
+
+def _reasons(live: JsonObject) -> Iterator[str]:
+    yield from _of_containers(live)
+    for kind, bad, default in _TELLING:
+        found = condition(live, kind)
+        if found.get("status") == bad:
+            yield _of(found, default)
+    if _is_past_deadline(live):
+        yield "its roll-out made no progress within its deadline" + _available(live, ", ")
+    if said := _available(live):
+        yield said
+    for kind, bad, default in _VAGUE:
+        found = condition(live, kind)
+        if found.get("status") == bad:
+            yield _of(found, default)
+    if phase := text(dig(live, "status", "phase")):
+        yield f"its phase is {phase}"
+    if not mapping(live.get("status")):
+        yield "no controller has reported its status yet"
+
+
+def _of_containers(live: JsonObject) -> Iterator[str]:
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for _, status in mappings(dig(live, "status", name)):
+            waiting = mapping(dig(status, "state", "waiting"))
+            if text(waiting.get("reason")) in TROUBLES:
+                yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
+
+
+def _available(live: JsonObject, before: str = "") -> str:
+    """Return `1 of 3 replicas are available`; empty if not counted, not reported, or complete."""
+    status, kind = mapping(live.get("status")), live.get("kind")
+    if kind == "DaemonSet" and has_report(live):
+        wanted, there = count(status.get("desiredNumberScheduled"), 0), count(status.get("numberAvailable"), 0)
+    elif kind in ("Deployment", "StatefulSet", "ReplicaSet") and has_report(live):
+        wanted, there = count(dig(live, "spec", "replicas"), 1), count(status.get("availableReplicas"), 0)
+    else:
+        return ""
+    if there < wanted:
+        return f"{before}{there} of {wanted} replicas are available"
+    updated = count(status.get("updatedNumberScheduled" if kind == "DaemonSet" else "updatedReplicas"), 0)
+    if updated < wanted:
+        return f"{before}{updated} of {wanted} replicas are of the newest template"
+    old = count(status.get("replicas"), 0) - updated
+    return f"{before}{old} older replicas are there still" if old > 0 else ""
+
+
+def _of(found: JsonObject, default: str) -> str:
+    return text(found.get("message")) or text(found.get("reason")) or default
+
+
+def _cut(why: str) -> str:
+    line = " ".join(why.split())
+    return line if len(line) <= _WHY_MAX else f"{line[: _WHY_MAX - 1]}…"
+
+
+def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[Copy]:
+    """The copies of a cluster that are not both Synced and Healthy; of all others there is nothing to say."""
+    found = []
+    nobody: JsonObject = {}
+    for identity, seen in state.kept.items():
+        if identity in identities:
+            is_in_step = seen.sync.sync is Sync.SYNCED
+            why = seen.health.why if is_in_step else seen.sync.why
+            is_healthy = seen.health.word is HealthWord.HEALTHY
+            found.append(Copy(identity, is_in_step, is_healthy, why, nobody))
+    return found

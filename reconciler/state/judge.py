@@ -1,0 +1,144 @@
+"""The state of one copy, from its facts: the first matching rule counts.
+
+No copy is Synced for lack of news: an unread one is Unknown, and one that is left alone has a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from reconciler.api.clusters import Read
+from reconciler.api.plan import Change
+from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Stays
+from reconciler.state.state_inputs import StateFacts
+from reconciler.state.state_values import (
+    HEALTHY,
+    NOMINAL,
+    SYNCED,
+    Failed,
+    Frozen,
+    HealthState,
+    Held,
+    HeldBy,
+    Left,
+    LookedAt,
+    Missing,
+    NotKnown,
+    ObjectState,
+    Pending,
+    Refused,
+    SyncState,
+    UnknownHealth,
+    held_by,
+)
+
+_IN_THE_WAY: Final = frozenset({"object-not-ours", "object-of-another-tool", "object-let-go"})
+_UNREAD: Final = "object-not-read"
+_LEAVES: Final = frozenset({"being-deleted"})
+_KEPT: Final = frozenset({"not-deleted"})
+
+
+def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState | None:
+    """The state of a copy; None: there is none, and none is wanted."""
+    if facts.is_left(cluster):
+        is_ours = identity in facts.journal.ledger.get(cluster, {})
+        return _not_looked_at(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
+    why = facts.why_away(cluster)
+    if why is not None:
+        is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.is_bound(cluster, identity)
+        return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
+    seen = _sync(facts, cluster, identity)
+    by = facts.why_frozen(cluster, identity)
+    is_there = seen is not None or identity in facts.journal.ledger.get(cluster, {})
+    sync = Frozen(by, seen) if by is not None and is_there else seen
+    if sync is None:
+        return None
+    if isinstance(sync, NotKnown):
+        return _not_looked_at(sync, is_wanted=identity in facts.manifests.get(cluster, {}))
+    health = _health(facts, cluster, identity, sync)
+    if sync is SYNCED and health is HEALTHY:
+        return NOMINAL
+    return ObjectState(sync, health, identity in facts.manifests.get(cluster, {}))
+
+
+def _health(facts: StateFacts, cluster: str, identity: Identity, sync: SyncState) -> HealthState:
+    """Return the reported health, and nothing by guess: an unobserved copy is of unknown health."""
+    member, told = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
+    row = facts.journal.ledger.get(cluster, {}).get(identity)
+    if isinstance(told, Missing) and row is not None and row.finished:
+        return HEALTHY  # A Job that has done what it was for may be gone.
+    if told is not None:
+        return told
+    is_asked = isinstance(member, Read) and identity in member.under_way
+    is_rendered = identity in facts.manifests.get(cluster, {})
+    is_leaving = not is_rendered and not isinstance(sync, Failed)
+    if is_asked or not (is_rendered or is_leaving):
+        return UnknownHealth("nobody has told yet how it is")
+    return HEALTHY
+
+
+def _not_looked_at(sync: NotKnown | Left, *, is_wanted: bool = False) -> ObjectState:
+    return ObjectState(sync, UnknownHealth(sync.why), is_wanted)
+
+
+def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | None:
+    """Of a copy in a cluster that was read, as it was seen last."""
+    copy, member = (cluster, identity), facts.members[cluster]
+    assert isinstance(member, Read), "the cluster was read"
+    problems = tuple(found for found in facts.problems.get(identity, ()) if found.cluster in ("", cluster))
+    said = {found.code: found for found in problems if found.cluster == cluster}
+    is_wanted = identity in facts.manifests.get(cluster, {})
+    if failed := facts.failures.get(copy):
+        return failed
+    for code in sorted(_IN_THE_WAY & said.keys()):
+        message = said[code].message
+        return Refused(code, message if message.startswith(str(identity)) else f"{identity} {message}")
+    if _UNREAD in said or identity in member.unread:
+        why = said[_UNREAD].message if _UNREAD in said else member.unread[identity]
+        return NotKnown(why, facts.last_contact.get(cluster, ""))
+    if is_wanted and copy in facts.fights:
+        return facts.fights[copy]
+    if identity in member.under_way and (is_wanted or copy in facts.changes):
+        return Pending("it is being written or read", is_evaluated=False)
+    if due := facts.changes.get(copy):
+        return _of_changes(facts, due)
+    if is_wanted and _is_broken(problems, cluster):
+        return Failed(_first_error(problems), is_evaluated=False)
+    for code in sorted((_LEAVES | _KEPT) & said.keys()):
+        message = said[code].message
+        return Pending(message) if code in _LEAVES else Held(HeldBy.OTHERS, message)
+    return SYNCED if is_wanted else _not_rendered(facts, cluster, identity, problems)
+
+
+def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems: Iterable[Problem]) -> LookedAt | None:
+    """Return the state of a copy that is bound but not rendered; None if unbound."""
+    if not facts.is_bound(cluster, identity):
+        return None
+    if error := _first_error(problems):
+        return Failed(error, is_evaluated=False)
+    source = staging.of(identity, cluster) if (staging := facts.decision.staging) is not None else None
+    if isinstance(source, Stays):
+        return Held(HeldBy.STAGE, source.why)
+    # What is bound and not rendered without a fault stays where it runs, in another cluster.
+    return None
+
+
+def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
+    """Return the state of a copy with pending changes. A hold counts before pending writes: it stays after them."""
+    for change in due:
+        if change.held is not None:
+            return Held(held_by(change, facts.closed), change.held)
+    if facts.decision.fleet.settings.observe_only:
+        return Held(HeldBy.SETTINGS, "spec.mode of the Fleet document is observe: nothing is written")
+    return Pending(f"it is to be {due[0].action.done}")
+
+
+def _is_broken(problems: Iterable[Problem], cluster: str) -> bool:
+    return any(found.severity is Severity.ERROR and found.cluster == cluster for found in problems)
+
+
+def _first_error(problems: Iterable[Problem]) -> str:
+    return next((found.message for found in sorted(problems) if found.severity is Severity.ERROR), "")

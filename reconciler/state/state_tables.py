@@ -1,0 +1,175 @@
+"""The state of the fleet, kept up from one round to the next: only possible changes are evaluated again.
+
+Synced and Healthy copies, nearly all, are not kept but counted: the manifests of a cluster that was read, less the kept
+ones. A fleet at rest takes no memory here, and a commit of one object costs that object.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from reconciler.api.refs import GVK, Identity
+from reconciler.incremental import Table
+from reconciler.state.dirty import dirty_keys, turned
+from reconciler.state.judge import state_of
+from reconciler.state.state_inputs import StateFacts
+from reconciler.state.state_values import NOMINAL, HealthWord, Lag, ObjectState
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class ClusterState(Struct, frozen=True, kw_only=True):
+    """The objects of one cluster. `kept`: those that are not both Synced and Healthy.
+
+    `why_away`: why it was not read, None: it was. `is_left`: the store has no document of it. `last_contact`: RFC 3339,
+    empty: never. `syncs`, `healths`: how many objects there are of each; an object counts once in either.
+    """
+
+    name: str
+    kept: Mapping[Identity, ObjectState]
+    syncs: Mapping[Lag, int]
+    healths: Mapping[HealthWord, int]
+    why_away: str | None = None
+    is_left: bool = False
+    last_contact: str = ""
+
+    @property
+    def total(self) -> int:
+        """Return the number of our objects there, live or desired."""
+        return sum(self.syncs.values())
+
+
+class FleetState(Struct, frozen=True, kw_only=True):
+    """The state of every object, by cluster: those of the store, and those that it has no longer."""
+
+    clusters: Mapping[str, ClusterState] = field(default_factory=dict)
+    facts: StateFacts | None = None
+    """Its inputs; None: nothing is known yet."""
+
+    def of(self, cluster: str, identity: Identity) -> ObjectState | None:
+        """The state of one copy; None: there is none, and none is wanted."""
+        return state_of(self.facts, cluster, identity) if self.facts is not None else None
+
+    def seen(self, cluster: str, identity: Identity) -> ObjectState | None:
+        """The same, without judging it again."""
+        there = self.clusters.get(cluster)
+        if there is None or self.facts is None:
+            return None
+        kept = there.kept.get(identity)
+        if kept is not None or there.why_away is not None or there.is_left:
+            return kept
+        return NOMINAL if identity in self.facts.manifests.get(cluster, _NOTHING) else None
+
+    def unread_kinds(self, cluster: str) -> frozenset[GVK]:
+        """The kinds that cannot be read in a cluster that answers."""
+        unlisted = self.facts.unlisted.get(cluster, ()) if self.facts is not None else ()
+        return frozenset(found.what.gvk for found in unlisted)
+
+    def gvk(self, cluster: str, identity: Identity) -> GVK | None:
+        """The kind of a copy, as it is wanted, changed or recorded; None: none of these."""
+        if self.facts is None:
+            return None
+        manifest = self.facts.manifests.get(cluster, _NOTHING).get(identity)
+        row = self.facts.journal.ledger.get(cluster, _NOTHING).get(identity)
+        due = self.facts.changes.get((cluster, identity), ())
+        template = self.facts.decision.fleet.templates.get(identity)
+        return next((found.gvk for found in (manifest, row, *due, template) if found is not None), None)
+
+
+class StateChange(Struct, frozen=True, kw_only=True):
+    """One object whose state is another than before. None: nominal, or not there."""
+
+    cluster: str
+    identity: Identity
+    before: ObjectState | None
+    after: ObjectState | None
+
+
+class _Tally:
+    """The counts of a cluster's kept objects."""
+
+    __slots__ = ("healths", "syncs", "wanted")
+
+    def __init__(self) -> None:
+        self.syncs: Counter[Lag] = Counter()
+        self.healths: Counter[HealthWord] = Counter()
+        self.wanted = 0
+
+    def add(self, state: ObjectState | None, sign: int) -> None:
+        if state is not None:
+            self.syncs[state.sync.lag] += sign
+            self.healths[state.health.word] += sign
+            self.wanted += sign * state.is_wanted
+
+
+class StateTables:
+    """The facts of the last round, and their results."""
+
+    def __init__(self) -> None:
+        """Nothing is known."""
+        self._facts: StateFacts | None = None
+        self._tables: dict[str, Table[Identity, ObjectState]] = {}
+        self._tallies: dict[str, _Tally] = {}
+        self.turns: tuple[StateChange, ...] = ()
+        """Differences of the last update from the one before, by cluster and identity."""
+
+    def update(self, facts: StateFacts, only: Iterable[Identity] | None = None) -> FleetState:
+        """Return the state by these facts. `only`: the evaluated objects; None: all. Other differences are found."""
+        before, self._facts = self._facts, facts
+        names = sorted({*facts.decision.fleet.clusters, *facts.journal.ledger} - facts.elsewhere)
+        dirty = dirty_keys(before, facts, None if only is None else frozenset(only))
+        anew = set(names) if before is None or only is None else turned(before, facts)
+        turns: list[StateChange] = []
+        for name in self._tables.keys() - set(names):
+            del self._tables[name], self._tallies[name]
+        for name in names:
+            table = self._tables.setdefault(name, Table())
+            keys = dirty.get(name, frozenset())
+            if name in anew:
+                keys |= table.rows.keys()
+            turns += self._judged(facts, name, table, keys)
+        self.turns = tuple(turns)
+        found = {name: self._cluster(facts, name) for name in names}
+        # Of a cluster that the store has no longer, the record may be empty.
+        return FleetState(clusters={name: one for name, one in found.items() if one.total or not one.is_left},
+                          facts=facts)  # fmt: skip
+
+    def _judged(
+        self, facts: StateFacts, name: str, table: Table[Identity, ObjectState], keys: Iterable[Identity]
+    ) -> Iterator[StateChange]:
+        known, tally = table.rows, self._tallies.setdefault(name, _Tally())
+        table.update(keys, _judging(facts, name))
+        for identity in sorted(table.changed):
+            before, after = known.get(identity), table.rows.get(identity)
+            tally.add(before, -1)
+            tally.add(after, +1)
+            yield StateChange(cluster=name, identity=identity, before=before, after=after)
+
+    def _cluster(self, facts: StateFacts, name: str) -> ClusterState:
+        tally, why_away, is_left = self._tallies[name], facts.why_away(name), facts.is_left(name)
+        is_read = why_away is None and not is_left
+        nominal = len(facts.manifests.get(name, _NOTHING)) - tally.wanted if is_read else 0
+        return ClusterState(
+            name=name,
+            kept=self._tables[name].rows,
+            syncs={lag: tally.syncs[lag] + (nominal if lag is Lag.SYNCED else 0) for lag in Lag},
+            healths={word: tally.healths[word] + (nominal if word is HealthWord.HEALTHY else 0) for word in HealthWord},
+            why_away=None if is_left else why_away,
+            is_left=is_left,
+            last_contact=facts.last_contact.get(name, ""),
+        )
+
+
+def _judging(facts: StateFacts, cluster: str) -> Callable[[Identity], ObjectState | None]:
+    """Return a function that evaluates an object; None if nominal."""
+
+    def judged(identity: Identity) -> ObjectState | None:
+        found = state_of(facts, cluster, identity)
+        return None if found is NOMINAL else found
+
+    return judged

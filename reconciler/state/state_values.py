@@ -1,0 +1,306 @@
+"""The holder of a change: one that ends by itself, or a person.
+
+The words of state: those of Argo CD, since people know them, each with the reason that makes it useful.
+
+Source: Argo CD, "Resource Health" and the sync statuses of an Application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import ClassVar, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.plan import Action, Cause, Change
+from reconciler.observations import is_waiting
+from reconciler.placement import closed_by_order
+from reconciler.planner import CLOSED, is_held_by_guard
+
+
+class HeldBy(StrEnum):
+    """The actor that must act before a held change is made."""
+
+    GUARD = "guard"
+    """A person, who confirms it: it is one of too many deletions, or one that takes data along."""
+    MOVE = "move"
+    """Nobody: it is made once other copies serve."""
+    SUSPENDED = "suspended"
+    """A person, who ordered that nothing be written, or a policy that says so."""
+    REPLACEMENT = "replacement"
+    """A person, who allows that the object is deleted and created."""
+    SETTINGS = "settings"
+    """Nobody: the store says that drift is left as it is."""
+    WINDOW = "window"
+    """Nobody: it is made once a window of the fleet opens."""
+    STAGE = "stage"
+    """Nobody here: it is made with the turn of its cluster in a Rollout."""
+    OTHERS = "others"
+    """Nobody: it is made once another object has come or left."""
+
+
+NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
+
+
+def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
+    """Return the holder of a held change. `closed`: the reasons of write blocks, by the scope of an order."""
+    assert change.held is not None, "it is not held"
+    if is_held_by_guard(change):
+        return HeldBy.GUARD
+    is_ordered = closed_by_order(closed, change.identity, change.cluster) == change.held
+    if is_ordered or change.held.startswith("dispatching is suspended"):
+        return HeldBy.SUSPENDED
+    if change.held.startswith(CLOSED):
+        return HeldBy.WINDOW
+    if is_waiting(change):
+        return HeldBy.MOVE
+    if change.action is Action.REPLACE:
+        return HeldBy.REPLACEMENT
+    return HeldBy.SETTINGS if change.cause is Cause.DRIFT and change.action is Action.UPDATE else HeldBy.OTHERS
+
+
+def waits_for_person(change: Change, closed: Mapping[str, str]) -> bool:
+    """Return whether a change is made only after a person has acted."""
+    return change.held is not None and held_by(change, closed) in NEEDS_PERSON
+
+
+THE_SERVER: Final = "the server"
+"""The name for an admission webhook or policy that changes a write and appears in no field manager."""
+_FIELDS_MAX: Final = 3
+
+
+class Sync(StrEnum):
+    """The relation of an object to the store."""
+
+    SYNCED = "Synced"
+    OUT_OF_SYNC = "OutOfSync"
+    UNKNOWN = "Unknown"
+
+
+class Lag(StrEnum):
+    """Sync with the reason of being out of sync: the unit of counts."""
+
+    SYNCED = "synced"
+    PENDING = "pending"
+    HELD = "held"
+    FAILED = "failed"
+    FOUGHT = "fought"
+    REFUSED = "refused"
+    FROZEN = "frozen"
+    UNKNOWN = "unknown"
+    LEFT = "left"
+
+
+class HealthWord(StrEnum):
+    """The health of an object by itself, whether or not it is in sync."""
+
+    HEALTHY = "Healthy"
+    PROGRESSING = "Progressing"
+    DEGRADED = "Degraded"
+    MISSING = "Missing"
+    UNKNOWN = "Unknown"
+
+
+class Synced(Struct, frozen=True):
+    """It is ours and equals the desired state."""
+
+    lag: ClassVar[Lag] = Lag.SYNCED
+    sync: ClassVar[Sync] = Sync.SYNCED
+    is_evaluated: ClassVar[bool] = True
+
+    @property
+    def why(self) -> str:
+        """Nothing to say."""
+        return ""
+
+
+class Pending(Struct, frozen=True):
+    """It is about to be changed, or is being written, deleted or read. In the last two cases it is not evaluated."""
+
+    why: str
+    is_evaluated: bool = True
+    lag: ClassVar[Lag] = Lag.PENDING
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class Held(Struct, frozen=True):
+    """A change of it waits. `by`: the holder; `why`: in words."""
+
+    by: HeldBy
+    why: str
+    lag: ClassVar[Lag] = Lag.HELD
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Return False if it is not even rendered before the turn of its cluster in a Rollout."""
+        return self.by is not HeldBy.STAGE
+
+
+class Failed(Struct, frozen=True):
+    """A change of it failed; or its change cannot be computed, and it is not evaluated.
+
+    `is_altered`: it was made, and the cluster altered it.
+    """
+
+    why: str
+    is_evaluated: bool = True
+    is_altered: bool = False
+    lag: ClassVar[Lag] = Lag.FAILED
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+
+
+class Fought(Struct, frozen=True):
+    """Somebody keeps undoing what we do: it is left alone until a time (RFC 3339).
+
+    `managers`: who, if known. `fields`: their paths; none: the object itself.
+    """
+
+    managers: tuple[str, ...]
+    until: str
+    fields: tuple[str, ...] = ()
+    lag: ClassVar[Lag] = Lag.FOUGHT
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+    is_evaluated: ClassVar[bool] = False
+
+    @property
+    def changes(self) -> str:
+        """`our changes of spec.replicas`."""
+        more = f" and {len(self.fields) - _FIELDS_MAX} more" if len(self.fields) > _FIELDS_MAX else ""
+        return f"our changes of {', '.join(self.fields[:_FIELDS_MAX])}{more}" if self.fields else "our changes"
+
+    @property
+    def why(self) -> str:
+        """Return the opponents and the end of the back-off."""
+        who = ", ".join(self.managers) or "somebody"
+        return f"{who} keeps undoing {self.changes}; it is left alone until {self.until}"
+
+
+class Refused(Struct, frozen=True):
+    """An object that is not ours is in the way. `code`: of the problem that says what to do."""
+
+    code: str
+    why: str
+    lag: ClassVar[Lag] = Lag.REFUSED
+    sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
+    is_evaluated: ClassVar[bool] = True
+
+
+class NotKnown(Struct, frozen=True):
+    """It was not read. `last_contact`: when its cluster was last read (RFC 3339), empty: never."""
+
+    why: str
+    last_contact: str
+    lag: ClassVar[Lag] = Lag.UNKNOWN
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
+
+
+class Left(Struct, frozen=True):
+    """A copy of ours in a cluster that the store no longer has a document of: nobody looks at it."""
+
+    last_contact: str
+    lag: ClassVar[Lag] = Lag.LEFT
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
+
+    @property
+    def why(self) -> str:
+        """Return the reason."""
+        return "the store has no Cluster document for it any more; what was applied there is left as it is"
+
+
+LookedAt = Synced | Pending | Held | Failed | Fought | Refused | NotKnown
+"""The state from a comparison of a copy."""
+
+
+class Frozen(Struct, frozen=True):
+    """A broken file may speak of it, so it is left as it is. `by`: which file; `last`: as it was seen last, if ever."""
+
+    by: str
+    last: LookedAt | None
+    lag: ClassVar[Lag] = Lag.FROZEN
+    sync: ClassVar[Sync] = Sync.UNKNOWN
+    is_evaluated: ClassVar[bool] = False
+
+    @property
+    def why(self) -> str:
+        """Return the reason, and the last known state."""
+        if self.last is None:
+            return f"frozen: {self.by}; how it was before is not known"
+        known = f"{self.last.lag}, {self.last.why}" if self.last.why else f"{self.last.lag}"
+        return f"frozen: {self.by}; last known: {known}"
+
+
+SyncState = LookedAt | Left | Frozen
+"""Each has `is_evaluated`: whether it comes from a comparison of the copy with its desired state."""
+
+
+class Healthy(Struct, frozen=True):
+    """It works."""
+
+    word: ClassVar[HealthWord] = HealthWord.HEALTHY
+
+    @property
+    def why(self) -> str:
+        """Nothing to say."""
+        return ""
+
+
+class Progressing(Struct, frozen=True):
+    """It makes progress, or waits for something that comes by itself.
+
+    `unmade`: why more pods of it cannot be made, from its controller; empty: they can. No pod reports that.
+    `lacks_pods_of`: the uid of an object that lacks pods and of which only events may say why; empty: it does not.
+    """
+
+    why: str
+    unmade: str = ""
+    lacks_pods_of: str = ""
+    word: ClassVar[HealthWord] = HealthWord.PROGRESSING
+
+
+class Degraded(Struct, frozen=True):
+    """It does not work. `unmade` and `lacks_pods_of`: as of Progressing."""
+
+    why: str
+    unmade: str = ""
+    lacks_pods_of: str = ""
+    word: ClassVar[HealthWord] = HealthWord.DEGRADED
+
+
+class Missing(Struct, frozen=True):
+    """It is wanted and not there."""
+
+    word: ClassVar[HealthWord] = HealthWord.MISSING
+
+    @property
+    def why(self) -> str:
+        """Return the reason."""
+        return "it is not there"
+
+
+class UnknownHealth(Struct, frozen=True):
+    """Unknown."""
+
+    why: str
+    word: ClassVar[HealthWord] = HealthWord.UNKNOWN
+
+
+HealthState = Healthy | Progressing | Degraded | Missing | UnknownHealth
+
+
+class ObjectState(NamedTuple):
+    """One object in one cluster. `is_wanted`: there is a manifest of it in force."""
+
+    sync: SyncState
+    health: HealthState
+    is_wanted: bool = True
+
+
+SYNCED: Final = Synced()
+HEALTHY: Final = Healthy()
+MISSING: Final = Missing()
+NOMINAL: Final = ObjectState(SYNCED, HEALTHY)
+"""The state of nearly every object: not kept, only counted."""

@@ -1,0 +1,213 @@
+"""A directory as a store: one consistent reading of it.
+
+Folders are opened one below the other from the root, never through a link, and files without blocking: a file that is
+swapped for a link or a pipe between listing and opening is a problem, not a way out.
+
+Obstacles in the place of a store's file: something else in its place is no deletion.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.errors import StoreError, StoreUnsettled
+from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, read_tree, resolved
+from reconciler.store.scan import scan
+from reconciler.yaml import MAX_BYTES
+
+_ATTEMPTS: Final = 5
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def read_directory(root: Path) -> Snapshot:
+    """The files of a directory as they were at one moment. The revision is `dir:` and a digest of paths and contents.
+
+    Raises:
+        StoreError: the root is no directory that can be read, or holds too much.
+        StoreUnsettled: it kept changing while it was read.
+    """
+    for _ in range(_ATTEMPTS):
+        before = scan(root)
+        with DirectoryTree(root) as tree:
+            files, problems = read_tree(tree, MAX_BYTES + 1)
+        if scan(root).stamps == before.stamps:
+            return Snapshot(revision=f"dir:{_digest(files)}", files=files, problems=problems)
+    raise StoreUnsettled(f"{root}: kept changing while it was read {_ATTEMPTS} times; try again when it is at rest")
+
+
+def _digest(files: tuple[StoreFile, ...]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for file in files:
+        digest.update(file.path.encode() + b"\0" + file.blob.encode() + b"\0")
+    return digest.hexdigest()
+
+
+class DirectoryTree:
+    """A `StoreTree` over a directory. Use as a context manager; one folder stays open at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root
+        self._root = -1
+        self._folder = ""
+        self._folder_fd = -1
+
+    def __enter__(self) -> DirectoryTree:
+        try:
+            self._root = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreError(f"{self._path}: {error.strerror}; the store is a directory that can be read") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close_folder()
+        os.close(self._root)
+
+    def children(self, folder: str) -> Iterable[FolderEntry]:
+        """The names in a folder."""
+        try:
+            with os.scandir(self._open_folder(folder)) as listing:
+                return [FolderEntry(found.name, self._kind(found)) for found in listing]
+        except OSError as error:
+            raise Unreadable(f"the folder cannot be read: {error.strerror}") from error
+
+    def _kind(self, found: os.DirEntry[str]) -> EntryKind:
+        if found.is_symlink():
+            return EntryKind.LINK
+        if found.is_dir(follow_symlinks=False):
+            fd = self._folder_fd
+            return EntryKind.REPOSITORY if _exists(f"{found.name}/.git", fd) else EntryKind.FOLDER
+        return EntryKind.FILE if found.is_file(follow_symlinks=False) else EntryKind.SPECIAL
+
+    def entry(self, path: str) -> FolderEntry | None:
+        """Return the entry at a path; a link is not followed."""
+        folder, _, name = path.rpartition("/")
+        try:
+            below = self._open_folder(folder)
+            found = os.stat(name, dir_fd=below, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise Unreadable(f"the link cannot be followed: {error.strerror}") from error
+        if stat.S_ISDIR(found.st_mode) and _exists(f"{name}/.git", below):
+            return FolderEntry(name, EntryKind.REPOSITORY)
+        kinds = {stat.S_IFREG: EntryKind.FILE, stat.S_IFDIR: EntryKind.FOLDER, stat.S_IFLNK: EntryKind.LINK}
+        return FolderEntry(name, kinds.get(stat.S_IFMT(found.st_mode), EntryKind.SPECIAL))
+
+    def blob(self, entry: FolderEntry) -> str | None:
+        """A file has a name only when it was read."""
+        return None
+
+    def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
+        """Digest and content of a file."""
+        folder, _, name = path.rpartition("/")
+        try:
+            file = os.open(name, _FILE_FLAGS, dir_fd=self._open_folder(folder))
+        except OSError as error:
+            raise Unreadable(_reason(error)) from error
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise Unreadable("it is no ordinary file any more")
+            data = _read_up_to(file, limit)
+        except OSError as error:
+            raise Unreadable(_reason(error)) from error
+        finally:
+            os.close(file)
+        return f"b2:{hashlib.blake2b(data, digest_size=20).hexdigest()}", data
+
+    def target(self, path: str, entry: FolderEntry) -> str:
+        """The text of a link."""
+        folder, _, name = path.rpartition("/")
+        try:
+            return os.readlink(name, dir_fd=self._open_folder(folder))
+        except OSError as error:
+            raise Unreadable(_reason(error)) from error
+
+    def _open_folder(self, folder: str) -> int:
+        """A descriptor of a folder, reached from the root without following a link."""
+        if self._folder_fd >= 0 and folder == self._folder:
+            return self._folder_fd
+        self._close_folder()
+        descriptor = os.dup(self._root)
+        for part in folder.split("/") if folder else ():
+            try:
+                below = os.open(part, _FOLDER_FLAGS, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = below
+        self._folder, self._folder_fd = folder, descriptor
+        return descriptor
+
+    def _close_folder(self) -> None:
+        if self._folder_fd >= 0:
+            os.close(self._folder_fd)
+        self._folder_fd = -1
+
+
+def _exists(path: str, folder: int) -> bool:
+    try:
+        os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _read_up_to(file: int, limit: int) -> bytes:
+    chunks = []
+    while limit > 0:
+        chunk = os.read(file, min(limit, 2**20))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ELOOP:
+        return "it became a link while the store was read"
+    return f"it cannot be read: {error.strerror}"
+
+
+_WORDS: Final = {
+    EntryKind.FILE: "a file",
+    EntryKind.FOLDER: "a folder",
+    EntryKind.REPOSITORY: "a repository of its own (a submodule)",
+    EntryKind.SPECIAL: "a pipe, socket or device",
+}
+
+
+def in_the_way(tree: StoreTree, paths: Iterable[str]) -> dict[str, str]:
+    """Return the obstacles in the place of missing files, or of folders above them, in words.
+
+    A path without one, or of a file that is no longer read as a document, is left out: it was deleted on purpose.
+    """
+    found = ((path, _obstacle(tree, path)) for path in paths)
+    return {path: words for path, words in found if words}
+
+
+def _obstacle(tree: StoreTree, path: str) -> str:
+    real, names = "", path.split("/")
+    for number, name in enumerate(names, start=1):
+        shown = "/".join(names[:number])
+        try:
+            there = resolved(tree, f"{real}/{name}" if real else name)
+        except Unreadable as error:
+            return f"{shown} cannot be read: {error}"
+        if there is None:
+            return ""
+        real, entry = there
+        wanted = EntryKind.FILE if number == len(names) else EntryKind.FOLDER
+        if entry.kind is not wanted:
+            return f"{shown} is {_WORDS[entry.kind]} now"
+    return ""

@@ -1,0 +1,377 @@
+"""The files of a store, from a directory or from a commit: one set of rules for both.
+
+Links never lead out of the store. A link to a file that is read anyway is ignored, so that nothing appears twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum, auto
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
+
+from reconciler.api.fleet import StoreFile
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.containment import contained, internal_error
+from reconciler.errors import StoreError
+from reconciler.fleet import is_store_file, memo_key
+from reconciler.store.ignore import (
+    IGNORE_FILE,
+    MAX_IGNORE_BYTES,
+    IgnoreRules,
+    is_hidden_folder,
+    is_ignored,
+    is_leftover,
+    with_rules,
+)
+
+MAX_FILES: Final = 200_000
+MAX_FOLDERS: Final = 100_000
+MAX_ENTRIES: Final = 1_000_000
+"""Names of any kind. A small tree of Git may hold itself many times over."""
+MAX_FOLDER_DEPTH: Final = 200
+MAX_TOTAL_BYTES: Final = 2**30
+MAX_IGNORE_WORK: Final = 5_000_000_000
+"""Characters of ignore patterns times characters of the names that they are matched with: seconds, at worst."""
+_MAX_HOPS: Final = 40
+_LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+
+
+class EntryKind(Enum):
+    """The kind of a directory entry."""
+
+    FILE = auto()
+    FOLDER = auto()
+    LINK = auto()
+    REPOSITORY = auto()
+    """A submodule, or a repository inside a work tree: its files belong to another store."""
+    SPECIAL = auto()
+    """A pipe, a socket, a device."""
+
+
+class FolderEntry(NamedTuple):
+    """A name in a folder. `handle` is for the tree that it came from."""
+
+    name: str
+    kind: EntryKind
+    handle: Any = None
+
+
+class Unreadable(Exception):
+    """One entry cannot be read; the message is for people."""
+
+
+class StoreTree(Protocol):
+    """A source of files. Paths are relative to the store's root, without links in them; "" is the root.
+
+    Each method may raise Unreadable, which concerns that entry alone.
+    """
+
+    def children(self, folder: str) -> Iterable[FolderEntry]:
+        """The names in a folder."""
+
+    def entry(self, path: str) -> FolderEntry | None:
+        """Return the entry at a path, a link not followed; None if there is none."""
+
+    def blob(self, entry: FolderEntry) -> str | None:
+        """Blob name of a file where it is known without reading it."""
+
+    def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
+        """Blob name and content of a file, cut off after `limit` bytes where that is cheaper."""
+
+    def target(self, path: str, entry: FolderEntry) -> str:
+        """The text of a link."""
+
+
+class _Walk(Struct):
+    """The entries found so far. Keys of `real` are real paths; links come last, when all of it is known."""
+
+    tree: StoreTree
+    limit: int
+    known: Collection[str] = ()
+    files: dict[str, tuple[str, FolderEntry]] = field(default_factory=dict)
+    """Shown path to real path and entry."""
+    real: set[str] = field(default_factory=set)
+    links: deque[tuple[str, str, FolderEntry]] = field(default_factory=deque)
+    """Shown path, real path, entry."""
+    faults: dict[str, list[Problem]] = field(default_factory=dict)
+    """The reason of each unreadable entry, by shown path."""
+    problems: list[Problem] = field(default_factory=list)
+    """Problems that stop nothing."""
+    folders: int = 0
+    entries: int = 0
+    ignore_work: int = 0
+
+    def count(self, entries: int) -> None:
+        """Take another folder with so many names in it.
+
+        Raises:
+            StoreError: it is one too many.
+        """
+        self.folders += 1
+        self.entries += entries
+        if self.folders > MAX_FOLDERS:
+            raise StoreError(f"the store holds more than {MAX_FOLDERS:,} folders; name a folder with less in it")
+        if self.entries > MAX_ENTRIES:
+            raise StoreError(f"the store holds more than {MAX_ENTRIES:,} names; name a folder with less in it")
+
+    def ignores(self, rules: IgnoreRules | None, path: str, *, is_folder: bool) -> bool:
+        """Return whether an ignore file excludes the path.
+
+        Raises:
+            StoreError: the ignore files have too many patterns for so many names.
+        """
+        if rules is None:
+            return False
+        self.ignore_work += rules.work(path)
+        if self.ignore_work > MAX_IGNORE_WORK:
+            raise StoreError(
+                f"the patterns of {IGNORE_FILE} are too many for so many names; write fewer or shorter ones"
+            )
+        return is_ignored(rules, path, is_folder=is_folder)
+
+    def refuse(self, path: str, code: str, message: str) -> None:
+        """Report that the entry at a path cannot be read."""
+        self.fault(Problem(source=Source(path), code=code, message=message))
+
+    def fault(self, problem: Problem) -> None:
+        self.faults.setdefault(problem.source.path, []).append(problem)
+
+    def remark(self, path: str, code: str, message: str, severity: Severity) -> None:
+        self.problems.append(Problem(source=Source(path), code=code, message=message, severity=severity))
+
+
+Taker = Callable[[StoreFile], StoreFile]
+"""Takes each file as soon as it is read, and returns its form in the snapshot."""
+
+
+def as_read(file: StoreFile) -> StoreFile:
+    """The file with its data."""
+    return file
+
+
+def read_tree(
+    tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
+) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
+    """Return the store's files in path order, unreadable ones with their faults, and remarks.
+
+    Files end after `limit` bytes.
+
+    `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
+    others one by one.
+
+    Raises:
+        StoreError: there are more files, folders, names or bytes than a store can have.
+    """
+    walk = _Walk(tree, limit, known)
+    _visit(walk, "", "", None)
+    while walk.links:
+        _follow(walk, *walk.links.popleft())
+    read, total = [], 0
+    for path, (real, entry) in sorted(walk.files.items()):
+        file = _contained_read(walk, path, real, entry)
+        if file is not None:
+            total += len(file.data)
+            read.append(take(file) if file.data else file)
+        if total > MAX_TOTAL_BYTES:
+            raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
+    read.extend(_unread(path, faults) for path, faults in walk.faults.items())
+    return tuple(sorted(read, key=attrgetter("path"))), tuple(walk.problems)
+
+
+def _unread(path: str, faults: list[Problem]) -> StoreFile:
+    """Return the placeholder of an unreadable path: it changes with the faults."""
+    told = "\n".join(map(str, faults)).encode("utf-8", errors="backslashreplace")
+    digest = hashlib.blake2b(told, digest_size=20).hexdigest()
+    return StoreFile(path=path, blob=f"unread:{digest}", data=b"", faults=tuple(faults))
+
+
+def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> None:
+    """Collect the files of a folder and of those below it."""
+    pending = [(shown, real, rules)]
+    while pending:
+        shown, real, rules = pending.pop()
+        walk.real.add(real)
+        try:
+            entries = sorted(walk.tree.children(real), key=attrgetter("name"))
+        except Unreadable as error:
+            walk.refuse(_printable(shown) or ".", "folder-unreadable", str(error))
+            continue
+        walk.count(len(entries))
+        rules = _rules_inside(walk, shown, real, rules, entries)
+        for entry in entries:
+            shown_path = _join(shown, entry.name)
+            real_path = shown_path if shown == real else _join(real, entry.name)
+            if entry.kind is EntryKind.FOLDER:
+                if is_hidden_folder(entry.name) or walk.ignores(rules, shown_path, is_folder=True):
+                    continue
+                if shown_path.count("/") < MAX_FOLDER_DEPTH:
+                    pending.append((shown_path, real_path, rules))
+                else:
+                    message = f"nested deeper than {MAX_FOLDER_DEPTH} folders"
+                    walk.refuse(_printable(shown_path), "folder-unreadable", message)
+            elif not is_leftover(entry.name) and not walk.ignores(rules, shown_path, is_folder=False):
+                _take(walk, shown_path, real_path, entry)
+
+
+def _rules_inside(
+    walk: _Walk, shown: str, real: str, rules: IgnoreRules | None, entries: list[FolderEntry]
+) -> IgnoreRules | None:
+    found = next((entry for entry in entries if entry.name == IGNORE_FILE), None)
+    if found is None:
+        return rules
+    path, shown_path = _join(real, IGNORE_FILE), _join(_printable(shown), IGNORE_FILE)
+    if found.kind is not EntryKind.FILE:
+        walk.refuse(shown_path, "ignore-file-unreadable", "it is no ordinary file")
+        return rules
+    try:
+        _, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
+    except Unreadable as error:
+        walk.refuse(shown_path, "ignore-file-unreadable", str(error))
+        return rules
+    if len(text) > MAX_IGNORE_BYTES:
+        walk.refuse(shown_path, "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
+        return rules
+    inner, problems = with_rules(rules, shown, text)
+    for problem in problems:
+        walk.fault(problem)
+    return inner
+
+
+def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
+    if entry.kind is EntryKind.LINK:
+        walk.links.append((shown, real, entry))
+    elif entry.kind is EntryKind.REPOSITORY:
+        message = "a repository inside the store is not read; copy its files, or make it a store of its own"
+        walk.remark(shown, "submodule-skipped", message, Severity.HINT)
+    elif not is_store_file(entry.name):
+        return
+    elif entry.kind is EntryKind.SPECIAL:
+        walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
+    elif not _is_utf8(shown):
+        walk.refuse(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
+    else:
+        walk.files[shown] = (real, entry)
+        walk.real.add(real)
+        if len(walk.files) > MAX_FILES:
+            raise StoreError(f"the store holds more than {MAX_FILES:,} files of documents")
+
+
+def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
+    """Take the target of a link, unless it is read anyway."""
+    try:
+        path, found = _resolve(walk.tree, real, walk.tree.target(real, entry))
+    except Unreadable as error:
+        if is_store_file(shown):
+            walk.refuse(_printable(shown), "link-refused", str(error))
+        else:
+            # Without the suffix of a document it may lead to anything, most often to nothing of the store.
+            walk.remark(_printable(shown), "link-refused", str(error), Severity.WARNING)
+        return
+    if path in walk.real:
+        return
+    if found.kind is EntryKind.FOLDER:
+        if not is_hidden_folder(shown.rpartition("/")[2]):
+            _visit(walk, shown, path, None)
+    elif found.kind is not EntryKind.FILE or is_store_file(shown):
+        _take(walk, shown, path, found._replace(name=shown.rpartition("/")[2]))
+
+
+def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:
+    """Return the entry at a real path, with the path that a link there leads to; None if there is none.
+
+    Raises:
+        Unreadable: a link there cannot be followed, or it cannot be looked at.
+    """
+    found = tree.entry(path)
+    if found is None or found.kind is not EntryKind.LINK:
+        return None if found is None else (path, found)
+    return _resolve(tree, path, tree.target(path, found))
+
+
+def _resolve(tree: StoreTree, link: str, target: str) -> tuple[str, FolderEntry]:
+    """The real path that a link leads to, within the store."""
+    done = link.split("/")[:-1]
+    todo = deque(_parts(target))
+    found = FolderEntry("", EntryKind.FOLDER)
+    hops = 0
+    while todo:
+        part = todo.popleft()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            if not done:
+                raise Unreadable("the link leads out of the store; copy what it points to into the store")
+            done.pop()
+            found = FolderEntry("", EntryKind.FOLDER)
+            continue
+        path = "/".join([*done, part])
+        entry = tree.entry(path)
+        if entry is None:
+            raise Unreadable("the link leads to nothing; mend it or take it out")
+        if entry.kind is EntryKind.LINK:
+            hops += 1
+            if hops > _MAX_HOPS:
+                raise Unreadable("the link leads round in a circle; mend it or take it out")
+            todo.extendleft(reversed(_parts(tree.target(path, entry))))
+            continue
+        done.append(part)
+        found = entry
+    return "/".join(done), found
+
+
+def _parts(target: str) -> list[str]:
+    if target.startswith("/"):
+        raise Unreadable("the link is absolute and may lead out of the store; make it relative")
+    return target.split("/")
+
+
+def _contained_read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | None:
+    """Return the file; None when it cannot be read. An error of the whole store is raised."""
+    file, fault = contained(_read, walk, path, real, entry)
+    if isinstance(fault, StoreError):
+        raise fault
+    if fault is not None:
+        consequence = "it is not read, and what it might concern stays as it is"
+        walk.fault(internal_error(fault, Source(path), path, consequence))
+    return file
+
+
+def _read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | None:
+    name = walk.tree.blob(entry) if walk.known else None
+    if name is not None:
+        file = StoreFile(path=path, blob=name, data=b"")
+        if memo_key(file) in walk.known:
+            return file
+    try:
+        blob, data = walk.tree.read(real, entry, walk.limit)
+    except Unreadable as error:
+        walk.refuse(path, "file-unreadable", str(error))
+        return None
+    if is_lfs_pointer(data):
+        message = "a Git LFS pointer stands in place of the content; store the file in Git itself"
+        walk.refuse(path, "lfs-pointer", message)
+        return None
+    return StoreFile(path=path, blob=blob, data=data)
+
+
+def is_lfs_pointer(data: bytes) -> bool:
+    """Return whether Git LFS keeps the content elsewhere."""
+    return data.startswith(_LFS_POINTER)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _is_utf8(path: str) -> bool:
+    """Return whether the path is valid UTF-8, without lone surrogates."""
+    return path.isascii() or not any("\udc80" <= character <= "\udcff" for character in path)
+
+
+def _printable(path: str) -> str:
+    return path.encode("utf-8", errors="backslashreplace").decode()

@@ -1,0 +1,343 @@
+"""Revisions of a repository: the one in force, how others stand to it and to the head, and how they are kept.
+
+Names of revisions come from the store, and from marks in clusters: they are ids or names of tags here, and never
+expressions of Git.
+
+The last good content of a store's broken files, from the history of Git alone.
+
+It needs no journal, so that a lost one, a pull request and a single command have it as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pygit2
+from pygit2.enums import SortMode
+
+from reconciler.api.fleet import StoreFile
+from reconciler.api.rollouts import Lineage
+from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.fleet import Earlier, ParsedFile, parse_file
+from reconciler.store.directory import in_the_way
+from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
+from reconciler.store.git.repository import opened, refuse_bomb
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.snapshot_reader import is_document
+from reconciler.yaml import MAX_BYTES
+
+_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError, StoreError)
+_FULL_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
+_PREFIX: Final = re.compile(r"[0-9a-f]{7,63}", re.ASCII)
+_TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,254}", re.ASCII)
+_FORBIDDEN_IN_TAG: Final = ("..", "//", "/.", ".lock")
+_WALKED_MAX: Final = 50_000
+"""Commits that are looked through: half a second. What is older than all of these is older than any that matters."""
+_KEPT: Final = "refs/fleet/rollouts"
+
+
+def kept_below(rev: str | None, subdir: str) -> str:
+    """The prefix of the references that keep what one store of a clone needs; two stores may share the clone."""
+    key = hashlib.sha256(f"{rev or 'HEAD'} {subdir}".encode()).hexdigest()[:16]
+    return f"{_KEPT}/{key}/"
+
+
+class OlderRevisions:
+    """Answers for one repository. What was found last is not looked for again."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._asked: tuple[Path, frozenset[str], str] | None = None
+        self._order: tuple[str, ...] = ()
+
+    def lineage(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
+        """Return the ancestry of the revisions to the head. Raises nothing: an unreadable one is missing.
+
+        Missing ones are checked each time: a garbage collection may have come in between.
+        """
+        wanted = frozenset({*revisions, head})
+        try:
+            with opened(folder) as repository:
+                found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
+                if head not in found:
+                    return Lineage(missing=wanted - found)
+                asked = (folder, found, head)
+                if self._asked != asked:
+                    self._order = _order(repository, found, head)
+                    self._asked = asked
+                return Lineage(order=self._order, missing=wanted - found)
+        except _FAULTS:
+            return Lineage(missing=wanted)
+
+
+def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
+    """Text to full commit id, of those that name exactly one commit that is there. Raises nothing.
+
+    A text is an id, seven or more letters of one, or the name of a tag.
+    """
+    try:
+        with opened(folder) as repository:
+            named = {text: _named(repository, text) for text in sorted(set(texts))}
+    except _FAULTS:
+        return {}
+    return {text: commit for text, commit in named.items() if commit is not None}
+
+
+def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None:
+    """Make references `below` hold these commits, as far as they are there; those of other commits are removed.
+
+    Raises:
+        StoreError: the clone cannot be written.
+    """
+    try:
+        with opened(folder) as repository:
+            wanted = {below + revision for revision in revisions if _FULL_ID.fullmatch(revision)}
+            there = {name for name in repository.references if name.startswith(below)}
+            # New ones first, so that a crash in between keeps too much rather than too little.
+            for name in sorted(wanted - there):
+                commit = _commit(repository, name.removeprefix(below))
+                if commit is not None:
+                    repository.references.create(name, commit.id, force=True)
+            for name in sorted(there - wanted):
+                repository.references.delete(name)
+    except _FAULTS as error:
+        raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
+
+
+def _commit(repository: Any, revision: str) -> Any:
+    """The commit of a full id whose tree is there too; None where there is none."""
+    if not _FULL_ID.fullmatch(revision):
+        return None
+    try:
+        oid = pygit2.Oid(hex=revision)
+        if oid not in repository.odb:
+            return None
+        refuse_bomb(repository.odb, oid)
+        found = repository[oid]
+        if not isinstance(found, pygit2.Commit) or found.tree_id not in repository.odb:
+            return None
+    except _FAULTS:
+        return None
+    return found
+
+
+def _named(repository: Any, text: str) -> str | None:
+    """The one commit that a text names. A text that is a tag and letters of another commit names none."""
+    if _FULL_ID.fullmatch(text):
+        return text if _commit(repository, text) is not None else None
+    found = {commit for commit in (_tagged(repository, text), _abbreviated(repository, text)) if commit is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _tagged(repository: Any, text: str) -> str | None:
+    if not _TAG.fullmatch(text) or any(part in text for part in _FORBIDDEN_IN_TAG) or text.endswith(("/", ".")):
+        return None
+    try:
+        reference = repository.references.get(f"refs/tags/{text}")
+        if reference is None:
+            return None
+        target = reference.resolve().target
+        refuse_bomb(repository.odb, target)
+        commit = str(repository[target].peel(pygit2.Commit).id)
+    except _FAULTS:
+        return None
+    return commit if _commit(repository, commit) is not None else None
+
+
+def _abbreviated(repository: Any, text: str) -> str | None:
+    if not _PREFIX.fullmatch(text):
+        return None
+    try:
+        commit = str(repository.expand_id(text))
+    except _FAULTS:  # unknown, or ambiguous
+        return None
+    return commit if _commit(repository, commit) is not None else None
+
+
+def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
+    """The head and those of its ancestors that are wanted, the oldest first."""
+    newest_first = _ancestors(repository, wanted, head)
+    if len(newest_first) < 3:
+        return tuple(reversed(newest_first))
+    base = repository.merge_base_octopus([pygit2.Oid(hex=commit) for commit in newest_first])
+    walk = repository.walk(pygit2.Oid(hex=head), SortMode.TOPOLOGICAL)
+    if base is not None:
+        walk.hide(base)
+    # Times of commits are what their authors' clocks said; descent is what counts.
+    sought = set(newest_first) - ({str(base)} if base is not None else set())
+    sorted_first = _first_of(walk, sought)
+    last = [str(base)] if base is not None and str(base) in newest_first else []
+    exact = [*sorted_first, *last]
+    return tuple(reversed(exact if len(exact) == len(newest_first) else newest_first))
+
+
+def _ancestors(repository: Any, wanted: frozenset[str], head: str) -> list[str]:
+    """Those that are wanted as they come when the history is gone through by time."""
+    return _first_of(repository.walk(pygit2.Oid(hex=head), SortMode.NONE), set(wanted))
+
+
+def _first_of(walk: Iterable[Any], sought: set[str]) -> list[str]:
+    """Those that are sought in the order of a walk, which ends when all were found, at a bound, or where it breaks."""
+    found: list[str] = []
+    try:
+        for commit in islice(walk, _WALKED_MAX):
+            if str(commit.id) in sought:
+                found.append(str(commit.id))
+                if len(found) == len(sought):
+                    break
+    except _FAULTS:
+        pass  # A shallow clone ends here.
+    return found
+
+
+class Relation(StrEnum):
+    """A new tip, seen from the commit in force."""
+
+    FORWARD = "forward"
+    REWOUND = "rewound"
+    """It was in force before, or is older: the branch was set back, or a mirror lags behind."""
+    REWRITTEN = "rewritten"
+    """Both have grown from a common commit."""
+    UNRELATED = "unrelated"
+
+
+def in_force(folder: Path, name: str) -> str | None:
+    """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
+    try:
+        with opened(folder) as repository:
+            found: Any = repository.references.get(name)
+            return str(found.peel(pygit2.Commit).id) if found is not None else None
+    except _FAULTS:
+        return None
+
+
+def pin(folder: Path, name: str, commit: str) -> None:
+    """Make the reference hold the commit, so that no garbage collection removes the active one.
+
+    The former active commit stays reachable too: the last good content of a broken file may only be there.
+    """
+    try:
+        before = in_force(folder, name)
+        oid = pygit2.Oid(hex=commit)
+        with opened(folder) as repository:
+            if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
+                repository.references.create(f"refs/fleet/kept/{before}", pygit2.Oid(hex=before), force=True)
+            repository.references.create(name, oid, force=True)
+    except _FAULTS as error:
+        raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
+
+
+def relation(folder: Path, old: str, new: str) -> Relation:
+    """Return the relation of the commit `new` to `old`; both are in the clone, or `old` is lost (then unrelated)."""
+    before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
+    try:
+        with opened(folder) as repository:
+            if before == after or repository.descendant_of(after, before):
+                return Relation.FORWARD
+            base: Any = repository.merge_base(before, after)
+    except _FAULTS:
+        return Relation.UNRELATED
+    if base is None:
+        return Relation.UNRELATED
+    return Relation.REWOUND if base == after else Relation.REWRITTEN
+
+
+COMMITS_MAX: Final = 500
+"""Limit of the search, along first parents. A file that has been broken for longer has no known content."""
+_READ_MAX: Final = 20
+"""So many commits are read whole in search of one."""
+
+
+def earlier_of(
+    store: GitStore, commits: Iterable[str], subdir: str, paths: Collection[str], broken: Collection[str]
+) -> Earlier:
+    """Return the last good content of broken paths, as far as commits have it. Raises nothing.
+
+    `commits`: the newest first, down to the first one of all. `paths`: all of the store now. If a broken path is new,
+    files gone since count as they were, as they may have moved there. A path in no part of the answer is unknown.
+    """
+    good: dict[str, ParsedFile] = {}
+    new: set[str] = set()
+    unknown, history = set(broken), iter(commits)
+    try:
+        for ancestor in islice(history, COMMITS_MAX):
+            absent = _look(store, ancestor, subdir, unknown, good)
+            if absent:
+                good |= good_in(store, ancestor, subdir, lambda path: path not in paths)
+            new |= absent
+            unknown -= absent | good.keys()
+            if not unknown:
+                break
+        if unknown and not store.is_shallow and next(history, None) is None:
+            new |= unknown  # It never was good.
+    except StoreError:
+        pass  # What came before is missing or corrupt.
+    return Earlier(good=good, new=frozenset(new))
+
+
+def displaced(store: GitStore, revision: str, subdir: str, paths: Collection[str]) -> Earlier:
+    """Return the files of the commit before that the revision replaced by something that is no document.
+
+    Raises:
+        StoreError: one of the commits cannot be read.
+    """
+    before = next(store.first_parents(revision), None)
+    if before is None:
+        return Earlier()
+    gone = [path for path in store.changed_paths(before, revision, subdir) if is_document(path) and path not in paths]
+    taken = in_the_way(store.tree(revision, subdir), gone) if gone else {}
+    return Earlier(good=good_in(store, before, subdir, taken.__contains__), in_the_way=taken) if taken else Earlier()
+
+
+def blobs_before(store: GitStore, commits: Iterable[str], subdir: str, ignore_files: Collection[str]) -> dict[str, str]:
+    """Return path to blob of the newest commit with readable ignore files; empty if none is found.
+
+    Raises:
+        StoreError: a commit cannot be read.
+    """
+    for ancestor in islice(commits, _READ_MAX):
+        files = store.snapshot(ancestor, subdir).files
+        if not any(file.faults and file.path in ignore_files for file in files):
+            return {file.path: file.blob for file in files if not file.faults}
+    return {}
+
+
+def _look(store: GitStore, commit: str, subdir: str, paths: Collection[str], good: dict[str, ParsedFile]) -> set[str]:
+    """Return the paths that the commit does not have; add its good content to `good`."""
+    try:
+        tree = store.tree(commit, subdir)
+    except RevisionNotFound:
+        return set(paths)
+    absent = set[str]()
+    for path in sorted(paths):
+        try:
+            there = resolved(tree, path)
+            file = _parsed(tree, path, *there) if there is not None and there[1].kind is EntryKind.FILE else None
+        except Unreadable:
+            continue
+        if there is None:
+            absent.add(path)
+        elif file is not None and not file.frozen:
+            good[path] = file
+    return absent
+
+
+def _parsed(tree: StoreTree, path: str, real: str, entry: FolderEntry) -> ParsedFile | None:
+    blob, data = tree.read(real, entry, MAX_BYTES + 1)
+    return None if is_lfs_pointer(data) else parse_file(StoreFile(path=path, blob=blob, data=data))
+
+
+def good_in(store: GitStore, commit: str, subdir: str, is_wanted: Callable[[str], bool]) -> dict[str, ParsedFile]:
+    """By path the wanted files of a commit that are good.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    files = (file for file in store.snapshot(commit, subdir).files if is_wanted(file.path))
+    return {file.path: file for file in map(parse_file, files) if not file.frozen}

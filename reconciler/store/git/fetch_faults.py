@@ -1,0 +1,193 @@
+"""Faults of git, OpenSSH and curl in a fetch, in words for people, with the remedy.
+
+Messages of ssh itself come from a log of its own: the server cannot forge them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from reconciler.store.git.url import GitAccess, GitUrl
+
+DENIED: Final = "Permission denied"
+"""Of ssh, when the server lets nobody in."""
+
+
+class Failure(NamedTuple):
+    """A failed command of git. `said`: the end of the messages of git and, through it, the server. `log`: of ssh.
+
+    `key_fault`: the error of ssh-keygen about the SSH key; empty: none. `most_bytes`: of a pack.
+    """
+
+    url: GitUrl
+    access: GitAccess
+    said: str
+    log: str
+    key_fault: str
+    most_bytes: int
+
+
+def fault_of(failure: Failure) -> str:
+    """Return why it failed: one line, without secrets and terminal control."""
+    text = _ssh_fault(failure) if failure.url.scheme == "ssh" else _http_fault(failure)
+    text = text or _fault(failure)
+    proxies = [value for name, value in failure.access.proxies.items() if name != "no_proxy"]
+    signed_in = [urlsplit(proxy).netloc.rpartition("@")[0] for proxy in proxies]
+    for secret in (failure.access.token, failure.access.passphrase, *proxies, *signed_in):
+        text = text.replace(secret, "…") if secret else text
+    return "".join(char if char.isprintable() else " " for char in text)[:500]
+
+
+def _ssh_fault(failure: Failure) -> str:
+    """Return the fault in the log of ssh; empty: none."""
+    log, host = failure.log, failure.url.host
+    for pattern, text in _HOST_KEYS:
+        if re.search(pattern, log):
+            return f"the server {host} is not trusted: {text}"
+    if DENIED in log:
+        return _not_let_in(failure)
+    for pattern, text in _IN_LOG:
+        if found := re.search(pattern, log):
+            return text.format(name=_name(failure.url), host=host, found=_last_line(found[0]))
+    if found := re.search(r"No user exists for uid \d+", failure.said):
+        return f"OpenSSH here: {found[0]}; give the user that this runs as a name in the user database"
+    return _last_line(log) if not any(re.search(pattern, failure.said) for pattern, _ in _SAID) else ""
+
+
+def _http_fault(failure: Failure) -> str:
+    """Return the fault from curl, and from git about a web server's answers; empty: none."""
+    # Lines of the server could say anything.
+    said = "\n".join(line for line in _lines(failure.said) if not line.startswith("remote: "))
+    for address in re.findall(r"(?:^warning: redirecting to |could not read \w+ for ')([^\s']+)", said, re.MULTILINE):
+        other = urlsplit(address)
+        if f"{other.scheme}://{other.netloc}" != failure.url.origin:
+            return f"the server sends to another one ({other.scheme}://{other.netloc}); name that as STORE"
+    for pattern, text in _OF_HTTP:
+        if found := re.search(pattern, said):
+            told = _through_proxy(failure, found[0])
+            return text.format(name=_name(failure.url), host=failure.url.host, found=told)
+    if re.search("Authentication failed for|could not read (Username|Password)|returned error: 401", said):
+        if failure.access.token:
+            return "the server does not accept the token (401); it may have expired"
+        return "the server wants a token (401), and none was given (git-token)"
+    if re.search(r"(code|response) 407|407 Proxy", said):
+        if any("@" in urlsplit(proxy).netloc for proxy in failure.access.proxies.values()):
+            return "the proxy does not accept the user and password of https_proxy (407)"
+        return "the proxy wants a user and password (407); write them into https_proxy: http://USER:PASSWORD@HOST:PORT"
+    if found := re.search(r"CONNECT tunnel failed.*|Received HTTP code \d+ from proxy.*", said):
+        return (
+            f"the proxy does not lead there ({found[0]}); ask for leave at the proxy, or exempt the host with no_proxy"
+        )
+    return ""
+
+
+def _through_proxy(failure: Failure, text: str) -> str:
+    hosts = [urlsplit(proxy).hostname for proxy in failure.access.proxies.values()]
+    is_proxy = "resolve proxy" in text or any(host and f" {host} " in text for host in hosts)
+    return f"{text}; that is the proxy of https_proxy" if is_proxy else text
+
+
+def _fault(failure: Failure) -> str:
+    """Return the fault from git, for any protocol."""
+    for pattern, text in _SAID:
+        if re.search(pattern, failure.said):
+            return text.format(most_bytes=failure.most_bytes)
+    told = "; ".join([line for line in _lines(failure.said) if not re.match(_NO_COMPLAINT, line)][-3:])
+    return f"git and the server say: {told}" if told else _NOT_FOUND
+
+
+def _not_let_in(failure: Failure) -> str:
+    """Return the fault: the server took no key. No log shows whether ssh could offer one."""
+    key = failure.access.key
+    if not key:
+        return "the server wants an SSH key, and none was given (git-ssh-key)"
+    why = failure.key_fault
+    if not why:
+        return "the server does not accept the SSH key; is it a deploy key there?"
+    if "UNPROTECTED" in why or "bad permissions" in why:
+        return f"others may read the SSH key {key}, so OpenSSH refuses it: chmod 600"
+    try:
+        with Path(key).open("rb") as file:
+            is_key = b"PRIVATE KEY" in file.read(100)
+    except OSError as error:
+        return f"the SSH key {key} cannot be read: {error.strerror}"
+    if not is_key:
+        return f"{key} is no private key; name the one that belongs to the deploy key"
+    if failure.access.passphrase:
+        return f"the passphrase does not open the SSH key {key} (git-ssh-key-passphrase)"
+    return f"the SSH key {key} has a passphrase, and none was given (git-ssh-key-passphrase), or is damaged"
+
+
+def _name(url: GitUrl) -> str:
+    return f"{url.host}:{url.port}" if url.port is not None else url.host
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in (line.strip() for line in re.split(r"[\r\n]+", text)) if line]
+
+
+def _last_line(text: str) -> str:
+    return next(iter(_lines(text)[-1:]), "")[:300]
+
+
+_HOST_KEYS: Final = (
+    (r"REVOKED HOST KEY|[Hh]ost key .{0,200}(revoked|REVOKED)",
+     "the key that it shows is @revoked in git-known-hosts; ask who runs the server for its new key"),
+    (r"HOST IDENTIFICATION HAS CHANGED",
+     "it shows another key than git-known-hosts has of it. It may be another server that answers; if the forge has "
+     "published a new key, put that in place of the old one"),
+    (r"host key is known for|Host key verification failed",
+     "its key is unknown: git-known-hosts has none of it; add the one that the forge publishes, as a line of "
+     "ssh-keyscan"),
+)  # fmt: skip
+
+_IN_LOG: Final = (
+    (r"Could not resolve hostname.*", "the name {host} leads to no address ({found})"),
+    (r".*Connection refused.*", "nothing listens for SSH at {name} (Connection refused)"),
+    (r".*(timed out|Operation timed out).*", "{name} did not answer in time; does a firewall let SSH pass?"),
+    (r".*(No route to host|Network is unreachable).*", "no way leads to {name} ({found})"),
+    (r"Timeout, server .* not responding.*", "{name} fell silent, and was left after a minute"),
+    (r"Unable to negotiate with.*",
+     "{name} and OpenSSH here have no method in common that is safe ({found}); the server is too old, or too strict"),
+    (r".*(Connection (closed|reset)|kex_exchange_identification|banner exchange|Broken pipe).*",
+     "{name} closed the connection ({found}); is it SSH that listens there, and may this machine connect?"),
+    (r"(command-line: line|.*Bad configuration option).*", "OpenSSH here: {found}"),
+)  # fmt: skip
+
+_OF_HTTP: Final = (
+    (r"SSL certificate problem|certificate verification failed|certificate subject name|SSL: certificate",
+     "the server {host} is not trusted: no known authority vouches for its certificate; for one of your own set "
+     "RECONCILER_GIT_CA"),
+    (r"Maximum \(\d+\) redirects",
+     "the server sends round in circles (too many redirects); name the repository's own address as STORE"),
+    (r"returned error: 30[1278]", "the server answers with another address; use that one as STORE"),
+    (r"returned error: 403", "the server forbids access (403); may the token or key read this repository?"),
+    (r"returned error: 404|repository '.*' not found",
+     "there is no repository there, or it is hidden from these credentials (404)"),
+    (r"is this a git repository\?", "there is a web server there, and no Git repository at this address"),
+    (r"Could not resolve (host|proxy).*", "the name leads to no address ({found})"),
+    (r"(timed out|Timeout was reached|Connection timeout).*", "{name} did not answer in time ({found})"),
+    (r"Operation too slow.*", "{name} fell silent, and was left after a minute ({found})"),
+    (r"Failed to connect to.*|Connection refused|Couldn't connect to server",
+     "nothing listens at {name} (Connection refused: {found})"),
+)  # fmt: skip
+
+_NOT_FOUND: Final = "there is no repository there, or the key may not read it"
+_SAID: Final = (
+    (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
+     "there is no repository there, or it is hidden from these credentials"),
+    (r"couldn't find remote ref", "the branch or tag went away while it was fetched"),
+    (r"No space left on device", "no space is left on the disk of the clone"),
+    (r"File too large", "the repository is bigger than {most_bytes:,} bytes"),
+    (r"early EOF|unexpected disconnect|hung up unexpectedly|transfer closed with",
+     "the connection broke off while the objects came; it is tried again"),
+    (r"transport '.*' not allowed", "the clone leads elsewhere by its configuration, which is not allowed"),
+)  # fmt: skip
+
+_NO_COMPLAINT: Final = (
+    r"fatal: (Could not read from remote|the remote end hung up)|Please make sure you have|and the repository"
+    r"|(remote: )?(Enumerating|Counting|Compressing|Total|Receiving|Resolving|Unpacking)\b|From |warning: redirecting"
+)

@@ -1,0 +1,117 @@
+"""The repository at a folder: never another one that libgit2 would find beside, around or inside of it.
+
+Tree objects, that may be written by anyone: a few kilobytes can hold themselves thousands of times over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pygit2
+from pygit2.enums import FileMode, RepositoryOpenFlag
+
+from reconciler.errors import StoreError
+from reconciler.store.file_walk import MAX_ENTRIES
+
+_EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
+"""Left to itself, libgit2 passes over a broken `.git` and takes the folder itself, or the next repository above it."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[pygit2.Repository]:
+    """The repository until the block ends.
+
+    Raises:
+        pygit2.GitError: there is none, or it cannot be opened.
+    """
+    repository = open_repository(path)
+    try:
+        yield repository
+    finally:
+        close(repository)
+
+
+def close(repository: pygit2.Repository) -> None:
+    """Free its memory at once: a service opens one every second, and garbage would add up.
+
+    Its collections of branches and references refer back to it, so reference counting alone frees neither.
+    """
+    repository.free()
+    vars(repository).clear()
+
+
+def open_repository(path: Path) -> pygit2.Repository:
+    """The repository whose work tree `path` is; where it has no `.git`, the bare one that `path` itself is.
+
+    Raises:
+        pygit2.GitError: it is none, or cannot be opened.
+    """
+    own = path / ".git"
+    return pygit2.Repository(str(own if os.path.lexists(own) else path), _EXACTLY)
+
+
+def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
+    """Return folders that show a change of HEAD, packed-refs or a branch, and whether subfolders count too.
+
+    A linked work tree has a HEAD of its own, and the rest with its main repository.
+    """
+    try:
+        with opened(repository) as found:
+            own = Path(found.path)
+        pointer = own / "commondir"
+        common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own
+    except (pygit2.GitError, OSError):  # reading says what is wrong
+        return []
+    folders = [(folder, False) for folder in dict.fromkeys((own, common)) if folder.is_dir()]
+    return [*folders, (common / "refs", True)] if (common / "refs").is_dir() else folders
+
+
+MAX_OBJECT_BYTES: Final = 64 * 2**20
+"""Of a tree, a commit or a tag: more than as many names as a store can have."""
+
+
+def refuse_bomb(odb: Any, oid: Any) -> None:
+    """Nothing, when an object may be unpacked. Its header alone is read.
+
+    Raises:
+        StoreError: it is larger than any tree, commit or tag of a store.
+    """
+    _, size = odb.read_header(oid)
+    if size > MAX_OBJECT_BYTES:
+        raise StoreError(f"the object {oid} has {size:,} bytes, more than a tree or commit of a store can have")
+
+
+def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
+    """Yield paths of non-folders that differ below two trees; either may be None. Equal subtrees are not entered.
+
+    Raises:
+        StoreError: more differs than a store can hold.
+    """
+    pending: list[tuple[str, Any, Any]] = [("", before, after)]
+    seen = 0
+    while pending:
+        prefix, old_tree, new_tree = pending.pop()
+        old = {item.name: item for item in old_tree} if old_tree is not None else {}
+        new = {item.name: item for item in new_tree} if new_tree is not None else {}
+        seen += len(old) + len(new)
+        if seen > 2 * MAX_ENTRIES:
+            raise StoreError(f"the commits differ in more than {MAX_ENTRIES:,} names")
+        for name in old.keys() | new.keys():
+            one, other = old.get(name), new.get(name)
+            if one is not None and other is not None and one.id == other.id and one.filemode == other.filemode:
+                continue
+            trees = [item if item is not None and item.filemode == FileMode.TREE else None for item in (one, other)]
+            if any(item is not None for item in trees):
+                old_one, new_one = [_tree(repository, item.id) if item is not None else None for item in trees]
+                pending.append((f"{prefix}{name}/", old_one, new_one))
+            if any(item is not None and item.filemode != FileMode.TREE for item in (one, other)):
+                yield prefix + name
+
+
+def _tree(repository: Any, oid: Any) -> Any:
+    refuse_bomb(repository.odb, oid)
+    return repository[oid]

@@ -1,0 +1,357 @@
+"""Git repositories as stores, read from the object database: nothing is ever checked out. The only user of pygit2.
+
+Import it inside functions: pygit2 costs 90 ms. A caller's text never reaches libgit2's revision parser; names are
+looked up exactly, and `~2` and `^` are walked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+import pygit2
+from pygit2.enums import FileMode
+
+from reconciler.api.fleet import Snapshot
+from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
+from reconciler.store.git.repository import changed_entries, close, open_repository, refuse_bomb
+from reconciler.yaml import MAX_BYTES
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
+_FORBIDDEN_IN_NAME: Final = ("..", "//", "/.", "@{", ".lock")
+_COMMIT_ID: Final = re.compile(r"[0-9a-f]{4,64}", re.ASCII)
+_ANCESTRY: Final = re.compile(r"(?P<name>[^~^]+)(?P<steps>(?:~[0-9]{0,4}|\^[0-9]?)*)", re.ASCII)
+_STEP: Final = re.compile(r"([~^])([0-9]*)", re.ASCII)
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+_SHALLOW: Final = (
+    "this clone is shallow and lacks what came before; fetch it with git fetch --unshallow, or check out with "
+    "fetch-depth: 0 (GitHub), GIT_DEPTH: 0 (GitLab)"
+)
+
+_FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
+
+
+class CommitInfo(NamedTuple):
+    """A commit for people. `time` is epoch seconds of the author; texts are free of control characters."""
+
+    id: str
+    author: str
+    time: int
+    subject: str
+
+
+class GitStore:
+    """A repository: the folder of a work tree, or a bare one."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it.
+
+        Raises:
+            StoreError: it is no repository, or not one that libgit2 opens.
+        """
+        try:
+            self._repository = open_repository(path)
+        except _FAULTS as error:
+            raise StoreError(f"{path}: not a Git repository that can be opened: {error}") from error
+
+    def __enter__(self) -> Self:
+        """The open repository."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, at: TracebackType | None) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Give its memory back; it is of no use any more."""
+        close(self._repository)
+
+    def resolve(self, rev: str) -> str:
+        """The commit id of HEAD, a branch, a tag, a full or abbreviated commit id, with `~N` and `^N` after it.
+
+        Raises:
+            RevisionNotFound: no such commit, an ambiguous name, or a text that names none.
+            StoreError: an object is missing or corrupt.
+        """
+        match = _ANCESTRY.fullmatch(rev)
+        if match is None:
+            raise RevisionNotFound(f"{_shown(rev)} is no branch, tag or commit id")
+        try:
+            commit = self._named(match["name"])
+            for sign, digits in _STEP.findall(match["steps"]):
+                commit = self._ancestor(rev, commit, sign, int(digits or 1))
+        except RevisionNotFound as error:
+            if self._repository.is_shallow:
+                raise RevisionNotFound(f"{error}; {_SHALLOW}") from error
+            raise
+        return str(commit.id)
+
+    @property
+    def is_shallow(self) -> bool:
+        """Return whether the history ends at a shallow boundary."""
+        return bool(self._repository.is_shallow)
+
+    def first_parents(self, commit: str) -> Iterator[str]:
+        """The ancestors of a commit along first parents, the newest first.
+
+        Raises:
+            StoreError: one of them is missing or corrupt.
+        """
+        parents = self._commit(commit).parent_ids
+        while parents:
+            found = self._commit(str(parents[0]))
+            yield str(found.id)
+            parents = found.parent_ids
+
+    @property
+    def folder(self) -> Path:
+        """Git's own folder; of a linked work tree its own one, below that of the main repository."""
+        return Path(self._repository.path)
+
+    @property
+    def detached_at(self) -> str:
+        """The commit at which HEAD is detached; empty when a branch is checked out, or nothing yet."""
+        return str(self._repository.head.target) if self._repository.head_is_detached else ""
+
+    def snapshot(self, commit: str, subdir: str = "", known: Collection[str] = (), take: Taker = as_read) -> Snapshot:
+        """The files of a commit, below `subdir` when given. `commit` is an id as `resolve` gives it.
+
+        `known`: what the caller has parsed already, by `memo_key`; such a file comes without its data. `take`: gets the
+        others one by one.
+
+        Raises:
+            RevisionNotFound: the commit has no such folder.
+            StoreError: an object is missing or corrupt.
+        """
+        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1, known, take)
+        return Snapshot(revision=commit, files=files, problems=problems)
+
+    def tree(self, commit: str, subdir: str = "") -> StoreTree:
+        """The tree of a commit, below `subdir` when given, for those who read it themselves.
+
+        Raises:
+            RevisionNotFound: the commit has no such folder.
+            StoreError: an object is missing or corrupt.
+        """
+        return _CommitTree(self._repository, self._tree(commit, subdir))
+
+    def read_blob(self, blob: str) -> bytes | None:
+        """The content of a blob by its full id, such as the last good version of a file; None when it is gone."""
+        if len(blob) not in (40, 64) or not _COMMIT_ID.fullmatch(blob):
+            return None
+        try:
+            oid = pygit2.Oid(hex=blob)
+            if oid not in self._repository or self._repository.odb.read_header(oid)[1] > MAX_BYTES:
+                return None
+            found: Any = self._repository.get(blob)
+        except _FAULTS as error:
+            raise StoreError(f"the object {blob} is corrupt: {error}") from error
+        return bytes(found.data) if isinstance(found, pygit2.Blob) else None
+
+    def changed_paths(self, base: str, head: str, subdir: str = "") -> tuple[str, ...]:
+        """Paths of files that differ between two commits, sorted. Equal subtrees are not entered.
+
+        Raises:
+            RevisionNotFound: a commit has no such folder.
+            StoreError: an object is missing or corrupt.
+        """
+        before, after = self._tree(base, subdir), self._tree(head, subdir)
+        try:
+            return tuple(sorted(changed_entries(self._repository, before, after)))
+        except _FAULTS as error:
+            raise StoreError(f"an object between {base} and {head} is missing or corrupt: {error}") from error
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor of two commits; None for unrelated or shallow histories."""
+        try:
+            found = self._repository.merge_base(pygit2.Oid(hex=one), pygit2.Oid(hex=other))
+        except _FAULTS as error:
+            raise StoreError(f"the history of {one} and {other} cannot be read: {error}") from error
+        return str(found) if found is not None else None
+
+    def commit_info(self, commit: str) -> CommitInfo:
+        """Return author, time and first line of a commit."""
+        found = self._commit(commit)
+        lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
+        author = found.author.raw_name.decode("utf-8", errors="replace")
+        return CommitInfo(str(found.id), _clean(author), found.author.time, _clean(lines[0] if lines else ""))
+
+    def _named(self, name: str) -> pygit2.Commit:
+        if name in {"HEAD", "@"}:
+            if self._repository.head_is_unborn:
+                raise RevisionNotFound("the repository has no commit yet; commit the store first")
+            return self._peel(self._repository.head.target, name)
+        is_plain = _NAME.fullmatch(name) and not any(part in name for part in _FORBIDDEN_IN_NAME)
+        if not is_plain or name.endswith(("/", ".")):
+            raise RevisionNotFound(f"{_shown(name)} is no branch, tag or commit id")
+        by_ref = {str(commit.id): commit for commit in self._by_reference(name)}
+        if len(by_ref) > 1:
+            raise RevisionNotFound(f"{name} is a branch and a tag; write refs/heads/{name} or refs/tags/{name}")
+        if by_ref:
+            return next(iter(by_ref.values()))
+        return self._by_id(name)
+
+    def _by_reference(self, name: str) -> Iterator[pygit2.Commit]:
+        full = [name] if name.startswith("refs/") else [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
+        for reference in full:
+            try:
+                found = self._repository.references.get(reference)
+                target = found.resolve().target if found is not None else None
+            except _FAULTS as error:
+                raise StoreError(f"the reference {reference} cannot be read: {error}") from error
+            if target is not None:
+                yield self._peel(target, name)
+
+    def _by_id(self, text: str) -> pygit2.Commit:
+        if not _COMMIT_ID.fullmatch(text):
+            raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id")
+        try:
+            # Only an abbreviation must be looked up, for which libgit2 unpacks the object.
+            found = pygit2.Oid(hex=text) if len(text) in (40, 64) else self._repository.expand_id(text)
+            if found not in self._repository.odb:
+                raise KeyError(text)
+        except KeyError as error:
+            raise RevisionNotFound(f"there is no branch, tag or commit {text}") from error
+        except ValueError as error:
+            raise RevisionNotFound(f"{text} is ambiguous; write more of the commit id") from error
+        except pygit2.GitError as error:
+            raise StoreError(f"the object {text} cannot be read: {error}") from error
+        return self._peel(found, text)
+
+    def _peel(self, target: Any, name: str) -> pygit2.Commit:
+        try:
+            refuse_bomb(self._repository.odb, target)
+            found: Any = self._repository[target]
+            commit: pygit2.Commit = found.peel(pygit2.Commit)
+        except pygit2.InvalidSpecError as error:
+            raise RevisionNotFound(f"{name} is no commit") from error
+        except _FAULTS as error:
+            raise StoreError(f"{name} leads to an object that is missing or corrupt: {error}") from error
+        return commit
+
+    def _ancestor(self, rev: str, commit: pygit2.Commit, sign: str, number: int) -> pygit2.Commit:
+        steps = number if sign == "~" else min(number, 1)
+        for _ in range(steps):
+            parents = commit.parent_ids
+            index = number - 1 if sign == "^" else 0
+            if index >= len(parents):
+                raise RevisionNotFound(f"{rev} goes back further than the history reaches")
+            commit = self._commit(str(parents[index]))
+        return commit
+
+    def _commit(self, commit: str) -> pygit2.Commit:
+        try:
+            return self._peel(pygit2.Oid(hex=commit), commit)
+        except ValueError as error:
+            raise RevisionNotFound(f"{_shown(commit)} is no commit id") from error
+
+    def _tree(self, commit: str, subdir: str) -> pygit2.Tree:
+        tree: Any = self._commit(commit).tree
+        for part in subdir.strip("/").split("/") if subdir.strip("/") else ():
+            try:
+                tree = tree[part]
+            except KeyError as error:
+                raise RevisionNotFound(f"the commit {commit[:12]} has no folder {subdir}") from error
+            except pygit2.GitError as error:
+                raise StoreError(f"{subdir} of {commit} cannot be read: {error}") from error
+            if not isinstance(tree, pygit2.Tree):
+                raise RevisionNotFound(f"{subdir} is no folder in the commit {commit[:12]}")
+        found: pygit2.Tree = tree
+        return found
+
+
+_KINDS: Final = {
+    FileMode.BLOB: EntryKind.FILE,
+    FileMode.BLOB_EXECUTABLE: EntryKind.FILE,
+    FileMode.TREE: EntryKind.FOLDER,
+    FileMode.LINK: EntryKind.LINK,
+    FileMode.COMMIT: EntryKind.REPOSITORY,
+}
+
+
+class _CommitTree:
+    """A `StoreTree` over a tree object. Handles of entries are object ids."""
+
+    def __init__(self, repository: pygit2.Repository, root: pygit2.Tree) -> None:
+        self._repository = repository
+        self._odb = repository.odb
+        self._root = root.id
+
+    def children(self, folder: str) -> Iterable[FolderEntry]:
+        """The names in a folder."""
+        found = self.entry(folder) if folder else FolderEntry("", EntryKind.FOLDER, self._root)
+        assert found is not None and found.kind is EntryKind.FOLDER, folder
+        return [_entry(item) for item in self._tree(found.handle)]
+
+    def entry(self, path: str) -> FolderEntry | None:
+        """Return the entry at a path; a link is not followed."""
+        found = FolderEntry("", EntryKind.FOLDER, self._root)
+        for part in path.split("/"):
+            if found.kind is not EntryKind.FOLDER:
+                return None
+            try:
+                found = _entry(self._tree(found.handle)[part])
+            except KeyError:
+                return None
+        return found
+
+    def blob(self, entry: FolderEntry) -> str | None:
+        """Blob id of a file."""
+        return str(entry.handle)
+
+    def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
+        """Blob id and content of a file. Blanks stand for one that is longer than the limit: it is never unpacked."""
+        data = self._blob(path, entry, limit)
+        return str(entry.handle), _blanks(limit) if data is None else data
+
+    def target(self, path: str, entry: FolderEntry) -> str:
+        """The text of a link."""
+        text = self._blob(path, entry, 4096)
+        if text is None:
+            raise Unreadable("the link is longer than a path can be; mend it or take it out")
+        return text.decode("utf-8", errors="surrogateescape")
+
+    def _tree(self, oid: Any) -> Any:
+        try:
+            refuse_bomb(self._odb, oid)
+            return self._repository[oid]
+        except _FAULTS as error:
+            raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
+
+    def _blob(self, path: str, entry: FolderEntry, limit: int) -> bytes | None:
+        """Return the content; None if its header shows that it is longer than the limit."""
+        try:
+            _, size = self._odb.read_header(entry.handle)
+            if size > limit:
+                return None
+            _, data = self._odb.read(entry.handle)
+        except _FAULTS as error:
+            raise StoreError(f"{path}: its object {entry.handle} is missing or corrupt: {error}") from error
+        return bytes(data)
+
+
+@lru_cache(maxsize=4)
+def _blanks(length: int) -> bytes:
+    return b" " * length
+
+
+def _entry(found: Any) -> FolderEntry:
+    name = found.raw_name.decode("utf-8", errors="surrogateescape")
+    # Git itself never writes such names; a hostile tree may hold them.
+    is_sound = name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return FolderEntry(name, _KINDS.get(found.filemode, EntryKind.SPECIAL) if is_sound else EntryKind.SPECIAL, found.id)
+
+
+def _clean(text: str) -> str:
+    """Text of a stranger, fit for a terminal: one line without control characters."""
+    return _CONTROL.sub("\ufffd", text)[:500]
+
+
+def _shown(rev: str) -> str:
+    return repr(rev[:80])

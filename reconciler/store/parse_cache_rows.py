@@ -1,0 +1,268 @@
+"""Content that may not be kept on a disk: Secrets, values for them, and quotes of them.
+
+Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
+
+One file of the parse cache as bytes. Bodies of templates stay packed until used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from reconciler.api.clusters import Cluster
+from reconciler.api.content import Content
+from reconciler.api.demand import TemplateFacts
+from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
+from reconciler.api.policies import OverridePolicy, PropagationPolicy, ResourceSelector
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollouts import Rollout
+from reconciler.api.tree import Json
+from reconciler.containment import INTERNAL_ERROR
+from reconciler.documents import OVERRIDE_KINDS
+from reconciler.fleet import ParsedFile
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.prepared import prepared
+from reconciler.secrets import holds_credential, is_secret_kind, may_hold_credentials
+from reconciler.templates import facts_of
+
+_NEVER: Final = (b"PRIVATE KEY", b"last-applied-configuration", b"stringData")
+_MARK: Final = b"Secret"
+_HARMLESS: Final = b"imagePullSecrets"
+"""A field of most pods of private registries; it names Secrets and holds nothing of them."""
+
+
+def is_cacheable(file: ParsedFile) -> bool:
+    """Return whether a file holds no Secret, no value for or quote of one, and no fault of the program.
+
+    A broken document may be kept if it is certainly no Secret.
+    """
+    if any(is_secret_kind(template.gvk.kind) for template in file.templates):
+        return False
+    if any(problem.code == INTERNAL_ERROR for problem in file.problems):
+        return False  # Another run may not meet it.
+    return not any(map(_may_quote_secrets, file.frozen)) and not any(
+        _may_select_secrets(override.selectors) for override in file.overrides
+    )
+
+
+def _may_quote_secrets(reach: FrozenReach) -> bool:
+    """Return whether the problems of a broken document may quote a value of a Secret, or a value for one."""
+    if reach.policy is not None:
+        return reach.policy.kind in OVERRIDE_KINDS and _may_select_secrets(reach.selectors)
+    return not reach.identities or any(is_secret_kind(identity.kind) for identity in reach.identities)
+
+
+def _may_select_secrets(selectors: Iterable[ResourceSelector]) -> bool:
+    kinds = [selector.kind for selector in selectors]
+    return not kinds or not all(kinds) or any(map(is_secret_kind, kinds))
+
+
+def holds_secrets(document: Json, packed: bytes) -> bool:
+    """Return whether another kind, an override, or their problems may hold a secret.
+
+    `packed`: the same as bytes, which rule out most.
+    """
+    if may_hold_keys(packed) or (_MARK in packed and _MARK in packed.replace(_HARMLESS, b"")):
+        return True
+    return may_hold_credentials(packed) and holds_credential(document)
+
+
+def may_hold_keys(packed: bytes) -> bool:
+    """Return the same for a document that only names Secrets, such as a policy that selects them."""
+    return any(mark in packed for mark in _NEVER)
+
+
+class KeptTemplate(Struct, frozen=True, array_like=True):
+    """A template. Its group and kind are those of its identity, its path is that of its file."""
+
+    group: str
+    version: str
+    kind: str
+    namespace: str
+    name: str
+    line: int
+    content: Content
+
+
+class KeptProblem(Struct, frozen=True, array_like=True):
+    """A problem of a file. Its path is that of the file."""
+
+    line: int
+    path: str
+    code: str
+    message: str
+    severity: Severity
+    cluster: str
+
+
+@prepared
+class KeptFile(Struct, frozen=True, array_like=True):
+    """The parsed content of a file, and its problems."""
+
+    path: str
+    blob: str
+    templates: tuple[KeptTemplate, ...]
+    propagation: tuple[PropagationPolicy, ...]
+    clusters: tuple[Cluster, ...]
+    settings: tuple[FleetSettings, ...]
+    rollouts: tuple[Rollout, ...]
+    skipped: tuple[Source, ...]
+    overrides: tuple[OverridePolicy, ...]
+    problems: tuple[KeptProblem, ...]
+    frozen: tuple[FrozenReach, ...]
+    has_template_syntax: bool
+    renders: tuple[Render, ...]
+    locks: tuple[RenderLock, ...]
+    builds_on: tuple[str, ...]
+
+
+class Unpacker:
+    """Makes files of bytes whose checksum was right. Types and namespaces that are equal are one object."""
+
+    def __init__(self) -> None:
+        """Begin with no text known."""
+        self._gvks: dict[tuple[str, str, str], GVK] = {}
+        self._namespaces: dict[str, str] = {}
+        self._places: dict[tuple[str, str, str, str], tuple[GVK, str]] = {}
+        self._texts: dict[str, str] = {}
+
+    def file(self, packed: bytes) -> ParsedFile | None:
+        """Return the file as it was packed; None if it is not ours."""
+        try:
+            kept = _decoder().decode(packed)
+        except msgspec.MsgspecError:
+            return None
+        path = kept.path
+        return ParsedFile(
+            path=path,
+            blob=kept.blob,
+            templates=tuple([self._template(template, path) for template in kept.templates]),
+            propagation=kept.propagation,
+            clusters=kept.clusters,
+            settings=kept.settings,
+            rollouts=kept.rollouts,
+            skipped=kept.skipped,
+            overrides=kept.overrides,
+            problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
+            frozen=kept.frozen,
+            has_template_syntax=kept.has_template_syntax,
+            renders=kept.renders,
+            locks=kept.locks,
+            builds_on=kept.builds_on,
+        )
+
+    def _problem(self, kept: KeptProblem, path: str) -> Problem:
+        """Thousands of files may deserve the same hint."""
+        return Problem(
+            source=Source(path, kept.line),
+            path=self._texts.setdefault(kept.path, kept.path),
+            code=self._texts.setdefault(kept.code, kept.code),
+            message=self._texts.setdefault(kept.message, kept.message),
+            severity=kept.severity,
+            cluster=kept.cluster,
+        )
+
+    def _template(self, kept: KeptTemplate, path: str) -> Template:
+        told = (kept.group, kept.version, kept.kind, kept.namespace)
+        shared = self._places.get(told)
+        if shared is None:
+            gvk = self._gvks.setdefault(told[:3], GVK(*told[:3]))
+            shared = self._places[told] = (gvk, self._namespaces.setdefault(kept.namespace, kept.namespace))
+        gvk, namespace = shared
+        return Template(
+            gvk=gvk,
+            identity=Identity(gvk.group, gvk.kind, namespace, kept.name),
+            body=kept.content,
+            source=Source(path, kept.line),
+        )
+
+
+_decoder = cache(lambda: msgspec.msgpack.Decoder(KeptFile))
+
+
+def packed_file(file: ParsedFile) -> bytes | None:
+    """Return a file as bytes. None if it may hold a secret, or would be read back differently."""
+    try:
+        if any(template.sealed is not None for template in file.templates):
+            return None  # It would have to be kept as a whole, since that is what sops authenticates.
+        bodies = [msgspec.msgpack.encode(template.body) for template in file.templates]
+        problems = tuple(map(_kept_problem, file.problems))
+        said = [part for part in (problems, file.overrides) if part]
+        if any(holds_secrets(template.body, body) for template, body in zip(file.templates, bodies, strict=True)):
+            return None
+        if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in said):
+            return None
+        kept = KeptFile(
+            path=file.path,
+            blob=file.blob,
+            templates=tuple(map(_kept, file.templates, bodies)),
+            propagation=file.propagation,
+            clusters=file.clusters,
+            settings=file.settings,
+            rollouts=file.rollouts,
+            skipped=file.skipped,
+            overrides=file.overrides,
+            problems=problems,
+            frozen=file.frozen,
+            has_template_syntax=file.has_template_syntax,
+            renders=file.renders,
+            locks=file.locks,
+            builds_on=file.builds_on,
+        )
+        packed = msgspec.msgpack.encode(kept)
+    except (OverflowError, UnicodeEncodeError):
+        return None  # An integer beyond 64 bits, or half a surrogate pair.
+    if not _is_more_than_templates(file):
+        return packed
+    return None if may_hold_keys(packed) or Unpacker().file(packed) != file else packed
+
+
+def _is_more_than_templates(file: ParsedFile) -> bool:
+    """Return whether there are values that may change when read back; hints of the file's own lines do not."""
+    has_policies = file.propagation or file.overrides
+    if has_policies or file.clusters or file.settings or file.rollouts or file.renders or file.frozen:
+        return True
+    return any(problem.source.path != file.path or problem.trace for problem in file.problems)
+
+
+def _kept_problem(problem: Problem) -> KeptProblem:
+    return KeptProblem(
+        line=problem.source.line,
+        path=problem.path,
+        code=problem.code,
+        message=problem.message,
+        severity=problem.severity,
+        cluster=problem.cluster,
+    )
+
+
+def _kept(template: Template, body: bytes) -> KeptTemplate:
+    gvk, identity = template.gvk, template.identity
+    assert (gvk.group, gvk.kind) == identity[:2], "a template is what its document says"
+    return KeptTemplate(
+        group=gvk.group,
+        version=gvk.version,
+        kind=gvk.kind,
+        namespace=identity.namespace,
+        name=identity.name,
+        line=template.source.line,
+        content=Content(
+            packed=Raw(body),
+            known_labels=template.labels,
+            known_annotations=template.annotations,
+            known_digest=template.digest,
+            facts=_facts(template),
+        ),
+    )
+
+
+def _facts(template: Template) -> TemplateFacts | None:
+    """Return the facts that its interpreter reads from it, if they are equal in every run."""
+    facts_of(template, BUILT_IN_KINDS)
+    return template.content.facts if template.content is not None else None

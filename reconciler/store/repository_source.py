@@ -1,0 +1,135 @@
+"""A Git repository on this machine that is followed: the commit that a name leads to, looked up every second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from reconciler.api.fleet import Snapshot
+from reconciler.api.rollouts import Lineage
+from reconciler.clock import Clock
+from reconciler.errors import StoreError
+from reconciler.store.git.commit_history import OlderRevisions, resolve_revisions
+from reconciler.store.git.repository import reference_folders
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.snapshot_reader import SnapshotReader
+from reconciler.store.local_source import LocalSource, Watch, wait_for
+from reconciler.store.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
+from reconciler.store.past import GitPast
+
+_LOOK_S: Final = 1.0
+
+
+class _SeenCommit(NamedTuple):
+    """A commit, and where it was found: the path may lead to another work tree by now."""
+
+    commit: str
+    repository: Path
+    subdir: str
+
+
+class RepositorySource(LocalSource):
+    """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
+
+    Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
+    another matter (`source_url`).
+    """
+
+    def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
+        """Begin to watch its references. Without a revision: the checked-out one, or HEAD of a bare repository."""
+        super().__init__(clock)
+        assert location.repository is not None
+        self._location = self._found = location
+        self._rev = rev
+        self.past = GitPast(location.repository, location.subdir)
+        self._reader = SnapshotReader(location.subdir)
+        self._older = OlderRevisions()
+        self._watched = location.repository
+        self._watches = self._watch()
+
+    def _watch(self) -> list[Watch]:
+        return [
+            Watch([folder], self.hint, self.clock, recursive=recursive)
+            for folder, recursive in reference_folders(self._watched)
+        ]
+
+    @property
+    def name(self) -> str:
+        """The absolute path of the work tree's folder, or of the bare repository; a link on the way stays one."""
+        return str(self._location.path.absolute())
+
+    @property
+    def description(self) -> str:
+        """Return the repository and the followed revision."""
+        return f"{self._location.kind} {self._location} at {self._rev or 'HEAD'}"
+
+    @property
+    def note(self) -> str:
+        """Nothing: without file events the look each second is enough."""
+        return ""
+
+    def look(self) -> _SeenCommit:
+        """The commit id: 0.4 ms. Links are followed and the repository is opened anew, so that a swap is seen."""
+        location = self._found = locate_store(str(self._location.path), known=self._found)
+        if location.repository is None:
+            raise StoreError(f"{location}: is no Git work tree any more; with --dir it would be read as it lies")
+        with GitStore(location.repository) as store:
+            if self._rev is not None or location.kind is not StoreKind.WORK_TREE:
+                return _SeenCommit(store.resolve(self._rev or "HEAD"), location.repository, location.subdir)
+            refuse_unsettled(location, store)
+            commit = store.resolve("HEAD")
+            # An operation that began or ended meanwhile may have moved HEAD to an intermediate commit.
+            refuse_unsettled(location, store)
+            return _SeenCommit(commit, location.repository, location.subdir)
+
+    def load(self, seen: _SeenCommit) -> Snapshot:
+        """The files of the commit."""
+        if seen.subdir != self.past.subdir:
+            self._reader = SnapshotReader(seen.subdir)
+        self.past.repository, self.past.subdir = seen.repository, seen.subdir
+        with GitStore(seen.repository) as store:
+            return self._reader.read(store, seen.commit)
+
+    def unripe_s(self, seen: _SeenCommit) -> float | None:
+        """A commit id is never too young."""
+        return None
+
+    async def pause(self) -> None:
+        """Until a reference was written, or a second."""
+        if self._watched != self.past.repository:
+            await self.close()
+            self._watched = self.past.repository
+            self._watches = self._watch()
+        await wait_for(self.hint, _LOOK_S, self.clock)
+
+    def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
+        """Nothing: the repository keeps its commits."""
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit, as long as the repository has it."""
+        try:
+            with GitStore(self.past.repository) as store:
+                return self._reader.read_beside(store, revision)
+        except StoreError:
+            return None
+
+    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+        """Return the ancestry of revisions to a head, as far as the repository has them."""
+        return self._older.lineage(self.past.repository, revisions, head)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name."""
+        return resolve_revisions(self.past.repository, texts)
+
+    def keep(self, revisions: Collection[str]) -> None:
+        """Do nothing: the repository is a person's, and no reference of ours may appear in it, or keep deleted commits.
+
+        While its reflog names it, Git keeps a commit that no branch has any more, by default for 30 days. One that a
+        garbage collection takes is missing then, and its clusters stay as they are.
+        """
+
+    async def close(self) -> None:
+        """Stop watching."""
+        await asyncio.gather(*(watch.close() for watch in self._watches))

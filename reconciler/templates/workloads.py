@@ -1,0 +1,222 @@
+"""Workloads: replicas, selectors, containers, resources, ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from reconciler.api.demand import exact
+from reconciler.api.policies import LabelRequirement, Operator
+from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.documents import Findings, not_a_string, type_name
+from reconciler.templates.metadata import check_annotations, check_labels
+
+_INT32_MAX: Final = 2**31 - 1
+
+_COUNTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("apps", "Deployment"): ("replicas",),
+    ("apps", "StatefulSet"): ("replicas",),
+    ("apps", "ReplicaSet"): ("replicas",),
+    ("", "ReplicationController"): ("replicas",),
+    ("batch", "Job"): ("parallelism", "completions", "backoffLimit"),
+}
+_SELECTING: Final = frozenset(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"))
+_POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    **{
+        ("apps", kind): ("spec", "template", "spec")
+        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+    },
+    ("", "ReplicationController"): ("spec", "template", "spec"),
+    ("batch", "Job"): ("spec", "template", "spec"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "Pod"): ("spec",),
+}
+
+WORKLOADS: Final = frozenset(_POD_SPECS)
+"""(group, kind) of workloads."""
+
+
+def check_workload(body: JsonObject, group_kind: tuple[str, str], findings: Findings) -> None:
+    """Report problems of a built-in workload: those that the API server refuses, and those that no reviewer wants.
+
+    Source: Kubernetes validation of workloads and pods.
+    """
+    for field in _COUNTS.get(group_kind, ()):
+        _check_count(dig(body, "spec", field), findings, "spec", field)
+    if group_kind in _SELECTING:
+        _check_selector(body, findings)
+    if group_kind == ("batch", "Job") and dig(body, "spec", "ttlSecondsAfterFinished") is not None:
+        message = "left out: a finished Job stays, so that it is not taken for one that is missing"
+        findings.warning("field-without-effect", message, "spec", "ttlSecondsAfterFinished")
+    steps = _POD_SPECS[group_kind]
+    spec = dig(body, *steps)
+    if len(steps) > 1:
+        metadata = (*steps[:-1], "metadata")
+        check_labels(dig(body, *metadata, "labels"), findings, *metadata, "labels")
+        check_annotations(dig(body, *metadata, "annotations"), findings, *metadata, "annotations")
+    if isinstance(spec, dict):
+        _check_pod(spec, steps, findings)
+    elif group_kind != ("", "ReplicationController"):
+        findings.error("field-missing", f"{'.'.join(steps)} is missing", *steps)
+
+
+def _check_count(value: Json, findings: Findings, *steps: Step) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        findings.error("wrong-type", f"{type_name(value)} where a whole number is needed", *steps)
+    elif not 0 <= value <= _INT32_MAX:
+        findings.error("out-of-range", f"{value} is not between 0 and {_INT32_MAX}", *steps)
+
+
+def _check_selector(body: JsonObject, findings: Findings) -> None:
+    selector = dig(body, "spec", "selector")
+    if not isinstance(selector, dict) or not (selector.get("matchLabels") or selector.get("matchExpressions")):
+        findings.error(
+            "selector-missing", "spec.selector is missing; it selects the pods by their labels", "spec", "selector"
+        )
+        return
+    labels = dig(body, "spec", "template", "metadata", "labels")
+    # The check of labels reports values of other types.
+    labels = {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}
+    wanted = selector.get("matchLabels")
+    for key, value in (wanted if isinstance(wanted, dict) else {}).items():
+        if labels.get(key) != value:
+            message = f"the pod template does not have this value of the label {key}; the API server refuses that"
+            findings.error("selector-mismatch", message, "spec", "selector", "matchLabels", key)
+    expressions = selector.get("matchExpressions")
+    for index, expression in enumerate(expressions if isinstance(expressions, list) else ()):
+        requirement = _requirement(expression)
+        if requirement is not None and not requirement.matches(labels):
+            message = f"the labels of the pod template do not meet this requirement on {requirement.key}"
+            findings.error("selector-mismatch", message, "spec", "selector", "matchExpressions", index)
+
+
+def _requirement(expression: Json) -> LabelRequirement | None:
+    key, operator, values = dig(expression, "key"), dig(expression, "operator"), dig(expression, "values")
+    if not isinstance(key, str) or operator not in tuple(Operator):
+        return None  # the schema of the API server reports it
+    strings = (
+        frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
+    )
+    return LabelRequirement(key=key, operator=Operator(operator), values=strings)
+
+
+def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) -> None:
+    seen: set[str] = set()
+    if not spec.get("containers"):
+        findings.error("containers-missing", "a pod needs at least one container", *steps, "containers")
+    for field in ("initContainers", "containers"):
+        containers = spec.get(field)
+        if containers is not None and not isinstance(containers, list):
+            findings.error("wrong-type", f"{type_name(containers)} where a list is needed", *steps, field)
+            continue
+        for index, container in enumerate(containers or ()):
+            at = (*steps, field, index)
+            if isinstance(container, dict):
+                _check_container(container, seen, at, findings)
+            else:
+                findings.error("wrong-type", f"{type_name(container)} where a mapping is needed", *at)
+
+
+def _check_container(container: JsonObject, seen: set[str], at: tuple[Step, ...], findings: Findings) -> None:
+    name = container.get("name")
+    if not isinstance(name, str) or not name:
+        findings.error("name-missing", "a container needs a name", *at, "name")
+    elif name in seen:
+        findings.error("container-name-duplicate", f"another container of the pod is named {name!r}", *at, "name")
+    else:
+        seen.add(name)
+    _check_env(container.get("env"), at, findings)
+    _check_resources(container.get("resources"), at, findings)
+
+
+def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
+    if env is None:
+        return
+    if not isinstance(env, list):
+        findings.error("wrong-type", f"{type_name(env)} where a list is needed", *at, "env")
+        return
+    for index, entry in enumerate(env):
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+            findings.error("name-missing", "an environment variable needs a name", *at, "env", index)
+            continue
+        value = entry.get("value")
+        if value is not None and not isinstance(value, str):
+            findings.error("wrong-type", not_a_string(value), *at, "env", index, "value")
+        elif value and entry.get("valueFrom") is not None:
+            findings.error(
+                "value-and-value-from", "value and valueFrom exclude each other", *at, "env", index, "valueFrom"
+            )
+
+
+def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) -> None:
+    if not isinstance(resources, dict):
+        return
+    amounts: dict[str, Mapping[str, object]] = {}
+    for field in ("requests", "limits"):
+        entries = resources.get(field)
+        if not isinstance(entries, dict):
+            continue
+        amounts[field] = entries
+        for name, value in entries.items():
+            if not _is_amount(value):
+                message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
+                findings.error("quantity-invalid", message, *at, "resources", field, name)
+    limits = amounts.get("limits", {})
+    for name, value in amounts.get("requests", {}).items():
+        if _exceeds(value, limits.get(name)):
+            message = "more than its limit; the API server refuses that"
+            findings.error("request-above-limit", message, *at, "resources", "requests", name)
+
+
+def _is_amount(value: Json) -> bool:
+    return _is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))
+
+
+@lru_cache(maxsize=4096)
+def _is_amount_text(text: str) -> bool:
+    return _is_natural(exact(text))
+
+
+def _is_natural(amount: Fraction | None) -> bool:
+    return amount is not None and amount >= 0
+
+
+def _exceeds(request: Json, limit: Json) -> bool:
+    if request.__class__ is str and limit.__class__ is str:
+        return _exceeds_text(request, limit)
+    return _is_above(exact(request), exact(limit))
+
+
+@lru_cache(maxsize=4096)
+def _exceeds_text(request: str, limit: str) -> bool:
+    return _is_above(exact(request), exact(limit))
+
+
+def _is_above(request: Fraction | None, limit: Fraction | None) -> bool:
+    return request is not None and limit is not None and request > limit
+
+
+def check_service(body: JsonObject, findings: Findings) -> None:
+    """Report ports that the API server refuses. Source: Kubernetes validation of Service."""
+    ports = dig(body, "spec", "ports")
+    seen: set[tuple[object, object]] = set()
+    names: set[object] = set()
+    for index, port in enumerate(ports if isinstance(ports, list) else ()):
+        number, name = dig(port, "port"), dig(port, "name")
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 65535:
+            findings.error("port-invalid", "a port is a number from 1 to 65535", "spec", "ports", index, "port")
+            continue
+        protocol = dig(port, "protocol") or "TCP"
+        key = (number, protocol if isinstance(protocol, str) else "")  # the schema reports another type
+        if key in seen:
+            findings.error("port-duplicate", f"port {number} stands twice for this protocol", "spec", "ports", index)
+        if isinstance(name, str) and name in names:
+            findings.error("port-duplicate", "another port has this name", "spec", "ports", index, "name")
+        seen.add(key)
+        if isinstance(name, str):
+            names.add(name)

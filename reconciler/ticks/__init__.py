@@ -1,0 +1,19 @@
+"""Descheduling and failover: constraints that time puts on placement."""
+
+from reconciler.ticks.deschedule import is_descheduled
+from reconciler.ticks.failover import ends_of_patience, overdue
+from reconciler.ticks.tick import LOOKED, Proposal, Ticked, accept, propose, remembered_times, tick, told
+
+__all__ = [
+    "LOOKED",
+    "Proposal",
+    "Ticked",
+    "accept",
+    "ends_of_patience",
+    "is_descheduled",
+    "overdue",
+    "propose",
+    "remembered_times",
+    "tick",
+    "told",
+]

@@ -1,0 +1,145 @@
+"""Descheduling: caps for clusters where replicas find no node, so that placement moves them to free capacity.
+
+Source: "Dynamic distribution and descheduling"; design#descheduler; design#cap. Karmada handles Deployments alone,
+takes replicas away even if no cluster can take them, and requires that fewer pods than assigned are ready, so that the
+rolling update of the page would move nothing. Here pods of the newest revision count, old ones do not keep a cluster,
+and placement holds a cap only as far as others have capacity.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.clusters import Cluster, ClusterObservation, Observations, Workload
+from reconciler.api.policies import PropagationPolicy
+from reconciler.api.refs import Identity
+from reconciler.observations import age_s
+from reconciler.placement import admits, fit, free_room, groups_of, tier_of
+from reconciler.scheduler import Schedule, basis_of, is_wished_as_then
+from reconciler.templates import claims_of, demand_of
+
+CAP_S_MIN: Final = 600.0
+"""A cap stays at least so long, whatever changes."""
+PROVISION_S: Final = 900.0
+"""So long a pod may wait for a new node where `autoScaling.ecsProvision` makes some."""
+
+_KINDS: Final = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "Job")})
+
+Caps = dict[tuple[Identity, str], Constraint]
+
+
+def deschedule(decision: Schedule, observations: Observations, now: str) -> tuple[Constraint, ...]:
+    """Return the caps in force from now on, in the order of identity and cluster: remaining and new ones.
+
+    `observations`: of the clusters, with the constraints in force until now. A cluster that does not answer, or whose
+    nodes cannot be read, neither gets a cap nor loses one.
+    """
+    caps: Caps = {
+        (known.identity, known.cluster): known
+        for known in observations.constraints
+        if known.tick is Tick.DESCHEDULING and _still_holds(known, decision, observations, now)
+    }
+    for name, seen in sorted(observations.clusters.items()):
+        if not seen.reachable or seen.nodes is None:
+            continue
+        for identity, workload in sorted(seen.workloads.items()):
+            cap = _cap(decision, seen, workload, now) if workload.unschedulable else None
+            known = caps.get((identity, name))
+            if cap is not None and (known is None or cap < known.replicas_max):
+                template, policy = decision.fleet.templates[identity], decision.policies[identity]
+                caps[identity, name] = Constraint(
+                    identity=identity,
+                    cluster=name,
+                    replicas_max=cap,
+                    reason=f"{_pods(workload.unschedulable)} found no node there since {workload.unschedulable_since}",
+                    tick=Tick.DESCHEDULING,
+                    since=now,
+                    basis=basis_of(template, policy, seen, decision.interpreters),
+                )
+    return tuple(caps[key] for key in sorted(caps))
+
+
+def _cap(decision: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> int | None:
+    """The most replicas that should be there; None: no fewer than now."""
+    identity = workload.identity
+    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
+    if policy is None or binding is None or identity in decision.frozen or not is_descheduled(identity, policy):
+        return None
+    assigned = binding.replicas_on(seen.name)
+    # Another number than the assigned one: by an override, an autoscaler, or a move in progress.
+    if not assigned or workload.replicas != assigned:
+        return None
+    if age_s(workload.unschedulable_since, now) <= _threshold_s(decision, policy, seen.name):
+        return None
+    if claims_of(identity, decision.fleet.templates[identity].body):
+        return None  # Their volumes would stay where they are: a person decides about that.
+    cap = max(0, min(assigned - _lacking(workload, assigned), _fit(decision, seen, workload)))
+    return cap if cap < assigned else None
+
+
+def _lacking(workload: Workload, assigned: int) -> int:
+    """Return how many desired replicas have no node. Extra pods of a rolling update do not count.
+
+    A pod of any revision stands for a desired replica; if the nodes are unknown, ready pods count.
+    """
+    held = workload.held
+    placed = workload.ready if held is None else sum(amounts.get("pods", 0) for amounts in held.values())
+    return min(workload.unschedulable, max(0, assigned - placed))
+
+
+def is_descheduled(identity: Identity, policy: PropagationPolicy) -> bool:
+    """Return whether its replicas without a node are moved one by one."""
+    scheduling = policy.placement.scheduling
+    return identity[:2] in _KINDS and scheduling.division.needs_capacity and not scheduling.gang
+
+
+def _threshold_s(decision: Schedule, policy: PropagationPolicy, cluster: str) -> float:
+    threshold_s = float(decision.fleet.settings.unschedulable_threshold_s)
+    if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[cluster]):
+        return max(threshold_s, PROVISION_S)
+    return threshold_s
+
+
+def is_last_tier(policy: PropagationPolicy, cluster: Cluster) -> bool:
+    """Return whether the cluster is in the last tier of its group, to which new nodes are added."""
+    for group in groups_of(policy, by_capacity=True):
+        tier, _ = tier_of(cluster, group)
+        if tier is not None:
+            return tier == len(group.tiers) - 1
+    return False
+
+
+def _fit(decision: Schedule, seen: ClusterObservation, workload: Workload) -> int:
+    """Replicas of the newest template that the nodes could hold if this workload had no pods there.
+
+    Where it is not known on which nodes its pods are, those that are ready are taken to stay where they are.
+    Source: design#fit.
+    """
+    shape = demand_of(decision.fleet.templates[workload.identity], decision.interpreters).shape
+    nodes = [node for node in seen.nodes or () if not admits(node, shape)]
+    pods = 0
+    for node in nodes:
+        free = free_room(node)
+        for resource, amount in (workload.held or {}).get(node.name, {}).items():
+            free[resource] = free.get(resource, 0) + amount
+        pods += fit(free, shape.requests)
+    return pods + workload.ready if nodes and workload.held is None else pods
+
+
+def _still_holds(cap: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
+    """Return whether nothing has changed that could let more replicas in, or the cap is too young to end."""
+    policy, template = decision.policies.get(cap.identity), decision.fleet.templates.get(cap.identity)
+    if policy is None or template is None or not is_descheduled(cap.identity, policy):
+        return False
+    interpreters = decision.interpreters
+    if cap.cluster not in decision.fleet.clusters or not is_wished_as_then(cap, template, policy, interpreters):
+        return False
+    seen = observations.clusters.get(cap.cluster)
+    if seen is None or not seen.reachable or seen.nodes is None or age_s(cap.since, now) < CAP_S_MIN:
+        return True
+    return cap.basis == basis_of(template, policy, seen, interpreters)
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"

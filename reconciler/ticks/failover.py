@@ -1,0 +1,287 @@
+"""Application failover: exclusions for clusters with a failed application, so that others take it over.
+
+Source: "PropagationPolicy and OverridePolicy", failover configuration; design#failover; design#nowhere-else;
+design#end-of-an-exclusion. Unlike Karmada, nothing is excluded when no other cluster takes over, times are remembered
+across restarts, and a copy that recovers in time gets its former replicas back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Constraint, PreviousPlacement, Tick
+from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload, workload_in
+from reconciler.api.fleet import Template
+from reconciler.api.policies import ApplicationFailover, PurgeMode
+from reconciler.api.refs import Identity
+from reconciler.api.tree import digest_of
+from reconciler.kinds.registry import Registry
+from reconciler.observations import age_s, in_force, is_in_force, later
+from reconciler.placement import closed_by_order
+from reconciler.planner import Scheduled, is_grace_over, scheduled
+from reconciler.scheduler import Schedule
+from reconciler.ticks.deschedule import PROVISION_S, is_descheduled, is_last_tier
+
+EXCLUSION_S: Final = 600
+"""Duration of the first exclusion; each later one lasts twice as long."""
+EXCLUSION_S_MAX: Final = 6 * 3600
+PER_TICK: Final = 8
+"""So many applications fail over in one tick at most: a fault that many share must not set everything in motion."""
+
+NOTHING_CLOSED: Final[Mapping[str, str]] = MappingProxyType({})
+NEVER_TRIED: Final[Mapping[tuple[Identity, str], int]] = MappingProxyType({})
+
+
+class RememberedExclusions(Struct, frozen=True, kw_only=True):
+    """Remaining exclusions, with ended ones that are remembered for the next one's length.
+
+    `restored`: former placements of applications that recovered before their copies had gone.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+
+
+def kept_exclusions(decision: Schedule, observations: Observations, now: str) -> RememberedExclusions:
+    """Return the exclusions among the observed constraints that are still valid.
+
+    One ends when its time is up and the old copy is gone, when the pod template changes, unless Never keeps the old
+    copy, or, under Graciously, when the old copy is healthy again while it is still there. If an application recovers
+    from several, the oldest has its former placement.
+    """
+    constraints: list[Constraint] = []
+    restored: dict[Identity, PreviousPlacement] = {}
+    begun: dict[Identity, str] = {}
+    for known in observations.constraints:
+        if known.tick is not Tick.FAILOVER or not _is_of_now(known, decision, observations, now):
+            continue
+        if not _has_recovered(known, decision, observations, now):
+            constraints.append(_outlasting(known, decision, observations, now))
+        elif known.identity not in restored or known.since < begun[known.identity]:
+            begun[known.identity] = known.since
+            restored[known.identity] = PreviousPlacement(identity=known.identity, targets=known.before)
+    return RememberedExclusions(constraints=tuple(constraints), restored=restored)
+
+
+def due_exclusions(
+    decision: Schedule,
+    observations: Observations,
+    now: str,
+    tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
+) -> tuple[Constraint, ...]:
+    """Return exclusions for applications broken for longer than their policy tolerates, the longest first.
+
+    `observations`: with the exclusions that are kept. `is_taken_over` decides whether others take over. `tried`: how
+    often nobody did; those come later, or a few without a target would keep all others from their turn.
+    """
+    found = [
+        (tried.get((identity, name), 0), workload.unhealthy_since, identity, name)
+        for name, seen in observations.clusters.items()
+        for identity, workload in (seen.workloads.items() if seen.reachable else ())
+        if workload.health is Health.UNHEALTHY and _is_due(decision, seen, workload, now)
+    ]
+    known = {(c.identity, c.cluster): c for c in observations.constraints if c.tick is Tick.FAILOVER}
+    due: list[Constraint] = []
+    for _, since, identity, name in sorted(found):
+        last = known.get((identity, name))
+        if last is None or not is_in_force(last, now):
+            due.append(_exclusion(decision, identity, name, since, now, last))
+    return tuple(due[:PER_TICK])
+
+
+def is_taken_over(
+    before: Schedule, after: Schedule, exclusion: Constraint, closed: Mapping[str, str] = NOTHING_CLOSED
+) -> bool:
+    """Return whether other clusters take the excluded one's replicas. Both schedules differ in exclusions alone.
+
+    A cluster with a write block takes nothing: dispatching is suspended there, or a person's order (`closed`, by its
+    scope) blocks it.
+    """
+    old, new = before.bindings.get(exclusion.identity), after.bindings.get(exclusion.identity)
+    if old is None or new is None:
+        return False
+    had, has = dict(old.targets), dict(new.targets)
+    loses = exclusion.cluster not in has or (has[exclusion.cluster] or 0) < (had.get(exclusion.cluster) or 0)
+    gains = any(
+        after.hold(exclusion.identity, name) is None
+        and closed_by_order(closed, exclusion.identity, name) is None
+        and (name not in had or (count or 0) > (had[name] or 0))
+        for name, count in has.items()
+    )
+    return loses and gains
+
+
+def handed_back(
+    decision: Schedule, observations: Observations, restored: Mapping[Identity, PreviousPlacement], now: str
+) -> tuple[Constraint, ...]:
+    """Return exclusions of clusters that had taken over from recovered copies, until their own copies are gone.
+
+    Without them the copy would leave as by an edit of the store, which may release it or be held by a guard.
+    """
+    begun = [
+        Constraint(
+            identity=identity,
+            cluster=cluster,
+            replicas_max=0,
+            excludes=True,
+            reason="the application recovered where it was before",
+            until=later(now, EXCLUSION_S),
+            tick=Tick.RECOVERY,
+            since=now,
+        )
+        for identity, placement in sorted(restored.items())
+        if identity in decision.bindings
+        for cluster in sorted(set(decision.bindings[identity].clusters) - {name for name, _ in placement.targets})
+    ]
+    known = (found for found in in_force(observations.constraints, now) if found.tick is Tick.RECOVERY)
+    return (*(found for found in known if not _is_gone(found, observations)), *begun)
+
+
+def _is_gone(found: Constraint, observations: Observations) -> bool:
+    """Return whether the copy that a constraint takes away is observed to be gone."""
+    seen = observations.clusters.get(found.cluster)
+    return seen is not None and seen.reachable and found.identity not in seen.workloads
+
+
+def overdue(decision: Schedule, observations: Observations, now: str) -> frozenset[Identity]:
+    """Applications whose failed copy may go now: its time of grace is over, and the new pods have nodes.
+
+    Neither is an event in a cluster, so they have to be looked at again.
+    """
+    return frozenset(
+        identity
+        for (identity, cluster), exclusion in decision.ticked.items()
+        if exclusion.tick is Tick.FAILOVER
+        and (terms := _terms(decision, identity)) is not None
+        and terms.purge_mode is PurgeMode.GRACIOUSLY
+        and is_grace_over(terms, exclusion, now)
+        and workload_in(observations.clusters, identity, cluster) is not None
+        and all(
+            scheduled(observations.clusters, identity, *target) is Scheduled.YES
+            for target in decision.bindings[identity].targets
+        )
+    )
+
+
+def ends_of_patience(decision: Schedule, observations: Observations) -> tuple[tuple[Identity, str, str], ...]:
+    """Return failed applications that are still tolerated: identity, cluster, end (RFC 3339), sorted."""
+    excluded = {(c.identity, c.cluster) for c in observations.constraints if c.tick is Tick.FAILOVER}
+    return tuple(
+        sorted(
+            (identity, name, later(workload.unhealthy_since, patience_s))
+            for name, seen in observations.clusters.items()
+            for identity, workload in (seen.workloads.items() if seen.reachable else ())
+            if workload.health is Health.UNHEALTHY
+            and workload.unhealthy_since
+            and (identity, name) not in excluded
+            and (patience_s := _patience_s(decision, seen, workload)) is not None
+        )
+    )
+
+
+def _is_due(decision: Schedule, seen: ClusterObservation, workload: Workload, now: str) -> bool:
+    patience_s = _patience_s(decision, seen, workload)
+    return patience_s is not None and age_s(workload.unhealthy_since, now) > patience_s
+
+
+def _patience_s(decision: Schedule, seen: ClusterObservation, workload: Workload) -> float | None:
+    """For how long a broken application is tolerated there; None: it does not fail over."""
+    identity = workload.identity
+    policy, binding = decision.policies.get(identity), decision.bindings.get(identity)
+    if policy is None or policy.application_failover is None or binding is None or identity in decision.frozen:
+        return None
+    if workload.ended_by_itself:
+        return None  # An interruption is a failover; what fails by its own fault fails elsewhere, too.
+    if seen.name not in binding.clusters or binding.is_dependency:
+        return None
+    toleration_s = float(policy.application_failover.toleration_s)
+    if workload.unschedulable:
+        if is_descheduled(identity, policy):
+            return None
+        if policy.ecs_provision and is_last_tier(policy, decision.fleet.clusters[seen.name]):
+            toleration_s = max(toleration_s, PROVISION_S)
+    return toleration_s
+
+
+def _exclusion(
+    decision: Schedule,
+    identity: Identity,
+    cluster: str,
+    since: str,
+    now: str,
+    last: Constraint | None,
+) -> Constraint:
+    terms = _terms(decision, identity)
+    assert terms is not None, "what fails over has a policy that says so"
+    return Constraint(
+        identity=identity,
+        cluster=cluster,
+        replicas_max=0,
+        excludes=True,
+        reason=f"unhealthy since {since}",
+        # A copy kept by Never is for a person to take away, so its cluster must not come back by itself.
+        until="" if terms.purge_mode is PurgeMode.NEVER else _end(now, last),
+        tick=Tick.FAILOVER,
+        since=now,
+        basis=_basis(decision.fleet.templates[identity], decision.interpreters),
+        before=decision.bindings[identity].targets,
+    )
+
+
+def _end(now: str, last: Constraint | None) -> str:
+    span_s = EXCLUSION_S if last is None else min(EXCLUSION_S_MAX, 2 * int(age_s(last.since, last.until)))
+    return later(now, max(EXCLUSION_S, span_s))
+
+
+def _outlasting(known: Constraint, decision: Schedule, observations: Observations, now: str) -> Constraint:
+    """Return the exclusion, prolonged while its copy is there: it is the reason of the deletion.
+
+    An exclusion that ended longer ago explains nothing of today.
+    """
+    has_ended = not is_in_force(known, now) and age_s(known.until, now) < EXCLUSION_S
+    is_explaining = has_ended and _leaves_a_copy(known, decision, observations)
+    return replace(known, until=later(now, EXCLUSION_S)) if is_explaining else known
+
+
+def _leaves_a_copy(known: Constraint, decision: Schedule, observations: Observations) -> bool:
+    """Return whether the copy that it takes away may still exist; in an unreachable cluster it counts as existing."""
+    binding = decision.bindings.get(known.identity)
+    if binding is not None and known.cluster in binding.clusters:
+        return False
+    return not _is_gone(known, observations)
+
+
+def _is_of_now(known: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
+    """Return whether it concerns the present store, and is recent enough for the next one to know of it."""
+    policy, template = decision.policies.get(known.identity), decision.fleet.templates.get(known.identity)
+    if policy is None or policy.application_failover is None or template is None:
+        return False
+    if known.cluster not in decision.fleet.clusters or age_s(known.until, now) >= EXCLUSION_S_MAX:
+        return False
+    # A copy kept by Never is a person's to take away, whatever the present template.
+    is_kept = policy.application_failover.purge_mode is PurgeMode.NEVER
+    return known.basis == _basis(template, decision.interpreters) or (
+        is_kept and _leaves_a_copy(known, decision, observations)
+    )
+
+
+def _has_recovered(known: Constraint, decision: Schedule, observations: Observations, now: str) -> bool:
+    terms = _terms(decision, known.identity)
+    workload = workload_in(observations.clusters, known.identity, known.cluster)
+    is_gracious = terms is not None and terms.purge_mode is PurgeMode.GRACIOUSLY
+    is_there = workload is not None and workload.health is Health.HEALTHY
+    return is_gracious and is_in_force(known, now) and is_there
+
+
+def _terms(decision: Schedule, identity: Identity) -> ApplicationFailover | None:
+    policy = decision.policies.get(identity)
+    return policy.application_failover if policy is not None else None
+
+
+def _basis(template: Template, interpreters: Registry) -> str:
+    return digest_of(interpreters.of(*template.identity[:2]).pod_template(template.body) or template.body.get("spec"))

@@ -1,0 +1,145 @@
+"""All ticks at one moment: the constraints from now on, and the schedule under them.
+
+Pure, so that a tick can be shown beforehand (`diff --at`) and is the same in the service. Source:
+design#ticks-constrain.
+
+Since when applications have been unhealthy: remembered from look to look, and across restarts.
+
+Source: design#timers: they survive restarts. A cluster's own conditions may begin anew with every flap of a probe, and
+many kinds have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from reconciler.api.binding import Constraint, PreviousPlacement, Tick
+from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload
+from reconciler.api.refs import Identity
+from reconciler.observations import is_timer
+from reconciler.scheduler import Schedule
+from reconciler.ticks.deschedule import deschedule
+from reconciler.ticks.failover import NEVER_TRIED, due_exclusions, handed_back, is_taken_over, kept_exclusions
+
+
+class Ticked(Struct, frozen=True, kw_only=True):
+    """The result of a tick.
+
+    `restored`: placements that applications get back. `left`: failed applications that stay, since no other cluster
+    takes over, or since the fleet is only to be advised.
+    """
+
+    constraints: tuple[Constraint, ...]
+    decision: Schedule
+    restored: Mapping[Identity, PreviousPlacement] = field(default_factory=dict)
+    excluded: tuple[Constraint, ...] = ()
+    left: tuple[Constraint, ...] = ()
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """Constraints that are to hold. `wanted`: new exclusions, if others take over. `due`: failed applications."""
+
+    observations: Observations
+    wanted: tuple[Constraint, ...]
+    due: tuple[Constraint, ...]
+    restored: Mapping[Identity, PreviousPlacement]
+
+
+def propose(
+    decision: Schedule,
+    observations: Observations,
+    now: str,
+    *,
+    deschedules: bool = True,
+    tried: Mapping[tuple[Identity, str], int] = NEVER_TRIED,
+) -> Proposal:
+    """Return the constraints that are to hold from now on, those of persons and of files among them.
+
+    `observations`: with the constraints until now, the inputs of `decision`. `deschedules`: it is time for
+    descheduling, too. `tried`: as `due_exclusions` takes it.
+    """
+    before = observations.constraints
+    capped = tuple(known for known in before if known.tick is Tick.DESCHEDULING)
+    caps = deschedule(decision, observations, now) if deschedules else capped
+    kept = kept_exclusions(decision, observations, now)
+    due = due_exclusions(decision, replace(observations, constraints=kept.constraints), now, tried)
+    wanted = due if decision.fleet.settings.failover_act else ()
+    given = tuple(known for known in before if known.tick in (Tick.GIVEN, Tick.EVICTION))
+    replaced = {(found.identity, found.cluster) for found in wanted}
+    staying = (known for known in kept.constraints if (known.identity, known.cluster) not in replaced)
+    failing = {found.identity for found in wanted}
+    back = handed_back(decision, observations, kept.restored, now)
+    others = (*caps, *staying, *(found for found in back if found.identity not in failing), *given)
+    previous = {**observations.previous, **kept.restored}
+    proposed = replace(observations, previous=previous, constraints=(*others, *wanted))
+    return Proposal(observations=proposed, wanted=wanted, due=due, restored=kept.restored)
+
+
+def accept(before: Schedule, after: Schedule, proposal: Proposal) -> Ticked:
+    """Return the tick without exclusions that nobody takes over; without some, `decision` is to be made again."""
+    seen, acts = proposal.observations, before.fleet.settings.failover_act
+    refused = tuple(found for found in proposal.wanted if not is_taken_over(before, after, found, seen.closed))
+    return Ticked(
+        constraints=tuple(found for found in seen.constraints if found not in refused),
+        decision=after,
+        restored=proposal.restored,
+        excluded=tuple(found for found in proposal.wanted if found not in refused),
+        left=refused if acts else proposal.due,
+    )
+
+
+def tick(
+    decision: Schedule, observations: Observations, now: str, decide: Callable[[Observations], Schedule]
+) -> Ticked:
+    """Return the constraints from now on, and the schedule under them. `observations`: as for `propose`."""
+    proposal = propose(decision, observations, now)
+    is_other = proposal.observations.constraints != observations.constraints
+    found = accept(decision, decide(proposal.observations) if is_other else decision, proposal)
+    if found.constraints == proposal.observations.constraints:
+        return found
+    return replace(found, decision=decide(replace(proposal.observations, constraints=found.constraints)))
+
+
+LOOKED = "looked for replicas without a node"
+"""Timer key: the first descheduling check after a start of the service."""
+
+
+def told(event: str, identity: Identity, cluster: str) -> str:
+    """Return the timer key: a failed application has been reported."""
+    return f"{event} {identity} @ {cluster}"
+
+
+def remembered_times(observations: Observations, timers: Mapping[str, str]) -> tuple[Observations, dict[str, str]]:
+    """The observations with the earliest known times, and the timers from now on: name to RFC 3339.
+
+    A timer ends when the workload is seen in another state, or no longer. A cluster that does not answer ends none.
+    """
+    clusters: dict[str, ClusterObservation] = {}
+    after: dict[str, str] = {}
+    for name, seen in observations.clusters.items():
+        if not seen.reachable:
+            after |= {key: since for key, since in timers.items() if key.endswith(f" @ {name}")}
+        changed: dict[Identity, Workload] = {}
+        for identity, workload in seen.workloads.items() if seen.reachable else ():
+            if workload.health is Health.UNHEALTHY:
+                key = f"unhealthy {identity} @ {name}"
+                after[key] = since = min(timers.get(key, workload.unhealthy_since), workload.unhealthy_since)
+                ended = f"ended by itself {identity} @ {name}"
+                # The pods that show it may be gone by now, with their failed node.
+                by_itself = workload.ended_by_itself or timers.get(ended) == workload.unhealthy_since
+                if by_itself:
+                    after[ended] = workload.unhealthy_since
+                if since != workload.unhealthy_since or by_itself != workload.ended_by_itself:
+                    changed[identity] = replace(workload, unhealthy_since=since, ended_by_itself=by_itself)
+        clusters[name] = replace(seen, workloads={**seen.workloads, **changed}) if changed else seen
+    after |= {key: since for key, since in timers.items() if _lasts(key, after)}
+    return replace(observations, clusters=clusters), dict(sorted(after.items()))
+
+
+def _lasts(key: str, after: Mapping[str, str]) -> bool:
+    """Return whether a timer that no workload renews is still valid: a report is, while its reason lasts."""
+    event, _, about = key.partition(" ")
+    return key == LOOKED or is_timer(key) or (event.startswith("Failover") and f"unhealthy {about}" in after)

@@ -1,1 +1,0 @@
-"""Read-only status page, health and metrics."""

@@ -1,0 +1,203 @@
+"""JSON texts, and JSON or YAML kept as text inside a field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final, NoReturn
+
+import orjson
+import yaml
+
+from reconciler.api.tree import Json
+from reconciler.regex import regex
+from reconciler.yaml.nodes import build, compose, may_have_aliases
+from reconciler.yaml.scalars import ScalarRefused, as_json_number, plain_value
+from reconciler.yaml.yaml_limits import (
+    MAX_DEPTH,
+    MAX_NODES,
+    YamlRefused,
+    check_encoding,
+    check_file,
+    check_shape,
+    too_deep,
+)
+
+_BLANK: Final = regex(r"[ \t\r\n]*")
+_MAX_DIGITS: Final = 400
+"""More digits than any float has before its point; Python refuses to convert thousands of them."""
+
+
+def json_values(data: bytes) -> Iterator[tuple[int, Json]]:
+    """The values of the text in order as (line, value).
+
+    Raises:
+        YamlRefused: no JSON from here on, a duplicate key, a lone surrogate, NaN, too deep or too large.
+    """
+    text = data.decode("utf-8").removeprefix("\ufeff")
+    position = _skip_blanks(text, 0)
+    line, counted = 1, 0
+    while position < len(text):
+        line += text.count("\n", counted, position)
+        counted = position
+        value, position = _value(text, position, line)
+        yield line, value
+        position = _skip_blanks(text, position)
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    match = _BLANK.match(text, position)
+    return match.end() if match else position
+
+
+def _value(text: str, position: int, line: int) -> tuple[Json, int]:
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        raise YamlRefused("json-syntax", error.msg, error.lineno) from error
+    except RecursionError as error:
+        raise too_deep(line) from error
+    except YamlRefused as error:
+        raise YamlRefused(error.code, str(error), line) from error
+    _check(value, line)
+    try:
+        orjson.dumps(value)
+    except (TypeError, RecursionError) as error:
+        raise YamlRefused("lone-surrogate", "half of a surrogate pair is no character", line) from error
+    return value, end
+
+
+def _check(value: Json, line: int) -> None:
+    """Depth and size, level by level."""
+    level, nodes = [value], 0
+    for _ in range(MAX_DEPTH + 1):
+        nodes += len(level)
+        if nodes > MAX_NODES:
+            raise YamlRefused("too-many-nodes", f"more than {MAX_NODES:,} values; split it", line)
+        containers = [item for item in level if isinstance(item, dict | list)]
+        if not containers:
+            return
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+    raise too_deep(line)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise YamlRefused("duplicate-key", f"the key {key!r} is already in this object")
+        seen.add(key)
+    return members
+
+
+def _integer(digits: str) -> int | float:
+    if len(digits) > _MAX_DIGITS:
+        raise YamlRefused("number-too-large", "a number has more digits than a float can hold")
+    return as_json_number(int(digits))
+
+
+def _float(digits: str) -> int | float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise YamlRefused("number-too-large", "a number is too large for a float")
+    return as_json_number(number)
+
+
+def _constant(name: str) -> NoReturn:
+    raise YamlRefused("yaml-not-finite", f"{name} is no JSON value")
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+
+
+class EmbeddedTextFault(ValueError):
+    """The text cannot be read, or not be written so that it can; the message has the reason and the line."""
+
+
+def read_embedded(text: str, syntax: str) -> Json:
+    """Return the one value of a text. `syntax` is `json` or `yaml`.
+
+    Raises:
+        Unreadable: it is malformed, unsafe, or holds several documents, all but the first of which would be lost.
+    """
+    try:
+        data = text.encode()
+        values = list(_json(data) if syntax == "json" else _yaml(data))
+    except YamlRefused as error:
+        raise EmbeddedTextFault(f"line {error.line}: {error}") from error
+    except UnicodeEncodeError as error:
+        raise EmbeddedTextFault("half of a surrogate pair is no character") from error
+    if len(values) != 1:
+        raise EmbeddedTextFault(f"it holds {len(values)} documents and not one")
+    return values[0]
+
+
+def write_embedded(value: Json, syntax: str) -> str:
+    """Return the value as text that reads as the same value again.
+
+    Raises:
+        Unreadable: it is deeper than what is read.
+    """
+    if _is_deeper_than(value, MAX_DEPTH):
+        raise EmbeddedTextFault(f"it would be deeper than {MAX_DEPTH} levels")
+    if syntax == "json":
+        return orjson.dumps(value).decode()
+    written: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**31)
+    return written
+
+
+def _json(data: bytes) -> list[Json]:
+    check_file(data)
+    return [value for _, value in json_values(data)]
+
+
+def _yaml(data: bytes) -> list[Json]:
+    check_file(data)
+    check_encoding(data)
+    check_shape(data)
+    has_aliases = may_have_aliases(data)
+    return [build(node, [], has_aliases=has_aliases) for node in compose(data)]
+
+
+def _is_deeper_than(value: Json, depth: int) -> bool:
+    """Return whether lists and mappings are nested deeper, level by level."""
+    level = [value]
+    for _ in range(depth + 1):
+        containers = [item for item in level if isinstance(item, dict | list)]
+        level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
+        if not level:
+            return False
+    return True
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every text that kubectl would not read as that text again."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    if "\n" in text and _NEXT_LINE not in text:
+        return dumper.represent_scalar(_STRING_TAG, text, style="|")
+    is_bare = _reads_as_text(text) and _NEXT_LINE not in text
+    return dumper.represent_scalar(_STRING_TAG, text, style=None if is_bare else '"')
+
+
+def _reads_as_text(text: str) -> bool:
+    try:
+        return bool(plain_value(text) == text)
+    except ScalarRefused:
+        return False
+
+
+_STRING_TAG: Final = "tag:yaml.org,2002:str"
+_NEXT_LINE: Final = "\x85"
+"""A line break of YAML that reads as a blank again, unless it is escaped."""
+
+_Dumper.add_representer(str, _represent_text)

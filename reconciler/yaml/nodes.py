@@ -1,0 +1,333 @@
+"""JSON trees out of libyaml's nodes, typed as kubectl types them. Lines come from the nodes' marks.
+
+PyYAML's own constructors know none of kubectl's types and neither duplicate keys nor lines; this one is twice as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from yaml import YAMLError
+from yaml._yaml import CParser
+from yaml.composer import Composer as PythonComposer
+from yaml.events import AliasEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from reconciler.api.problem import Severity
+from reconciler.api.tree import Json
+from reconciler.regex import regex
+from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise, tagged_value
+from reconciler.yaml.yaml_limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, YamlRefused, refused, too_deep
+
+MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+_MAX_MEMO: Final = 50_000
+_MAX_MEMO_TEXT: Final = 64
+_UNKNOWN: Final = object()
+
+
+class Note(NamedTuple):
+    """Something legal that a reader may not expect."""
+
+    line: int
+    code: str
+    message: str
+    severity: Severity
+
+
+class Remark(NamedTuple):
+    """A note without its place."""
+
+    code: str
+    message: str
+    severity: Severity
+
+
+def remark_of(text: str, value: Json) -> Remark | None:
+    """Return the remark about a plain scalar that reads unexpectedly as `value`; None: nothing."""
+    remark = surprise(text, is_key=False)
+    if not remark:
+        return None
+    is_lossy = not isinstance(value, bool) and ("8" in text or "9" in text)
+    severity = Severity.WARNING if is_lossy else Severity.HINT
+    return Remark("yaml-surprising-value", f"{remark}; quote it if text is meant", severity)
+
+
+_plain: dict[str, Json] = {}
+"""Plain scalars seen before, without those that deserve a note. Values are immutable, so sharing is safe."""
+_keys: dict[str, str] = {}
+"""Plain keys that are read as they are written."""
+
+
+class Composer(CParser):
+    """libyaml's composer without a resolver: an untagged node has the tag None."""
+
+    def __init__(self, data: bytes) -> None:
+        """Read the whole of `data`."""
+        CParser.__init__(self, data)
+
+    def resolve(self, kind: object, value: object, implicit: object) -> None:
+        """Nothing: `build` finds the type of a plain scalar."""
+
+    def descend_resolver(self, parent: object, index: object) -> None:
+        """Nothing: types do not depend on the path."""
+
+    def ascend_resolver(self) -> None:
+        """Nothing: types do not depend on the path."""
+
+
+class ReanchoringComposer(PythonComposer):
+    """A composer for a document that gives one anchor to several nodes: an alias is the one before it that came last.
+
+    Source: YAML 1.2.2, 3.2.2.2 (1.1 likewise); libyaml's own composer takes a second one for an error.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        """Read the whole of `data`, parsed by libyaml."""
+        super().__init__()
+        events = CParser(data)
+        self.check_event, self.peek_event, self.get_event = events.check_event, events.peek_event, events.get_event
+        self._depth = 0
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """The next node, after which its anchor means no other.
+
+        Raises:
+            YamlRefused: it is nested too deep, which would end the recursion of Python sooner than that of libyaml.
+        """
+        event: Any = self.peek_event()
+        if not isinstance(event, AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        if self._depth > MAX_DEPTH:
+            raise too_deep(int(event.start_mark.line) + 1)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def resolve(self, kind: object, value: object, implicit: object) -> None:
+        """Nothing, as in `Composer`."""
+
+    def descend_resolver(self, parent: object, index: object) -> None:
+        """Nothing, as in `Composer`."""
+
+    def ascend_resolver(self) -> None:
+        """Nothing, as in `Composer`."""
+
+
+_ALIAS: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))\*[0-9A-Za-z_-]")
+_ANCHOR: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))&[0-9A-Za-z_-]+")
+_NON_SPECIFIC: Final = regex(r"(?:&\S+\s+)?!\s")
+
+
+def may_have_aliases(data: bytes) -> bool:
+    """Return whether there could be an alias. A false alarm costs time only."""
+    # Most files have no asterisk, and that check is much quicker than a search.
+    return b"*" in data and b"&" in data and bool(_ALIAS.search(data) and _ANCHOR.search(data))
+
+
+def _may_repeat_anchors(data: bytes) -> bool:
+    """Return whether an anchor could stand twice. A false alarm costs time only."""
+    anchors = _ANCHOR.findall(data) if b"&" in data else []
+    return len(set(anchors)) < len(anchors)
+
+
+def compose(data: bytes) -> Iterator[Node]:
+    """The root node of each document, one after another. `check_shape` must have passed.
+
+    Raises:
+        YamlRefused: the text is no YAML from here on.
+    """
+    text = data.decode("utf-8").removeprefix("\ufeff") if b"! " in data or b"!\n" in data else None
+    try:
+        parser = (ReanchoringComposer if _may_repeat_anchors(data) else Composer)(data)
+        while parser.check_node():
+            node = parser.get_node()
+            if node is not None:
+                yield node if text is None else _with_non_specific_tags(node, text)
+    except YAMLError as error:
+        raise refused(error, data) from error
+
+
+def _with_non_specific_tags(root: Node, text: str) -> Node:
+    """The tree in which the tag `!`, that libyaml swallows, makes its scalar a string."""
+    pending, seen = [root], set[int]()
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ScalarNode):
+            if not node.style and _NON_SPECIFIC.match(text, node.start_mark.index):
+                node.style = "'"
+        elif id(node) not in seen:
+            seen.add(id(node))
+            pending.extend(_children(node))
+    return root
+
+
+def build(root: Node, notes: list[Note], *, has_aliases: bool) -> Json:
+    """Return the JSON tree of a document; add remarks to `notes`.
+
+    Raises:
+        YamlRefused: duplicate or unusable keys, unusable scalars, aliases that loop or explode, too deep.
+    """
+    if has_aliases:
+        _weigh(root, 1, {})
+    return _value(root, 1, notes)
+
+
+def _value(node: Node, depth: int, notes: list[Note]) -> Json:
+    if isinstance(node, ScalarNode):
+        return _scalar(node, notes)
+    if depth > MAX_DEPTH:
+        raise too_deep(_line(node))
+    if node.__class__ is MappingNode:
+        return _mapping(node, depth, notes)
+    return [_value(item, depth + 1, notes) for item in node.value]
+
+
+def _scalar(node: ScalarNode, notes: list[Note]) -> Json:
+    tag: Any = node.tag
+    text: str = node.value
+    if tag is not None:
+        return _guarded(tagged_value, node, tag, text)
+    if node.style:
+        return text
+    value = _plain.get(text, _UNKNOWN)
+    return value if value is not _UNKNOWN else _new_plain(node, text, notes)
+
+
+def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
+    value = _guarded(plain_value, node, text)
+    remark = remark_of(text, value)
+    if remark is not None:
+        notes.append(Note(_line(node), *remark))
+    elif len(text) <= _MAX_MEMO_TEXT:
+        if len(_plain) >= _MAX_MEMO:
+            _plain.clear()
+        _plain[text] = value
+    return value
+
+
+def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
+    out: dict[str, Json] = {}
+    merged: set[str] | None = None
+    below = depth + 1
+    for key_node, value_node in node.value:
+        key = _keys.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
+        if key is None:
+            if _is_merge(key_node):
+                if _is_alias(key_node, value_node) and value_node.__class__ is SequenceNode:
+                    raise YamlRefused("yaml-merge", "<< takes an alias of a mapping, not of a list", _line(key_node))
+                merged = set() if merged is None else merged
+                _merge(value_node, out, merged, below, notes)
+                continue
+            key = _new_key(key_node, notes)
+        if key in out:
+            if merged is None or key not in merged:
+                raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", _line(key_node))
+            merged.discard(key)
+        if value_node.__class__ is ScalarNode:
+            out[key] = _scalar(value_node, notes)
+        else:
+            out[key] = _value(value_node, below, notes)
+    return out
+
+
+def _new_key(node: Node, notes: list[Note]) -> str:
+    if not isinstance(node, ScalarNode):
+        raise YamlRefused("yaml-key-not-a-string", "a key is a list or a mapping; quote it", _line(node))
+    tag: Any = node.tag
+    text: str = node.value
+    if tag is not None:
+        value = _guarded(tagged_value, node, tag, text)
+        return value if isinstance(value, str) else str(_guarded(key_text, node, text))
+    if node.style:
+        return text
+    key: str = _guarded(key_text, node, text)
+    if remark := surprise(text, is_key=True):
+        notes.append(Note(_line(node), "yaml-surprising-key", f"{remark}; quote it", Severity.WARNING))
+    elif key != text:
+        remark = f'the key {text} is read as "{key}"; quote it'
+        notes.append(Note(_line(node), "yaml-surprising-key", remark, Severity.WARNING))
+    elif len(text) <= _MAX_MEMO_TEXT:
+        if len(_keys) >= _MAX_MEMO:
+            _keys.clear()
+        _keys[text] = text
+    return key
+
+
+def _is_merge(node: Node) -> bool:
+    """An unquoted `<<`, as kubectl's parser recognises it."""
+    tag: Any = node.tag
+    return isinstance(node, ScalarNode) and node.value == "<<" and (tag == MERGE_TAG if tag else not node.style)
+
+
+def _is_alias(key_node: Node, value_node: Node) -> bool:
+    """Return whether the value comes before its key: it was written elsewhere."""
+    return bool(value_node.start_mark.index < key_node.start_mark.index)
+
+
+def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes: list[Note]) -> None:
+    """Write the merged mappings into `out`. As in kubectl later ones win, also over keys written before."""
+    sources = reversed(node.value) if node.__class__ is SequenceNode else [node]
+    for source in sources:
+        if source.__class__ is not MappingNode:
+            raise YamlRefused("yaml-merge", "<< needs a mapping, or a list of mappings", _line(source))
+        for key, value in _value(source, depth, notes).items():
+            if key not in out or key in merged:
+                merged.add(key)
+            elif out[key] != value:
+                remark = f"<< replaces {key!r}, which stands before it; write << first"
+                notes.append(Note(_line(node), "yaml-merge-replaces", remark, Severity.WARNING))
+            out[key] = value
+
+
+class _Weight(NamedTuple):
+    nodes: int
+    text: int
+    height: int
+
+
+def _weigh(node: Node, depth: int, known: dict[int, _Weight | None]) -> _Weight:
+    """Size of the tree with aliases written out. `known` holds None for a node that is being weighed."""
+    if node.__class__ is ScalarNode:
+        return _Weight(1, len(node.value), 1)
+    key = id(node)
+    if key in known:
+        weight = known[key]
+        if weight is None:
+            raise YamlRefused("yaml-alias-loop", "an anchor's value contains itself", _line(node))
+        if depth + weight.height > MAX_DEPTH + 1:
+            raise too_deep(_line(node))
+        return weight
+    if depth > MAX_DEPTH:
+        raise too_deep(_line(node))
+    known[key] = None
+    nodes = text = height = 0
+    for child in _children(node):
+        below = _weigh(child, depth + 1, known)
+        nodes, text, height = nodes + below.nodes, text + below.text, max(height, below.height)
+    if nodes > MAX_NODES or text > MAX_BYTES:
+        limit = f"more than {MAX_NODES:,} values or {MAX_BYTES:,} bytes with its aliases written out"
+        raise YamlRefused("yaml-alias-explosion", limit, _line(node))
+    weight = known[key] = _Weight(nodes + 1, text, height + 1)
+    return weight
+
+
+def _children(node: Node) -> Iterator[Node]:
+    if node.__class__ is MappingNode:
+        for key, value in node.value:
+            yield key
+            yield value
+    else:
+        yield from node.value
+
+
+def _guarded(function: Any, node: Node, *arguments: str) -> Any:
+    try:
+        return function(*arguments)
+    except ScalarRefused as error:
+        raise YamlRefused(error.code, str(error), _line(node)) from error
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1

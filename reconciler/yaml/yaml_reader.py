@@ -1,0 +1,340 @@
+"""Lines of fields, found by reading a file's text once more with marks. Only problems and provenance ask for them.
+
+YAML and JSON files of the store as documents, read exactly as kubectl reads them, and refused where it is unsafe.
+
+Beyond kubectl, duplicate keys, loops, exploding aliases, deep nesting and characters that YAML forbids are errors with
+a line, and one broken document never hides the others of its file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct, field
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.tree import Json, JsonObject, Step
+from reconciler.regex import regex
+from reconciler.yaml.block import read_block
+from reconciler.yaml.json_text import json_values
+from reconciler.yaml.nodes import Note, build, compose, may_have_aliases
+from reconciler.yaml.scalars import ScalarRefused, key_text
+from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, check_file, check_shape, parts
+
+
+class FileMarks:
+    """The node trees of one file, composed when the first line is asked for and shared by its documents."""
+
+    __slots__ = ("_data", "_roots")
+
+    def __init__(self, data: bytes) -> None:
+        """Keep the text; nothing is read yet."""
+        self._data = data
+        self._roots: dict[int, tuple[int, Node]] | None = None
+
+    def root(self, line: int) -> tuple[int, Node | None]:
+        """Lines before the part that the document at `line` was read in, and its node tree, if there is one."""
+        if self._roots is None:
+            self._roots = _roots(self._data)
+        return self._roots.get(line, (0, None))
+
+
+def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
+    found: dict[int, tuple[int, Node]] = {}
+    for before, text in parts(data):
+        try:
+            check_encoding(text)
+            check_shape(text)
+            for node in compose(text):
+                found.setdefault(before + _line(node), (before, node))
+        except YamlRefused:
+            continue
+    return found
+
+
+class Locator(Struct, frozen=True, kw_only=True):
+    """`Document.locate`: the line of a field, or of the nearest parent that exists. `below` leads to a List's item."""
+
+    marks: FileMarks
+    line: int
+    below: tuple[Step, ...] = field(default=())
+
+    def __call__(self, steps: tuple[Step, ...]) -> int:
+        """The line of the field, from 1."""
+        before, node = self.marks.root(self.line)
+        line = self.line
+        for step in (*self.below, *steps):
+            found = _child(node, step) if node is not None else None
+            if found is None:
+                break
+            line, node = before + found[0], found[1]
+        return line
+
+
+def _child(node: Node, step: Step) -> tuple[int, Node] | None:
+    """Return the child and its line; a member has that of its key."""
+    if isinstance(node, SequenceNode):
+        if isinstance(step, int) and -len(node.value) <= step < len(node.value):
+            item = node.value[step]
+            return _line(item), item
+        return None
+    if not isinstance(node, MappingNode):
+        return None
+    for key, value in reversed(node.value):
+        if isinstance(key, ScalarNode) and _key(key) == step:
+            return _line(key), value
+    return None
+
+
+def _key(node: ScalarNode) -> str:
+    text = str(node.value)
+    if node.style:
+        return text
+    try:
+        return key_text(text)
+    except ScalarRefused:
+        return text
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+"""Files that are read; no other name is a document of the store."""
+
+_MAX_LIST_DEPTH: Final = 10
+_MAX_SMALL_BYTES: Final = 100_000
+"""Usual text of this size has a value far smaller than the largest object: `Document.is_small`."""
+
+
+class BrokenDocument(Struct, frozen=True, kw_only=True):
+    """An unreadable document. `body` has its recognisable fields: apiVersion, kind, metadata.name, namespace.
+
+    `line` is its first line, 0 when it is the file as a whole.
+    """
+
+    path: str
+    line: int
+    body: JsonObject | None = None
+
+
+class YamlFile(Struct, frozen=True, kw_only=True):
+    """The content of a file. Documents without content (comments only) are left out."""
+
+    documents: tuple[Document, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    broken: tuple[BrokenDocument, ...] = ()
+
+
+def read_yaml(path: str, data: bytes) -> YamlFile:
+    """The documents of a file. Its suffix decides between JSON and YAML; items of a `List` are documents of their own.
+
+    Types: sigs.k8s.io/yaml, which kubectl reads with.
+    """
+    reading = _FileReader(path, data)
+    try:
+        check_file(data)
+    except YamlRefused as error:
+        reading.refuse(error, 0, b"", line=0)
+        return reading.result()
+    if path.endswith(".json"):
+        reading.read_json(0, data)
+    else:
+        reading.read_stream()
+    if line := bidi_line(data):
+        message = "a character here reorders text on the screen: reviewers do not see what is read; remove it"
+        reading.problems.append(
+            Problem(source=Source(path, line), code="bidi-control", message=message, severity=Severity.WARNING)
+        )
+    return reading.result()
+
+
+class _FileReader:
+    """One file while it is being read."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.data = data
+        self.marks = FileMarks(data)
+        self.documents: list[Document] = []
+        self.problems: list[Problem] = []
+        self.broken: list[BrokenDocument] = []
+        self.is_small = False
+
+    def result(self) -> YamlFile:
+        """Return the result."""
+        return YamlFile(documents=tuple(self.documents), problems=tuple(self.problems), broken=tuple(self.broken))
+
+    def read_stream(self) -> None:
+        """Read all documents at once; when one is broken, read each by itself."""
+        usual = read_block(self.data)
+        if usual is not None:
+            self.is_small = len(self.data) <= _MAX_SMALL_BYTES
+            for line, body, notes in usual:
+                self.accept(line, body, notes, 0)
+            return
+        try:
+            found = list(_bodies(self.data))
+        except YamlRefused:
+            for before, text in parts(self.data):
+                self.read_part(before, text)
+            return
+        for line, body, notes in found:
+            self.accept(line, body, notes, 0)
+
+    def read_part(self, before: int, text: bytes) -> None:
+        """Read one document of a stream in which something is broken."""
+        try:
+            found = list(_bodies(text))
+        except YamlRefused as error:
+            bare = _without_separator(text)
+            if bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True):
+                return
+            self.refuse(error, before, text)
+            return
+        for line, body, notes in found:
+            self.accept(before + line, body, notes, before)
+
+    def read_json(self, before: int, text: bytes, *, silently: bool = False) -> bool:
+        """Read JSON values; return whether it was JSON. kubectl takes JSON in YAML files, also if it is no YAML."""
+        try:
+            check_encoding(text)
+            found = list(json_values(text))
+        except YamlRefused as error:
+            if not silently:
+                self.refuse(_with_line(error, text), before, text)
+            return False
+        for line, body in found:
+            self.accept(before + line, body, (), before)
+        return True
+
+    def accept(self, line: int, body: Json, notes: tuple[Note, ...] | list[Note], before: int) -> None:
+        """Take a document, or the items of a list."""
+        for note in dict.fromkeys(notes):
+            source = Source(self.path, before + note.line)
+            self.problems.append(Problem(source=source, code=note.code, message=note.message, severity=note.severity))
+        if body is not None:
+            self.flatten(line, line, body, (), 0)
+
+    def flatten(self, root_line: int, line: int, body: Json, below: tuple[Step, ...], depth: int) -> None:
+        """Add the document, or every item of a list as kubectl does, each with its own line."""
+        if not isinstance(body, dict):
+            what = "a list" if isinstance(body, list) else "a single value"
+            message = f"{what} where an object is expected; an object has apiVersion, kind and metadata"
+            self.refuse_whole(line, Problem(source=Source(self.path, line), code="not-an-object", message=message))
+            return
+        locate = Locator(marks=self.marks, line=root_line, below=below)
+        items = body.get("items")
+        kind = body.get("kind")
+        if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
+            self.documents.append(Document(path=self.path, line=line, body=body, locate=locate, is_small=self.is_small))
+            return
+        if depth >= _MAX_LIST_DEPTH:
+            message = f"lists nested deeper than {_MAX_LIST_DEPTH}"
+            self.refuse_whole(line, Problem(source=Source(self.path, line), code="too-deep", message=message))
+            return
+        for index, item in enumerate(items):
+            typed = _typed_item(item, kind, body.get("apiVersion"))
+            steps = (*below, "items", index)
+            self.flatten(root_line, locate(("items", index)), typed, steps, depth + 1)
+
+    def refuse(self, error: YamlRefused, before: int, text: bytes, *, line: int | None = None) -> None:
+        """Record a refused part, with its recognisable fields."""
+        at = before + error.line if line is None else line
+        begins = before + _first_line(text) if line is None else line
+        self.problems.append(Problem(source=Source(self.path, at), code=error.code, message=str(error)))
+        self.broken.append(BrokenDocument(path=self.path, line=begins, body=sketch(text)))
+
+    def refuse_whole(self, line: int, problem: Problem) -> None:
+        """Record a document without recognisable fields."""
+        self.problems.append(problem)
+        self.broken.append(BrokenDocument(path=self.path, line=line))
+
+
+def _bodies(text: bytes) -> Iterator[tuple[int, Json, list[Note]]]:
+    """Line, body and notes of each document, lines from 1 within the text."""
+    check_encoding(text)
+    check_shape(text)
+    has_aliases = may_have_aliases(text)
+    for root in compose(text):
+        notes: list[Note] = []
+        body = build(root, notes, has_aliases=has_aliases)
+        yield int(root.start_mark.line) + 1, body, notes
+
+
+def _typed_item(item: Json, list_kind: str, api_version: Json) -> Json:
+    """An item of a typed list (`DeploymentList`) may leave its type to the list."""
+    if not isinstance(item, dict) or list_kind == "List" or "kind" in item:
+        return item
+    return {"apiVersion": api_version, "kind": list_kind.removesuffix("List"), **item}
+
+
+def _with_line(error: YamlRefused, text: bytes) -> YamlRefused:
+    """A duplicate key of a JSON text with its line, which the JSON decoder does not know."""
+    if error.code != "duplicate-key":
+        return error
+    try:
+        for _ in _bodies(text):
+            pass
+    except YamlRefused as found:
+        return found
+    return error
+
+
+_FIELD: Final = regex(rb"^(apiVersion|kind|metadata):[ \t]*(?:([\"']?)([A-Za-z0-9./-]*)\2)?[ \t]*(?:#.*)?\r?$", re.M)
+_NAME: Final = regex(rb"^( +)(name|namespace):[ \t]+([\"']?)([A-Za-z0-9.:-]+)\3[ \t]*(?:#.*)?\r?$")
+
+
+def sketch(text: bytes) -> JsonObject | None:
+    """Return the recognisable fields of a broken document: apiVersion, kind, name, namespace; None: too few.
+
+    A value counts only if it is unique, so that a guess never names the wrong object.
+    """
+    fields = [(match[1].decode(), match[3] or b"", match.end()) for match in _FIELD.finditer(text)]
+    names = [name for name, _, _ in fields]
+    if names.count("apiVersion") != 1 or names.count("kind") != 1:
+        return None
+    values = {name: value.decode() for name, value, _ in fields}
+    body: dict[str, Json] = {"apiVersion": values["apiVersion"], "kind": values["kind"]}
+    if names.count("metadata") == 1:
+        start = next(end for name, _, end in fields if name == "metadata")
+        body["metadata"] = _sketch_metadata(text[start:])
+    return body
+
+
+def _sketch_metadata(text: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    indent = -1
+    for line in text.split(b"\n")[1:]:
+        content = line.lstrip(b" ")
+        if not content.strip() or content.startswith(b"#"):
+            continue
+        width = len(line) - len(content)
+        if width == 0:
+            break
+        indent = width if indent < 0 else indent
+        match = _NAME.match(line) if width == indent else None
+        if match is not None:
+            key, value = match[2].decode(), match[4].decode()
+            if key in found:
+                return {}
+            found[key] = value
+    return found
+
+
+def _without_separator(text: bytes) -> bytes:
+    """Return the text with blanks for its `---`, so that line numbers stay."""
+    return b"   " + text[3:] if text.startswith(b"---") else text
+
+
+def _first_line(text: bytes) -> int:
+    """The first line of a part that has content, from 1."""
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        content = line.strip()
+        if content and not content.startswith((b"#", b"---", b"%")):
+            return number
+    return 1

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from reconciler.api.content import Content, Unmade
+from reconciler.api.fleet import Template
+from reconciler.api.problem import Source
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.tree import digest_of
+
+BODY: dict[str, Any] = {"kind": "ConfigMap", "metadata": {"name": "a", "labels": {"b": "c"}, "annotations": {"d": "e"}}}
+
+
+def packed(body: Any) -> Content:
+    return Content(packed=Raw(msgspec.msgpack.encode(body)))
+
+
+def template(body: Any, digest: str = "") -> Template:
+    gvk, identity = GVK("", "v1", "ConfigMap"), Identity("", "ConfigMap", "default", "a")
+    return Template(gvk=gvk, identity=identity, body=body, source=Source("a.yaml", 1), digest=digest)
+
+
+@pytest.mark.parametrize("content", [packed(BODY), Content(tree=BODY), BODY], ids=["packed", "tree", "body"])
+def test_a_template_says_the_same_in_every_form(content: Any) -> None:
+    one = template(content, "" if isinstance(content, Content) else digest_of(BODY))
+    assert (one.labels, one.annotations) == ({"b": "c"}, {"d": "e"})
+    assert one.body == BODY
+    assert one.body is one.body
+    assert one.digest == digest_of(BODY)
+
+
+def test_takes_what_is_known_without_reading_the_body() -> None:
+    content = replace(packed(BODY), known_labels={"x": "y"}, known_annotations={"v": "w"}, known_digest="z")
+    one = template(content)
+    assert (one.labels, one.annotations, one.digest) == ({"x": "y"}, {"v": "w"}, "z")
+    assert content.tree is None
+
+
+def test_templates_are_equal_when_their_bodies_are() -> None:
+    other = {**BODY, "data": {}}
+    assert template(packed(BODY)) == template(packed(BODY)) == template(Content(tree=BODY)) == template(BODY)
+    assert template(BODY) == template(packed(BODY))
+    assert template(packed(BODY)) != template(packed(other))
+    assert template(Content(tree=BODY)) != template(Content(tree=other))
+    assert template(packed(BODY)) != template(other)
+
+
+def test_a_template_with_another_body_has_its_digest() -> None:
+    one = template(packed(BODY))
+    assert one.digest == digest_of(BODY)
+    assert replace(one, body=Content(tree={})).digest == digest_of({})
+    assert replace(one, identity=one.identity._replace(name="b")).body is one.body
+
+
+def test_what_content_is_made_of_is_asked_once() -> None:
+    asked: list[int] = []
+
+    def make() -> Any:
+        asked.append(1)
+        return BODY
+
+    content = Unmade(make=make)
+    assert asked == []
+    assert (content.digest(), content.labels(), content.annotations()) == (digest_of(BODY), {"b": "c"}, {"d": "e"})
+    assert content == Content(tree=BODY) == content
+    assert content.body() is BODY
+    assert asked == [1]
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_template_survives_pickling(is_read: bool) -> None:
+    one = template(packed(BODY))
+    assert not is_read or one.body
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  # Our own bytes.
+
+
+def test_a_template_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        template(BODY).body = {}  # type: ignore[misc]

@@ -1,0 +1,150 @@
+"""Clusters that take long to answer, beside ones that do not. Source: design#promise-7; ADR 14."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from reconciler.api.clusters import Absent, Cluster, Member, NotRead, Read, Unknown
+from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.controller.reading.late import LateReadings
+from reconciler.controller.reading.members import Interest
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kube.connection.kubeconfig import load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.sim import ClusterSpec, FleetInABox
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+A, B = (ResourceRef(CONFIG_MAP, "demo", name) for name in ("a", "b"))
+SLOW_S = 1.2
+NAMES = ("m1", "m2", "m3")
+
+
+class Scene:
+    """Three clusters, and what was marked for the next round."""
+
+    def __init__(self, box: FleetInABox, members: MemberClusters) -> None:
+        self.box, self.members = box, members
+        self.marked: set[Identity] = set()
+        self.clusters: set[str] = set()
+        self.came = asyncio.Event()
+        self.late = LateReadings(self._mark, self.clusters.add, lambda: len(members))
+
+    def _mark(self, cluster: str, identities: Iterable[Identity]) -> None:
+        self.marked.update(identities)
+        self.came.set()
+
+    async def read(self, *refs: ResourceRef) -> tuple[dict[str, Member], float]:
+        """The members, and how long the round waited for them."""
+        began_s = time.monotonic()
+        interest = {name: Interest(wanted=frozenset(refs)) for name in NAMES}
+        found = await self.late.read(self.members, interest, ("test",), BUILT_IN_KINDS)
+        return found, time.monotonic() - began_s
+
+
+@asynccontextmanager
+async def slow(folder: Path, cluster: str = "m2") -> AsyncIterator[Scene]:
+    """What is served is known; from now on each answer of one cluster takes its time."""
+    async with FleetInABox([ClusterSpec(name=name) for name in NAMES], folder) as box:
+        configs = load_members(box.kubeconfig, [Cluster(name=name) for name in NAMES])
+        async with MemberClusters.open(configs, agent=UserAgent("test")) as members:
+            scene = Scene(box, members)
+            await scene.read(A)
+            box.servers[cluster].faults.latency_s = (SLOW_S, SLOW_S)
+            try:
+                yield scene
+            finally:
+                await scene.late.close()
+
+
+async def test_the_others_are_read_without_it_and_its_answer_is_for_the_next_round(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        found, took_s = await scene.read(A)
+        assert took_s < SLOW_S
+        assert {name: found[name].live(A.identity) for name in ("m1", "m3")} == {"m1": Absent(), "m3": Absent()}  # type: ignore[union-attr]
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Unknown(why="")
+        assert m2.served, "a kind is not taken for one that is not served"
+        assert scene.marked == set()
+        await asyncio.wait_for(scene.came.wait(), 10)
+        assert scene.marked == {A.identity}
+        found, took_s = await scene.read(A)
+        assert took_s < SLOW_S
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Absent()
+        assert not m2.under_way
+
+
+async def test_what_is_wanted_meanwhile_is_read_after_it(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        await scene.read(A)
+        found, took_s = await scene.read(A, B)
+        assert took_s < SLOW_S
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.under_way == {A.identity, B.identity}
+        await asyncio.wait_for(scene.came.wait(), 10)
+        assert scene.marked == {A.identity, B.identity}
+        scene.marked.clear()
+        found, _ = await scene.read(A, B)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Absent()
+        assert m2.under_way == {B.identity}
+        assert scene.marked == {A.identity}, "what was asked for again may have changed since that answer began"
+
+
+async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        scene.box.servers["m2"].pause()
+        _, took_s = await scene.read(A)
+        assert took_s < SLOW_S
+        await asyncio.wait_for(scene.came.wait(), 20)
+        found, _ = await scene.read(A)
+        assert isinstance(found["m2"], NotRead)
+
+
+async def test_the_only_cluster_is_waited_for(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        only = {"m2": scene.members["m2"]}
+        late = LateReadings(scene._mark, scene.clusters.add, lambda: 1)
+        found = await late.read(only, {"m2": Interest(wanted=frozenset({A}))}, ("test",), BUILT_IN_KINDS)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Absent()
+
+
+async def test_a_round_that_concerns_the_slow_one_alone_is_over_before_it_answers(tmp_path: Path) -> None:
+    """Or a commit to all others would wait for it."""
+    async with slow(tmp_path) as scene:
+        only, interest = {"m2": scene.members["m2"]}, {"m2": Interest(wanted=frozenset({A}))}
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
+        assert not scene.came.is_set(), "it has answered"
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.under_way == {A.identity}
+        await asyncio.wait_for(scene.came.wait(), 10)
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.live(A.identity) == Absent()
+
+
+async def test_a_round_over_everything_waits_and_forgets_what_was_late(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        await scene.read(A)
+        interest = {name: Interest(kinds=frozenset({CONFIG_MAP})) for name in NAMES}
+        found = await scene.late.read_all(scene.members, interest, ("test",), BUILT_IN_KINDS)
+        assert all(isinstance(member, Read) and ("", "ConfigMap") in member.kinds for member in found.values())
+        await asyncio.sleep(0)
+        assert scene.marked == set()
+
+
+async def test_an_answer_shows_a_round_nothing_that_it_does_not_look_at(tmp_path: Path) -> None:
+    async with slow(tmp_path) as scene:
+        for name in ("a", "b"):
+            metadata = {"name": name, "namespace": "demo", "uid": name, "resourceVersion": "1"}
+            scene.box["m2"].state.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        await scene.read(A, B)
+        await asyncio.wait_for(scene.came.wait(), 10)
+        found, _ = await scene.read(A)
+        assert isinstance(m2 := found["m2"], Read)
+        assert m2.objects.keys() == {A.identity}

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from reconciler.controller.retries.unreachable import UnreachableClusters
+from reconciler.errors import ClusterUnreachable
+from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from tests.fakes.clocks import TestClock
+from tests.fakes.members import opened
+from tests.fakes.scripted_server import ScriptedServer, reply
+
+LATER_S = 1000.0
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[tuple[ScriptedServer, MemberClusters]]:
+    """Cluster m1, whose server answers always the same."""
+    async with ScriptedServer(answer) as server:
+        config = MemberConfig(name="m1", server=server.url)
+        async with MemberClusters.open({"m1": config}, agent=UserAgent("f")) as members:
+            yield server, members
+
+
+class _Silent:
+    """A cluster that does not answer, and counts how often it is asked."""
+
+    asked = 0
+
+    async def identity(self, *, is_anew: bool) -> str:
+        self.asked += 1
+        raise ClusterUnreachable("m", "no answer")
+
+
+class Asker:
+    """Clusters that were away, on a clock that stands still until told."""
+
+    def __init__(self) -> None:
+        self.clock = TestClock()
+        self.away = UnreachableClusters(self.clock, lambda: 0.0)
+
+    async def came_back(self, members: MemberClusters, uids: Mapping[str, str], now_s: float) -> list[str]:
+        self.clock.advance(now_s - self.clock.monotonic_s())
+        return await self.away.came_back(members, uids)
+
+
+async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        assert not await absent.came_back(scene.members, {}, LATER_S)
+        absent.away.was_not_read("m1")
+        assert not await absent.came_back(scene.members, {}, LATER_S + 0.5)
+        assert await absent.came_back(scene.members, {}, LATER_S + 1)
+        absent.away.was_read("m1")
+        assert not await absent.came_back(scene.members, {}, 2 * LATER_S)
+
+
+async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        await scene.box.servers["m1"].stop()
+        assert not await absent.came_back(scene.members, {}, 1)
+        await scene.box.servers["m1"].start()
+        assert not await absent.came_back(scene.members, {}, 2.9)
+        assert await absent.came_back(scene.members, {}, 3)
+
+
+async def test_another_cluster_under_the_name_is_no_comeback(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        assert not await absent.came_back(scene.members, {"m1": "another uid"}, LATER_S)
+
+
+async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        uid = await scene.members["m1"].identity()
+        assert not await absent.came_back(scene.members, {"m2": uid}, LATER_S)
+        assert await absent.came_back(scene.members, {"gone": uid}, 2 * LATER_S)
+
+
+async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        absent.away.keep(frozenset({"m2"}))
+        assert not await absent.came_back(scene.members, {}, LATER_S)
+
+
+async def test_one_that_hangs_is_no_reason_to_ask_another_one_later(tmp_path: Path) -> None:
+    async with opened(tmp_path) as scene:
+        absent = Asker()
+        for name in ("m1", "m2"):
+            absent.away.was_not_read(name)
+        scene.box.servers["m1"].pause()
+        assert await absent.came_back(scene.members, {}, 1) == ["m2"]
+        scene.box.servers["m1"].resume()
+        assert await absent.came_back(scene.members, {}, 1) == ["m1"], "what was asked is answered late"
+        await absent.away.close()
+
+
+async def test_after_days_a_cluster_is_still_asked_every_few_seconds() -> None:
+    absent, now_s = Asker(), 0.0
+    absent.away.was_not_read("m1")
+    async with answering(reply(404)) as (server, members):
+        for _ in range(30):
+            asked, now_s = len(server.asked), now_s + 8
+            await absent.came_back(members, {}, now_s)
+            assert len(server.asked) > asked
+
+
+async def test_where_hundreds_are_away_no_more_than_so_many_are_asked_in_a_second() -> None:
+    absent = Asker()
+    for number in range(1000):
+        absent.away.was_not_read(f"m{number}")
+    silent = _Silent()
+    members = cast("MemberClusters", {f"m{number}": silent for number in range(1000)})
+    for second in range(1, 120):
+        asked = silent.asked
+        await absent.came_back(members, {}, second)
+        assert silent.asked - asked <= 1000 / 50 + 1
+    assert silent.asked > 1000
+
+
+async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> None:
+    """Those from before may be open on our side alone, and the breaker be open too."""
+    uid = reply(200, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u1"}})
+    async with answering(uid) as (server, members):
+        await asyncio.gather(*(members["m1"].identity() for _ in range(5)))
+        server.half_open = server.connections
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await members["m1"].identity()
+            members["m1"]._transport.reading.failed("", "no answer")
+        assert members["m1"]._transport.reading.is_open()
+        absent = Asker()
+        absent.away.was_not_read("m1")
+        assert await absent.came_back(members, {"m1": "u1"}, 1) == ["m1"]
+        assert await members["m1"].identity() == "u1", "neither a dead connection nor the breaker is in the way"

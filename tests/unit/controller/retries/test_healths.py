@@ -1,0 +1,324 @@
+"""How copies fare, and why: what is known without asking, and when pods are asked."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.refs import GVK, Identity
+from reconciler.controller import timing
+from reconciler.controller.retries.health_cache import HealthCache, PodDiagnostics
+from reconciler.errors import Forbidden
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.kube.answers import Listing
+from reconciler.kube.pod_shapes import Pod
+from reconciler.observe.pod_counts import pod_troubles, refusals
+from reconciler.state import HEALTHY, MISSING, Degraded, Progressing, health_of
+from tests.fakes.clocks import TestClock
+
+if TYPE_CHECKING:
+    from reconciler.kube.client import MemberCluster
+
+WEB = Identity("apps", "Deployment", "demo", "web")
+APP = Identity("", "ConfigMap", "demo", "app")
+DB = Identity("apps", "StatefulSet", "demo", "db")
+SLOW = Progressing("0 of 2 replicas are available")
+PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "no.such/image:1"'}
+NO_ROOM = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+           "message": "0/3 nodes are available: 3 Insufficient cpu."}  # fmt: skip
+
+QUOTA = 'pods "web-5d4-" is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2'
+
+
+def pod(name: str = "web-5d4-x", **status: Any) -> Pod:
+    """A pod of the Deployment web."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d4", "uid": "u", "controller": True}
+    body = {"metadata": {"name": name, "namespace": "demo", "uid": name, "labels": {"pod-template-hash": "5d4"},
+                         "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending", **status}}  # fmt: skip
+    return msgspec.convert(body, Pod)
+
+
+def waits(**waiting: str) -> dict[str, Any]:
+    return {"containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words"),
+    [
+        (waits(**PULL), Degraded, "its image cannot be pulled (ImagePullBackOff: Back-off pulling image"),
+        (waits(reason="CrashLoopBackOff", message="back-off 5m0s"), Degraded, "it crashes again and again"),
+        (waits(reason="CreateContainerConfigError", message='secret "x" not found'), Degraded, 'secret "x" not found'),
+        (
+            {"conditions": [NO_ROOM]},
+            Progressing,
+            "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)",
+        ),
+        (waits(reason="ContainerCreating"), None, ""),
+        ({**waits(**PULL), "phase": "Failed"}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_pods_say_why(status: dict[str, Any], kind: type | None, words: str) -> None:
+    found = pod_troubles([pod(**status)]).get(WEB)
+    assert (type(found) if found is not None else None) is kind
+    assert found is None or words in found.why
+
+
+def test_what_does_not_pass_by_waiting_counts_first() -> None:
+    found = pod_troubles([pod("a", conditions=[NO_ROOM]), pod("b", **waits(**PULL)), pod("c", conditions=[NO_ROOM])])
+    assert "image" in found[WEB].why
+
+
+def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
+    healths = HealthCache()
+    healths.note("m1", WEB, "7", HEALTHY)
+    healths.note("m1", WEB, "5", SLOW)
+    assert healths.shown() == {"m1": {}}
+    healths.note("m1", WEB, "8", SLOW)
+    before = healths.shown()
+    assert before == {"m1": {WEB: SLOW}}
+    healths.gone("m1", WEB, MISSING)
+    assert (before, healths.shown()) == ({"m1": {WEB: SLOW}}, {"m1": {WEB: MISSING}})
+    # It was made anew, with a version that may be any.
+    healths.note("m1", WEB, "3", HEALTHY)
+    assert healths.shown() == {"m1": {}}
+
+
+def test_nothing_is_news_that_is_known() -> None:
+    woken: list[None] = []
+    healths = HealthCache(lambda: woken.append(None))
+    healths.note("m1", WEB, "1", HEALTHY)
+    assert not healths.has_news
+    for version in ("2", "3"):
+        healths.note("m1", WEB, version, SLOW)
+    assert (len(woken), healths.has_news) == (1, True)
+    healths.shown()
+    assert not healths.has_news
+
+
+class Asked:
+    """A cluster that counts who asks for its pods."""
+
+    def __init__(self, *pods: Pod, is_allowed: bool = True) -> None:
+        self.name, self.pods_, self.is_allowed, self.asked = "m1", pods, is_allowed, list[str]()
+        self.events: list[LiveObject] | None = []
+        """None: nobody may list them."""
+        self.asked_for_events = 0
+
+    async def list_objects(self, gvk: GVK, *, namespace: str, field_selector: str) -> Listing:
+        assert (gvk.kind, namespace, field_selector) == ("Event", "demo", "reason=FailedCreate")
+        self.asked_for_events += 1
+        if self.events is None:
+            raise Forbidden("m1", "events is forbidden", status=403)
+        return Listing(objects=tuple(self.events), resource_version="1")
+
+    async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
+        self.asked.append(namespace)
+        if not self.is_allowed:
+            raise Forbidden("m1", "pods is forbidden", status=403)
+        return self.pods_
+
+
+class Watched:
+    """What is found out on a clock that stands still until told."""
+
+    def __init__(self, healths: HealthCache) -> None:
+        self.clock = TestClock()
+        self.ailments = PodDiagnostics(healths, BUILT_IN_KINDS, self.clock)
+
+    async def look(self, members: dict[str, Asked], now_s: float) -> int:
+        self.clock.advance(now_s - self.clock.monotonic_s())
+        return await self.ailments.look(cast("dict[str, MemberCluster]", members))
+
+
+async def test_where_all_is_well_nobody_is_asked() -> None:
+    healths, member = HealthCache(), Asked()
+    ailments = Watched(healths)
+    healths.note("m1", WEB, "1", HEALTHY)
+    healths.note("m1", APP, "1", SLOW)
+    healths.gone("m1", Identity("apps", "Deployment", "demo", "gone"), MISSING)
+    for now_s in range(0, 100, 10):
+        assert await ailments.look({"m1": member}, now_s) == 0
+    assert member.asked == []
+
+
+async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> None:
+    healths, member = HealthCache(), Asked(pod(**waits(**PULL)))
+    ailments, members = Watched(healths), {"m1": member}
+    healths.note("m1", WEB, "1", SLOW)
+    asked_at = [now_s for now_s in range(300) if await ailments.look(members, now_s)]
+    assert asked_at[0] == timing.AILS_S
+    pauses = [after - before for before, after in itertools.pairwise(asked_at)]
+    assert pauses == sorted(pauses)
+    assert len(asked_at) < 10
+    (found,) = healths.shown()["m1"].values()
+    assert isinstance(found, Degraded)
+    assert "its image cannot be pulled" in found.why
+    # Its status moves on and it ails still: what its pods said counts, and they are asked again soon.
+    healths.note("m1", WEB, "2", Progressing("1 of 2 replicas are available"))
+    assert healths.shown() == {"m1": {WEB: found}}
+    member.pods_ = ()
+    assert [await ailments.look(members, now_s) for now_s in (301, 305)] == [0, 1]
+    assert healths.shown() == {"m1": {WEB: Progressing("1 of 2 replicas are available")}}
+    healths.note("m1", WEB, "3", HEALTHY)
+    assert healths.shown() == {"m1": {}}
+
+
+def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
+    """A Deployment of three whose last pods a ResourceQuota refuses, as its own status tells it."""
+    conditions = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}]
+    status = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": available,
+              "conditions": conditions if is_refused else []}  # fmt: skip
+    body = {"kind": "Deployment", "metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 3},
+            "status": status}  # fmt: skip
+    live = LiveObject(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, uid="u", resource_version="1", body=body)
+    found = health_of(live, BUILT_IN_KINDS.of("apps", "Deployment"))
+    assert isinstance(found, Progressing)
+    return found
+
+
+async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
+    healths, member = HealthCache(), Asked(pod(conditions=[NO_ROOM]))
+    ailments, members = Watched(healths), {"m1": member}
+    no_node = "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)"
+    both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
+
+    def told() -> list[str]:
+        return [health.why for health in healths.shown()["m1"].values()]
+
+    healths.note("m1", WEB, "1", short_of_quota(0))
+    assert told() == [QUOTA]
+    assert [await ailments.look(members, now_s) for now_s in (0, 5)] == [0, 1]
+    assert told() == [both]
+    healths.note("m1", WEB, "2", short_of_quota(1))
+    assert told() == [both]
+    healths.note("m1", WEB, "3", short_of_quota(1, is_refused=False))
+    assert told() == [no_node]
+    healths.note("m1", WEB, "4", short_of_quota(1))
+    assert told() == [both]
+    member.pods_ = ()
+    assert await ailments.look(members, 100) == 1
+    assert told() == [QUOTA]
+
+
+def stateful(made: int, *, wanted: int = 3, uid: str = "s") -> Progressing | Degraded:
+    """A StatefulSet, as its own status tells it."""
+    status = {"observedGeneration": 1, "replicas": made, "updatedReplicas": made, "availableReplicas": made}
+    body = {"kind": "StatefulSet", "metadata": {"name": "db", "generation": 1, "uid": uid},
+            "spec": {"replicas": wanted}, "status": status}  # fmt: skip
+    live = LiveObject(gvk=GVK("apps", "v1", "StatefulSet"), identity=DB, uid=uid, resource_version="1", body=body)
+    found = health_of(live, BUILT_IN_KINDS.of("apps", "StatefulSet"))
+    assert isinstance(found, Progressing | Degraded)
+    return found
+
+
+def refused(message: str = f"create Pod db-1 in StatefulSet db failed error: {QUOTA}", *, uid: str = "s",
+            at: str = "2026-01-01T10:00:00Z") -> LiveObject:  # fmt: skip
+    body = {"involvedObject": {"uid": uid}, "message": message, "lastTimestamp": at}
+    return LiveObject(gvk=GVK("", "v1", "Event"), identity=Identity("", "Event", "demo", "e"), uid="e",
+                      resource_version="1", body=body)  # fmt: skip
+
+
+async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_it() -> None:
+    healths, member = HealthCache(), Asked()
+    ailments, members = Watched(healths), {"m1": member}
+    why = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"
+    now_s = 0.0
+
+    async def told() -> str:
+        nonlocal now_s
+        now_s += 1000
+        await ailments.look(members, now_s)
+        await ailments.look(members, now_s + timing.AILS_S)
+        (found,) = healths.shown()["m1"].values()
+        return found.why
+
+    healths.note("m1", DB, "1", stateful(1))
+    assert await told() == "1 of 3 replicas are available"
+    member.events = [refused(at="2026-01-01T09:00:00Z", message="Error creating: another"), refused(), refused(uid="x")]
+    assert await told() == why
+    member.pods_ = (db_pod(conditions=[NO_ROOM]),)
+    assert await told() == f"no node has room for it ({NO_ROOM['message']}); more of its pods cannot be made ({why})"
+    member.pods_, member.is_allowed = (), False
+    assert await told() == why, "events are asked though pods may not be"
+    # The last of its pods is there: whatever events say, they are of the past.
+    healths.note("m1", DB, "2", replace(stateful(3, wanted=4), lacks_pods_of=""))
+    assert healths.shown()["m1"][DB].why == "3 of 4 replicas are available"
+    asked = member.asked_for_events
+    assert await told() == "3 of 4 replicas are available"
+    assert member.asked_for_events == asked, "nothing lacks pods"
+    healths.note("m1", DB, "3", stateful(1))
+    member.events = None
+    assert await told() == "1 of 3 replicas are available", "without the right the status has to do"
+
+
+def db_pod(made: str = "2026-01-01T09:00:00Z", **status: Any) -> Pod:
+    """A pod of the StatefulSet db."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
+    body = {"metadata": {"name": "db-0", "namespace": "demo", "uid": "db-0", "ownerReferences": [owner],
+                         "creationTimestamp": made},
+            "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending", **status}}  # fmt: skip
+    return msgspec.convert(body, Pod)
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (f"Error creating: {QUOTA}", QUOTA.split("forbidden: ")[1]),
+        (f"(combined from similar events): Error creating: {QUOTA}", QUOTA.split("forbidden: ")[1]),
+        (
+            'Error creating: admission webhook "w" denied the request: no',
+            'admission webhook "w" denied the request: no',
+        ),
+        ("create Claim c Pod db-0 in StatefulSet db failed error: no class", "no class"),
+        ("anything else", "anything else"),
+    ],
+)
+def test_a_refusal_is_told_without_the_names_of_pods_that_were_never_made(message: str, why: str) -> None:
+    assert refusals([refused(message)], (), {"s"}) == {"s": why}
+
+
+@pytest.mark.parametrize(
+    ("times", "is_told"),
+    [
+        ({"lastTimestamp": "2026-01-01T10:00:00Z"}, True),
+        ({"lastTimestamp": "2026-01-01T09:59:59Z"}, False),
+        ({"lastTimestamp": None, "eventTime": "2026-01-01T09:00:00.5Z",
+          "series": {"lastObservedTime": "2026-01-01T10:00:00.123456Z"}}, True),
+        ({"lastTimestamp": None, "eventTime": "2026-01-01T09:59:59.999999Z"}, False),
+        ({"lastTimestamp": None}, False),
+    ],
+)  # fmt: skip
+def test_a_pod_that_was_made_later_ends_a_refusal(times: dict[str, Any], *, is_told: bool) -> None:
+    event = refused()
+    event = replace(event, body={**event.body, **times})
+    assert (refusals([event], [db_pod("2026-01-01T10:00:00Z")], {"s"}) != {}) is is_told
+    assert refusals([event], (), {"another"}) == {}
+    assert refusals([event], (), {"s"}) != {}
+
+
+async def test_without_the_right_the_status_has_to_do() -> None:
+    healths, member = HealthCache(), Asked(is_allowed=False)
+    ailments = Watched(healths)
+    healths.note("m1", WEB, "1", SLOW)
+    for now_s in range(10):
+        await ailments.look({"m1": member}, now_s)
+    assert len(member.asked) > 0
+    assert healths.shown() == {"m1": {WEB: SLOW}}
+
+
+def test_what_was_written_after_a_round_read_it_is_as_the_answer_said() -> None:
+    healths = HealthCache()
+    healths.round_begins()
+    healths.written("m1", WEB, "7", SLOW)
+    healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
+    assert healths.shown()["m1"] == {WEB: SLOW}
+    healths.round_begins()
+    healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)
+    assert healths.shown()["m1"] == {WEB: MISSING}

@@ -1,0 +1,355 @@
+"""What lasts is told once when it begins and once when it is over: degraded health, holds, and the way to in step.
+
+Source: design#history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.api.clusters import Listed, Unlisted, UnlistedCause
+from reconciler.api.fleet import FrozenReach
+from reconciler.api.ledger import Event, EventKind
+from reconciler.api.problem import Problem, Source
+from reconciler.api.refs import GVK
+from reconciler.clock import epoch_s, rfc3339
+from reconciler.controller import timing
+from reconciler.controller.round.act import Result
+from reconciler.controller.round.episodes import FLAPS_MAX
+from reconciler.controller.round.told import RecordedEvents
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_journal import Journal
+from reconciler.state import Degraded, Fought, Progressing, StateTables, step_of
+from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
+from tests.unit.controller.test_loop import BROKEN
+from tests.unit.state.scenes import APP, UNTIL, Scene
+
+COPY = ("m1", APP)
+SUBJECT = "ConfigMap demo/app @ m1"
+GUARD = "guard: 12 deletions and releases in one cluster, at most 10 pass"
+PULL = Degraded("its image cannot be pulled")
+
+
+class Telling:
+    """A scene whose rounds are told to history. `passed_s`: since the beginning."""
+
+    def __init__(self, journal: Journal, scene: Scene) -> None:
+        self.journal, self.scene = journal, scene
+        self.passed_s = 0.0
+        self.begin()
+
+    def begin(self) -> None:
+        """As after a start."""
+        self.told, self.tables = RecordedEvents(self.journal), StateTables()
+        self.scene.picture = None
+
+    def round(self, after_s: float = 1.0) -> None:
+        self.passed_s += after_s
+        state = self.tables.update(self.scene.facts())
+        fighting = [f"{identity} @ {cluster}" for cluster, identity in self.scene.fights]
+        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
+
+    def fresh_s(self) -> float | None:
+        """How long it took until all was in step, as the last round found out."""
+        return self.told.steps.fresh_s
+
+    def events(self, *kinds: EventKind) -> list[Event]:
+        wanted = EventFilter(kinds=tuple(map(str, kinds)))
+        return [found.event for found in self.journal.events_after(0, wanted)]
+
+
+def applied() -> Scene:
+    scene = Scene("m1", "m2")
+    scene.apply()
+    return scene
+
+
+def test_a_degraded_object_is_told_once_over_rounds_and_restarts_and_that_it_is_well(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.round()
+        telling.begin()
+        telling.round()
+        telling.scene.health = {}
+        telling.round()
+        telling.round()
+        degraded, recovered = telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert (degraded.kind, degraded.subject, degraded.data) == ("degraded", SUBJECT, {"why": PULL.why})
+        assert (recovered.kind, recovered.subject, recovered.data["since"]) == ("recovered", SUBJECT, degraded.time)
+
+
+def test_another_reason_is_told_as_well_and_a_count_of_replicas_is_none(tmp_path: Path) -> None:
+    """What is known first is that replicas lack; what helps is why."""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for why in ("0 of 3 replicas are available", "1 of 3 replicas are available", PULL.why, PULL.why,
+                    "2 of 3 replicas are available"):  # fmt: skip
+            telling.scene.health = {COPY: Degraded(why)}
+            telling.round()
+        telling.scene.health = {}
+        telling.round()
+        first, second, recovered = telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert (first.data, second.data) == (
+            {"why": "0 of 3 replicas are available"},
+            {"why": PULL.why, "since": first.time},
+        )
+        assert recovered.data["since"] == first.time
+
+
+def test_what_makes_progress_has_not_recovered_yet(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.scene.health = {COPY: Progressing("1 of 3 replicas are available")}
+        telling.round()
+        assert not telling.events(EventKind.RECOVERED)
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == 1
+        telling.scene.health = {}
+        telling.round()
+        assert len(telling.events(EventKind.RECOVERED)) == 1
+
+
+def test_a_cluster_that_is_away_has_not_recovered(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        telling.scene.away = {"m1": "no answer within 10 s"}
+        telling.round()
+        telling.begin()
+        telling.round()
+        assert not telling.events(EventKind.RECOVERED)
+        telling.scene.away = {}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == 1
+        telling.scene.health = {}
+        telling.round()
+        assert len(telling.events(EventKind.RECOVERED)) == 1
+
+
+def test_what_comes_and_goes_is_degraded_until_it_has_been_well_for_longer(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for _ in range(30):
+            telling.scene.health = {COPY: PULL}
+            telling.round()
+            telling.scene.health = {}
+            telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX
+        assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "degraded"
+        telling.round(after_s=timing.QUIET_S)
+        assert telling.events(EventKind.DEGRADED, EventKind.RECOVERED)[-1].kind == "recovered"
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX + 1
+
+
+def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_held(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", "m2", names=("app", "other"))
+        scene.apply()
+        telling = Telling(journal, scene)
+        scene.gone = {"app"}
+        scene.held = {COPY: GUARD}
+        telling.round()
+        telling.round()
+        scene.gone = set()
+        telling.round()
+        held, over = telling.events(EventKind.HELD, EventKind.HOLD_OVER)
+        assert (held.kind, held.subject) == ("held", "cluster m1")
+        assert held.data == {"why": GUARD, "by": "guard", "held": 1, "objects": ["ConfigMap demo/app"]}
+        assert (over.kind, over.subject, over.data["since"]) == ("hold-over", "cluster m1", held.time)
+
+
+def refuses(scene: Scene) -> None:
+    scene.put_foreign("m1", "app")
+
+
+def holds(scene: Scene) -> None:
+    scene.gone = {"app"}
+    scene.held = {COPY: GUARD}
+
+
+def degrades(scene: Scene) -> None:
+    scene.health = {COPY: PULL}
+
+
+def is_fought_over(scene: Scene) -> None:
+    scene.edit("m1", "app", "theirs")
+    scene.fights = {COPY: Fought(("kubectl",), UNTIL)}
+
+
+def is_away(scene: Scene) -> None:
+    scene.away = {"m1": "connection refused"}
+
+
+def freezes(scene: Scene) -> None:
+    scene.broken = BROKEN
+
+
+CONDITIONS: Mapping[str, tuple[Callable[[Scene], None], EventKind, EventKind]] = {
+    "refused": (refuses, EventKind.OBJECT_REFUSED, EventKind.WAY_IS_FREE),
+    "held": (holds, EventKind.HELD, EventKind.HOLD_OVER),
+    "degraded": (degrades, EventKind.DEGRADED, EventKind.RECOVERED),
+    "fought": (is_fought_over, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER),
+    "away": (is_away, EventKind.CLUSTER_AWAY, EventKind.CLUSTER_BACK),
+    "frozen": (freezes, EventKind.FROZEN, EventKind.FREEZE_OVER),
+}
+CAUSES: Mapping[str, Callable[[Telling], None]] = {
+    "nothing": lambda telling: None,
+    "an unrelated broken file": lambda telling: setattr(telling.scene, "broken", BROKEN),
+    "its cluster is away": lambda telling: telling.scene.away.update({"m1": "no answer within 10 s"}),
+    "it cannot be read": lambda telling: telling.scene.unread.update({COPY: "forbidden"}),
+    "it is being written": lambda telling: telling.scene.under_way.add(COPY),
+    "a restart": lambda telling: telling.begin(),
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "restarted in between"])
+@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_nothing_is_over_that_was_not_looked_at(tmp_path: Path, condition: str, cause: str, restarts: bool) -> None:
+    """Whatever hides it, it is told once, and over only when it was seen to be over."""
+    begins, kind, end = CONDITIONS[condition]
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = applied()
+        telling = Telling(journal, scene)
+        telling.round()
+        begins(scene)
+        telling.round()
+        assert [event.kind for event in telling.events(kind, end)] == [kind]
+        CAUSES[cause](telling)
+        if condition == "fought":
+            scene.fights = {}  # Its time passes while nobody looks.
+        if condition == "degraded":
+            scene.health = {} if cause in ("its cluster is away", "it cannot be read") else scene.health
+        for _ in range(2):
+            if restarts:
+                telling.begin()
+            telling.round()
+        if cause not in ("nothing", "a restart") or condition != "fought":
+            assert [event.kind for event in telling.events(kind, end)] == [kind]
+
+
+def test_a_hand_edit_that_is_set_back_is_told_without_what_it_did_to_health(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.round()
+        telling.scene.edit("m1", "app", "by hand")
+        (change,) = telling.scene.facts().changes[COPY]
+        telling.scene.apply()
+        telling.told.fresh([Result(change=change)])
+        telling.scene.health = {COPY: PULL}
+        telling.round()
+        assert telling.told.due_at()
+        telling.scene.health = {}
+        telling.round()
+        telling.round(after_s=2 * timing.SETTLING_S)
+        assert not telling.events(EventKind.DEGRADED, EventKind.RECOVERED)
+        assert not telling.told.due_at()
+
+
+def test_what_does_not_come_up_again_after_a_hand_edit_is_told(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.round()
+        telling.scene.edit("m1", "app", "by hand")
+        (change,) = telling.scene.facts().changes[COPY]
+        telling.scene.apply()
+        telling.scene.health = {COPY: PULL}
+        for _ in range(4):
+            # Somebody edits it again and again.
+            telling.told.fresh([Result(change=change)])
+            telling.round(after_s=timing.SETTLING_S / 2)
+        telling.told.fresh([Result(change=change)])
+        telling.round(after_s=timing.SETTLING_S / 2)
+        (event,) = telling.events(EventKind.DEGRADED)
+        assert event.data == {"why": PULL.why}
+
+
+def test_in_step_is_told_once_for_a_revision_however_often_it_is_left_and_reached(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db") as journal:
+        scene = Scene("m1", "m2")
+        telling = Telling(journal, scene)
+        revision = scene.fleet().revision
+        journal.record_events([Event(round=1, time=NOW, kind=EventKind.ADVANCED, subject="store",
+                                     data={"revision": revision})])  # fmt: skip
+        telling.round(after_s=30)
+        assert not telling.events(EventKind.IN_STEP)
+        assert telling.told.steps.seen_at == NOW
+        scene.apply()
+        telling.round(after_s=12)
+        assert telling.fresh_s() == 42
+        telling.round()
+        assert telling.fresh_s() is None
+        scene.edit("m1", "app", "by hand")
+        telling.round()
+        scene.apply()
+        telling.round()
+        telling.begin()
+        telling.round()
+        assert telling.told.steps.is_told
+        (event,) = telling.events(EventKind.IN_STEP)
+        assert event.data == {"revision": revision, "clusters": 2, "since": NOW, "seconds": 42}
+
+
+def test_no_cluster_is_in_step_that_was_not_read(tmp_path: Path) -> None:
+    scene = applied()
+    scene.away = {"m2": "no answer"}
+    step = step_of(StateTables().update(scene.facts()))
+    assert (step.clusters, step.in_step, step.away, step.is_complete) == (2, 1, ("m2",), False)
+
+
+def test_nothing_is_in_step_with_a_revision_that_cannot_be_read_whole(tmp_path: Path) -> None:
+    """Every object is as the last good content says, and nobody knows what the file says now."""
+    facts, source = applied().facts(), Source("app.yaml")
+    fleet = facts.decision.fleet
+    for read in (
+        replace(fleet, frozen=(FrozenReach(source=source),)),
+        replace(fleet, problems=(Problem(source=source, code="invalid-yaml", message="broken"),)),
+    ):
+        step = step_of(StateTables().update(replace(facts, decision=replace(facts.decision, fleet=read))))
+        assert (step.in_step, step.clusters, step.is_complete) == (2, 2, False)
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        telling.scene.broken = BROKEN
+        telling.round()
+        assert not telling.events(EventKind.IN_STEP)
+        telling.scene.broken = ""
+        telling.round()
+        assert telling.events(EventKind.IN_STEP)
+
+
+def test_no_cluster_is_in_step_with_a_kind_that_cannot_be_read_there() -> None:
+    widgets = Unlisted(Listed(GVK("shop.example", "v1", "Widget")), UnlistedCause.NOT_READ, "HTTP 503")
+    facts = replace(applied().facts(), unlisted={"m1": (widgets, widgets)})
+    step = step_of(StateTables().update(facts))
+    assert (step.in_step, step.unread, step.is_complete) == (1, 1, False)
+
+
+def test_nothing_is_in_step_while_something_is_placed_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cluster has a copy of it that could be out of step."""
+    scene = applied()
+    lost = [deployment("lost", 1), policy("Deployment", "m9", name="lost")]
+    with Journal.open(tmp_path / "journal.db") as journal, monkeypatch.context() as patch:
+        telling = Telling(journal, scene)
+        complete = scene.fleet()
+        rule = policy("ConfigMap", "m1", "m2", preserveResourcesOnDeletion=False)
+        with_lost = fleet_of(FLEET, config_map(value="1"), rule, *lost, clusters=("m1", "m2"))
+        patch.setattr(scene, "fleet", lambda: with_lost)
+        telling.round()
+        step = step_of(StateTables().update(scene.facts()))
+        assert (step.in_step, step.clusters, step.unplaced, step.is_complete) == (2, 2, 1, False)
+        assert not telling.events(EventKind.IN_STEP)
+        patch.setattr(scene, "fleet", lambda: complete)
+        telling.round()
+        assert telling.events(EventKind.IN_STEP)

@@ -1,0 +1,117 @@
+"""What the service makes of writes that come back otherwise, or not at all.
+
+Source: design#altered-writes; design#fights; design#promise-6.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.controller.retries.conflicts import UNDONE_MAX
+from reconciler.sim import Fault, FaultKind, Request, is_write
+from tests.fakes.admitting_server import let_admit
+from tests.fakes.clocks import QuickClock
+from tests.unit.controller.test_loop import Running, events_of, running
+
+APP = "ConfigMap demo/app @ m1"
+
+
+def other_value(body: dict[str, Any]) -> None:
+    body["data"]["value"] = "the webhook's"
+
+
+def failed(scene: Running) -> list[str]:
+    document = scene.journal.state() or {}
+    return [entry["error"] for entry in document.get("failed", ())]
+
+
+def counts(scene: Running, cluster: str = "m1") -> dict[str, int]:
+    document = scene.journal.state() or {}
+    (found,) = (entry for entry in document["clusters"] if entry["name"] == cluster)
+    return {state: count for state, count in found["objects"].items() if count}
+
+
+async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_fight(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as scene:
+        server = await let_admit(scene.box, "m1")
+        server.webhook = other_value
+        scene.app("2", "m1", "m2")
+        told = 'the cluster changed what was written (an admission webhook?): data.value is "the webhook\'s", not "2"'
+        await scene.until(lambda: failed(scene) == [told])
+        assert scene.value("m1") == "the webhook's"
+        await scene.until(lambda: "FightDetected" in events_of(caplog))
+        (line,) = (record for record in caplog.records if record.__dict__.get("event") == "FightDetected")
+        assert line.__dict__["by"] == "the server"
+        assert line.__dict__["error"] == "our changes of data.value are undone again and again"
+        assert server.asked == UNDONE_MAX, "nothing but its pauses made it try again"
+        (fight,) = scene.journal.events(subject=APP, kind="fight-detected")
+        assert (fight.data["who"], fight.data["fields"]) == ("the server", ["data.value"])
+        (event,) = scene.journal.events(subject=APP, kind="failed")
+        assert (event.data["error"], event.data["altered"]) == (told, ["data.value"])
+        assert not scene.journal.events(subject=APP, kind="updated"), "it was not"
+        await scene.until(lambda: counts(scene).get("fought") == 1 and not failed(scene))
+        assert scene.loop is not None
+        scene.loop.nudge()  # A resync, an order: neither makes it try again before the pause is over.
+        rounds = scene.vitals.rounds
+        await scene.until(lambda: scene.vitals.rounds > rounds)
+        assert server.asked == UNDONE_MAX
+        server.webhook = None
+        await scene.until(lambda: scene.value("m1") == "2")
+        tried = QuickClock().monotonic_s()
+        await scene.until(lambda: set(counts(scene)) == {"synced"})
+        assert QuickClock().monotonic_s() - tried < 60, "what came through is left alone no longer"
+
+
+async def test_what_is_set_right_after_a_webhook_was_taken_out_is_told_as_done_by_the_server(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        server = await let_admit(scene.box, "m1")
+        server.webhook = other_value
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: bool(failed(scene)))
+        server.webhook = None
+        await scene.until(lambda: bool(scene.journal.events(subject=APP, kind="drift")))
+        (event,) = scene.journal.events(subject=APP, kind="drift")
+        assert (event.data["outcome"], event.data["who"]) == ("healed", "the server")
+
+
+async def test_a_commit_that_changes_what_is_altered_does_not_wait_for_the_pause(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        server = await let_admit(scene.box, "m1")
+        server.webhook = other_value
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: counts(scene).get("fought") == 1)
+        server.webhook = None
+        asked = QuickClock().monotonic_s()
+        scene.app("3", "m1", "m2")
+        await scene.until(lambda: scene.value("m1") == "3")
+        assert QuickClock().monotonic_s() - asked < 60
+
+
+@pytest.mark.parametrize("kind", [FaultKind.INTERNAL, FaultKind.FORBIDDEN])
+async def test_what_fails_is_tried_again_ever_more_rarely_whatever_the_failure(tmp_path: Path, kind: FaultKind) -> None:
+    """A 5xx left its intent open, and was written again each time that was looked into."""
+    async with running(tmp_path) as scene:
+        clock, tries = QuickClock(), list[float]()
+
+        def is_ours(request: Request) -> bool:
+            is_it = is_write(request) and request.path.endswith("/app") and not request.is_dry_run
+            if is_it:
+                tries.append(clock.monotonic_s())
+            return is_it
+
+        faults = scene.box.servers["m1"].faults
+        faults.order(Fault(kind=kind), when=is_ours, times=999)
+        scene.app("2", "m1", "m2")
+        await scene.until(lambda: len(tries) >= 5)
+        pauses = [after - before for before, after in pairwise(tries)]
+        for number, pause_s in enumerate(pauses[:4]):
+            assert pause_s >= 2.0 * 2**number - 0.5, pauses
+        scene.by_hand("m1", "theirs")  # An event of the object does not make it try earlier.
+        faults.clear()
+        await scene.until(lambda: scene.value("m1") == "2")

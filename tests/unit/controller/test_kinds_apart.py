@@ -1,0 +1,230 @@
+"""A kind in a cluster fails by itself: what else there is in that cluster goes on, and so does the kind elsewhere.
+
+Source: design#kind-not-read; design#promise-3; design#promise-7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.api.refs import Identity
+from reconciler.kube.kube_requests import READ_DEADLINE_S
+from reconciler.sim import Fault, FaultKind, Request
+from tests.fakes.definitions import definition, widget
+from tests.fakes.lying_server import let_lie, stale
+from tests.fakes.worlds import policy
+from tests.unit.controller.test_loop import Running, running
+
+WATCHED: Any = {"resync": "100h"}
+POLLED: Any = {"mode": "poll", "resync": "20s"}
+USUAL_S = READ_DEADLINE_S * 0.8
+"""Nothing that works waits for a deadline of what does not."""
+
+
+def ask(scene: Running, cluster: str, method: str, path: str, body: Any = None) -> Any:
+    """A request of somebody else."""
+    content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    request = Request(method=method, path=path, query={}, body=body, content_type=content_type,
+                      accept="application/json", user_agent="kubectl/v1")  # fmt: skip
+    answer = scene.box[cluster].request(request)
+    scene.box[cluster].run_controllers()
+    return answer
+
+
+def edit(scene: Running, cluster: str, value: str) -> None:
+    """Somebody edits the Widget by hand."""
+    path = "/apis/example.com/v1/namespaces/demo/widgets/gear"
+    assert ask(scene, cluster, "PATCH", path, {"spec": {"value": value}}).status == 200
+    assert value_of(scene, cluster) == value
+
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DEFINITION = f"{DEFINITIONS}/widgets.example.com"
+
+
+def define(scene: Running, cluster: str, scope: str = "Namespaced", *versions: str) -> None:
+    assert ask(scene, cluster, "POST", DEFINITIONS, definition(scope, *versions)).status == 201
+
+
+def undefine(scene: Running, cluster: str) -> None:
+    assert ask(scene, cluster, "DELETE", DEFINITION).status == 200
+
+
+def put_widget(scene: Running, value: str, version: str = "v1", *, clusters: tuple[str, ...] = ("m1", "m2")) -> None:
+    chosen = policy("Widget", *clusters, name="gear", preserveResourcesOnDeletion=False)
+    chosen["spec"]["resourceSelectors"][0]["apiVersion"] = f"example.com/{version}"
+    scene.put(gear=[widget("gear", value, version)], **{"gear-policy": [chosen]})
+
+
+def value_of(scene: Running, cluster: str) -> str | None:
+    found = list(scene.box[cluster].state.store.each(("example.com", "widgets")))
+    return found[0]["spec"]["value"] if found else None
+
+
+def told(scene: Running, code: str = "kind-not-read") -> list[tuple[str, str]]:
+    return [(found.cluster, found.message) for found in scene.vitals.problems if found.code == code]
+
+
+GEAR = Identity("example.com", "Widget", "demo", "gear")
+
+
+def is_of_widgets(request: Request) -> bool:
+    return "/widgets" in request.path
+
+
+@asynccontextmanager
+async def with_widgets(tmp_path: Path, drift: Any = WATCHED) -> AsyncIterator[Running]:
+    """m1 and m2 define the kind themselves, and have a copy of a Widget and of a ConfigMap."""
+    async with running(tmp_path, drift=drift) as scene:
+        for name in scene.box.names:
+            define(scene, name)
+        put_widget(scene, "1")
+        await scene.until(lambda: {value_of(scene, name) for name in scene.box.names} == {"1"})
+        await scene.quiet()
+        yield scene
+
+
+async def goes_on(scene: Running, value: str, *, is_polled: bool = False) -> None:
+    """What is committed and edited by hand beside the kind is written in the usual time."""
+    scene.app(value, "m1", "m2")
+    await scene.until(lambda: {scene.value(name) for name in scene.box.names} == {value}, timeout_s=USUAL_S)
+    scene.by_hand("m2", "theirs")
+    await scene.until(lambda: scene.value("m2") == value, timeout_s=90 if is_polled else USUAL_S)
+
+
+@pytest.mark.parametrize("drift", [WATCHED, POLLED], ids=["watched", "polled"])
+async def test_a_definition_that_is_deleted_stops_nothing_else_and_is_told_until_it_is_back(
+    tmp_path: Path, drift: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "reconciler")
+    async with with_widgets(tmp_path, drift) as scene:
+        undefine(scene, "m2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        assert scene.vitals.clusters["m2"].is_up
+        ((_, message),) = told(scene)
+        assert "Widget (example.com/v1)" in message
+        assert "CustomResourceDefinition" in message
+        await goes_on(scene, "2", is_polled=drift is POLLED)
+        define(scene, "m2")
+        await scene.until(lambda: value_of(scene, "m2") == "1" and told(scene) == [])
+        await scene.quiet()
+    lines = [record for record in caplog.records if getattr(record, "event", "") in ("KindNotRead", "KindRead")]
+    assert [(line.event, line.cluster, line.obj) for line in lines] == [  # type: ignore[attr-defined]
+        ("KindNotRead", "m2", "Widget (example.com/v1)"),
+        ("KindRead", "m2", "Widget (example.com/v1)"),
+    ]
+    assert not [record for record in caplog.records if getattr(record, "event", "") == "ClusterUnreachable"]
+
+
+FAULTS = {
+    "500 of a conversion webhook that fails": Fault(kind=FaultKind.INTERNAL),
+    "503 of an extension API server that is down": Fault(kind=FaultKind.UNAVAILABLE, retry_after_s=None),
+    "503 with Retry-After": Fault(kind=FaultKind.UNAVAILABLE),
+    "429": Fault(kind=FaultKind.THROTTLED),
+    "401 of an extension API server": Fault(kind=FaultKind.UNAUTHORIZED),
+    "a page of a proxy": Fault(kind=FaultKind.HTML),
+    "silence": Fault(kind=FaultKind.HANGING),
+    "a broken connection": Fault(kind=FaultKind.RESET),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(tmp_path: Path, fault: Fault) -> None:
+    async with with_widgets(tmp_path) as scene:
+        faults = scene.box.servers["m2"].faults
+        faults.order(fault, when=is_of_widgets, times=10**6)
+        scene.box.servers["m2"].break_connections()
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        await scene.until(lambda: value_of(scene, "m1") == "2")
+        assert "Widget (example.com/v1)" in told(scene)[0][1]
+        assert scene.vitals.clusters["m2"].is_up
+        await goes_on(scene, "2")
+        struck = len(faults.struck)
+        await scene.quiet()
+        assert len(faults.struck) - struck < 30, "it is asked now and then"
+        faults.clear()
+        await scene.until(lambda: value_of(scene, "m2") == "2" and told(scene) == [])
+        edit(scene, "m2", "theirs")
+        await scene.until(lambda: value_of(scene, "m2") == "2")
+
+
+async def test_a_version_that_is_served_no_more_leaves_its_objects_as_they_are_until_it_is_back(tmp_path: Path) -> None:
+    def serve(scene: Running, *versions: str) -> None:
+        spec = {"spec": definition("Namespaced", *versions)["spec"]}
+        assert ask(scene, "m2", "PATCH", DEFINITION, spec).status == 200
+
+    def uid(scene: Running) -> str:
+        (found,) = scene.box["m2"].state.store.each(("example.com", "widgets"))
+        return str(found["metadata"]["uid"])
+
+    async with with_widgets(tmp_path) as scene:
+        before = uid(scene)
+        serve(scene, "v2")
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        assert "it serves version v2, which the store has to name" in told(scene)[0][1]
+        await goes_on(scene, "2")
+        # What leaves the store is deleted where the kind can be read, and stays where it cannot.
+        scene.put(gear=None, **{"gear-policy": None})
+        await scene.until(lambda: value_of(scene, "m1") is None)
+        await scene.quiet()
+        assert (value_of(scene, "m2"), uid(scene)) == ("1", before)
+        put_widget(scene, "3")
+        await scene.until(lambda: value_of(scene, "m1") == "3")
+        serve(scene, "v1", "v2")
+        await scene.until(lambda: value_of(scene, "m2") == "3" and told(scene) == [])
+        assert uid(scene) == before, "it was not made anew"
+
+
+async def test_a_kind_that_comes_back_in_another_scope_is_told_and_nothing_is_made_of_it(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        undefine(scene, "m2")
+        define(scene, "m2", "Cluster")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene, "scope-differs")] == ["m2"])
+        assert "Widget (example.com/v1) is served without namespaces" in told(scene, "scope-differs")[0][1]
+        await goes_on(scene, "2")
+        assert value_of(scene, "m2") is None
+        undefine(scene, "m2")
+        define(scene, "m2")
+        await scene.until(lambda: value_of(scene, "m2") == "1" and told(scene, "scope-differs") == [])
+
+
+async def test_a_kind_that_is_served_a_moment_later_is_placed_without_a_round_over_everything(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        put_widget(scene, "1")
+        await scene.until(lambda: bool(told(scene, "no-cluster-fits") or scene.vitals.problems))
+        define(scene, "m1")
+        await scene.until(lambda: value_of(scene, "m1") == "1")
+        define(scene, "m2")
+        await scene.until(lambda: value_of(scene, "m2") == "1")
+        await goes_on(scene, "2")
+
+
+async def test_an_api_that_does_not_answer_keeps_what_is_placed_and_gets_nothing_new(tmp_path: Path) -> None:
+    async with with_widgets(tmp_path) as scene:
+        server = await let_lie(scene.box, "m2")
+        server.lie = stale
+        server.faults.order(Fault(kind=FaultKind.UNAVAILABLE, retry_after_s=None), when=is_of_widgets, times=10**6)
+        put_widget(scene, "2")
+        await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
+        assert "kubectl get apiservice v1.example.com" in told(scene)[0][1]
+        assert told(scene, "kind-not-served") == [], "it may be served"
+        assert [placed.cluster for placed in scene.journal.previous_placements()[GEAR].targets] == ["m1", "m2"]
+        chosen = policy("Widget", "m2", name="gear-2")
+        chosen["spec"]["resourceSelectors"][0] |= {"apiVersion": "example.com/v1", "name": "gear-2"}
+        named = widget("gear", "1")
+        named["metadata"]["name"] = "gear-2"
+        scene.put(**{"gear-2": [named], "gear-2-policy": [chosen]})
+        await scene.until(lambda: bool(told(scene, "no-cluster-fits")))
+        assert "m2 gets no answer from the API server of example.com/v1" in told(scene, "no-cluster-fits")[0][1]
+        await goes_on(scene, "2")
+        server.lie = None
+        server.faults.clear()
+        await scene.until(lambda: told(scene) == [] and told(scene, "no-cluster-fits") == [])
+        await scene.until(lambda: len(list(scene.box["m2"].state.store.each(("example.com", "widgets")))) == 2)

@@ -1,0 +1,156 @@
+"""Events of the journal: which are found, how many are kept, and what keeping them costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
+from reconciler.api.refs import Identity
+from reconciler.journal import events as journal_events
+from reconciler.journal.events import EventFilter
+from reconciler.journal.sqlite_file import JournalFile
+from reconciler.journal.sqlite_journal import Journal
+
+ROOT = Path(__file__).parents[3]
+WEB = Identity("apps", "Deployment", "demo", "web")
+
+
+class Noon:
+    """A clock that stands."""
+
+    def now(self) -> str:
+        return "2026-11-21T12:00:00Z"
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody waits")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal.open(tmp_path / "journal.db") as opened:
+        yield opened
+
+
+def event(kind: str, subject: str, time: str = "2026-11-21T10:00:00Z", **data: object) -> Event:
+    return Event(round=1, time=time, kind=kind, subject=subject, data=data)
+
+
+SEVERAL = (
+    event("placed", "Deployment demo/web", after=[{"cluster": "m1", "replicas": 2}]),
+    event("created", "Deployment demo/web @ m1"),
+    event("created", "Namespace demo @ m1", "2026-11-21T10:01:00Z"),
+    event("created", "Deployment other/web @ m10", "2026-11-21T10:02:00Z", why='a "cluster":"m1" of somebody'),
+    event("created", "ClusterRole demo @ m2", "2026-11-21T10:03:00Z"),
+    event("cluster-away", "cluster m1", "2026-11-21T10:04:00Z"),
+    event("suspended", "fleet", "2026-11-21T10:05:00Z"),
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "numbers"),
+    [
+        (EventFilter(), [7, 6, 5, 4, 3, 2, 1]),
+        (EventFilter(cluster="m1"), [6, 3, 2, 1]),
+        (EventFilter(cluster="m10"), [4]),
+        (EventFilter(cluster="%"), []),
+        (EventFilter(namespace="demo"), [3, 2, 1]),
+        (EventFilter(namespace="dem_"), []),
+        (EventFilter(since="2026-11-21T10:03:00Z"), [7, 6, 5]),
+        (EventFilter(kinds=("created", "placed"), cluster="m1", namespace="demo"), [3, 2, 1]),
+        (EventFilter(about="Deployment demo/web", since="2026-11-21T10:01:00Z"), []),
+        (EventFilter(cluster="m1", since="2026-11-21T10:01:00Z"), [6, 3]),
+    ],
+    ids=repr,
+)
+def test_filters_combine(journal: Journal, wanted: EventFilter, numbers: list[int]) -> None:
+    journal.record_events(SEVERAL)
+    assert [found.number for found in journal.newest_events(wanted, 100)] == numbers
+    assert [found.number for found in journal.newest_events(wanted, 2)] == numbers[:2]
+    assert [found.number for found in journal.events_after(0, wanted)] == numbers[::-1]
+    assert [found.number for found in journal.events_after(3, wanted)] == [n for n in numbers[::-1] if n > 3]
+
+
+def test_what_is_recorded_beside_the_writer_follows_what_it_wrote(journal: Journal) -> None:
+    journal.record_events(SEVERAL)
+    with Journal.open_beside(journal.path) as book:
+        book.ask("li@host")
+    journal.record_events([event("created", "Deployment demo/api @ m1")])
+    found = journal.events_after(len(SEVERAL), EventFilter())
+    assert [(one.number, one.event.kind) for one in found] == [(8, "asked"), (9, "created")]
+    assert journal.last_event == 9
+
+
+def test_each_order_is_an_event_with_its_user_and_reason(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.journal.recorded_orders.OrdersTable._clock", Noon())
+    eviction = EvictionRecord(identity=WEB, cluster="m1", since="s", until="u", who="li@host", reason="a broken node")
+    with Journal.open_beside(journal.path) as book:
+        book.suspend(SuspensionRecord(scope="cluster m1", reason="network works", who="li@host", until="u"))
+        assert book.resume("cluster m1", "wu@host", "done")
+        assert not book.resume("cluster m1", "wu@host"), "what did not happen is no event"
+        book.evict(eviction)
+        assert book.readmit(WEB, "m1", "wu@host")
+        assert not book.readmit(WEB, "m1", "wu@host")
+        book.ask("li@host")
+    found = [(one.event.kind, one.event.subject, one.event.data) for one in journal.events_after(0, EventFilter())]
+    web = "Deployment demo/web @ m1"
+    assert found == [
+        ("suspended", "cluster m1", {"who": "li@host", "why": "network works", "until": "u"}),
+        ("resumed", "cluster m1", {"who": "wu@host", "why": "done"}),
+        ("evicted", web, {"who": "li@host", "why": "a broken node", "until": "u"}),
+        ("readmitted", web, {"who": "wu@host"}),
+        ("asked", "fleet", {"who": "li@host"}),
+    ]
+    assert {one.time for one in journal.events()} == {"2026-11-21T12:00:00Z"}
+
+
+def test_what_persons_did_outlasts_the_rest_and_is_bounded_too(tmp_path: Path) -> None:
+    file = JournalFile(tmp_path / "journal.db", read_only=False, tables=())
+    for number in range(40):
+        kind = EventKind.EVICTED if number % 4 == 0 else EventKind.CREATED
+        journal_events.record(file, [event(kind, f"x{number}")], events_max=10, orders_max=3)
+    kept = [row[0] for row in file.execute("SELECT subject FROM event ORDER BY id")]
+    file.close()
+    assert kept == ["x20", "x24", "x28", *(f"x{number}" for number in range(30, 40))]
+
+
+def statements_of(journal: Journal, work: Callable[[], None]) -> list[str]:
+    """The statements that are run meanwhile."""
+    found: list[str] = []
+    connection = journal._file._connection
+    connection.set_trace_callback(found.append)
+    work()
+    connection.set_trace_callback(None)
+    return found
+
+
+def test_a_full_history_costs_no_more_statements_than_an_empty_one(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.db", events_max=1000) as journal:
+        one = [event("created", "x")]
+        empty = statements_of(journal, lambda: journal.record_events(one))
+        journal.record_events([event("created", f"x{number}") for number in range(2000)])
+        begin = journal.last_event
+        costs = [len(statements_of(journal, lambda: journal.record_events(one))) for _ in range(100)]
+        assert journal.last_event == begin + 100
+        kept = journal.newest_events(EventFilter(), 10_000)
+    assert sum(costs) <= 100 * len(empty) + 10 * 2, "a tenth of the commits drops what is too old, by two statements"
+    assert 1000 <= len(kept) <= 1010
+
+
+def test_a_group_of_events_is_one_commit_and_one_question(journal: Journal) -> None:
+    subjects = [event("created", f"Deployment demo/web-{number} @ m1") for number in range(5000)]
+    found = statements_of(journal, lambda: journal.record_events(subjects))
+    others = [statement.split()[0] for statement in found if not statement.startswith(("INSERT", "PRAGMA"))]
+    assert others == ["BEGIN", "SELECT", "COMMIT"]
+
+
+def test_the_limits_are_those_that_the_pages_tell() -> None:
+    limits = f"The newest {journal_events.EVENTS_MAX:,} events are kept, and", f"{journal_events.ORDERS_MAX:,}"
+    for page in ("concepts/history.md", "reference/cli.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert all(limit in text for limit in limits), page

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.api.clusters import Health, LastHealth
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS
+from reconciler.observations import (
+    Availability,
+    Available,
+    CopyAvailability,
+    Effective,
+    Lacking,
+    MoveMemory,
+    Rest,
+    Run,
+    Silence,
+    UnknownAvailability,
+    availability_as_told,
+    availability_of,
+    effective,
+    memory_of,
+    pinned,
+    run_of,
+    with_rest,
+)
+
+WEB = Identity("apps", "Deployment", "demo", "web")
+TABLES = Path(__file__).parents[2] / "cases" / "moves"
+GROUPS = {"ConfigMap": "", "PersistentVolumeClaim": ""}
+
+clusters = st.sampled_from(["m1", "m2", "m3", "m4"])
+placements = st.dictionaries(clusters, st.integers(0, 9))
+
+
+def cases(table: str) -> list[Any]:
+    """The rows of a table, each named."""
+    rows = yaml.safe_load((TABLES / f"{table}.yaml").read_text())["rows"]
+    return [pytest.param(row, id=row["name"]) for row in rows]
+
+
+def availability_in(row: Mapping[str, Any]) -> Availability:
+    """What a row says of a copy: available, lacking, or unknown for a reason."""
+    if "unknown" in row:
+        return UnknownAvailability(Silence[row["unknown"]])
+    return Available(row["available"]) if "available" in row else Lacking(row.get("lacking", 0))
+
+
+def serving_in(row: Mapping[str, Any]) -> CopyAvailability:
+    served = row.get("served")
+    return CopyAvailability(availability=availability_in(row), established=served, base=row.get("base", served or 0))
+
+
+@pytest.mark.parametrize("row", cases("effective"))
+def test_placement_in_force(row: dict[str, Any]) -> None:
+    copies = {cluster: serving_in(copy) for cluster, copy in row["copies"].items()}
+    serving = {**dict.fromkeys({*row["target"], *row["old"]}, serving_in({})), **copies}
+    state = effective(row["target"], row["old"], serving)
+    holds = row.get("holds", {})
+    kept = {cluster: row["old"][cluster] for cluster in holds}
+    assert state == Effective(targets={**row["target"], **kept}, holds=holds)
+
+
+@pytest.mark.parametrize("row", cases("availability"))
+def test_what_a_status_tells(row: dict[str, Any]) -> None:
+    live = {"kind": row["kind"], "metadata": {"generation": 2}}
+    live |= {key: row[key] for key in ("spec", "status") if key in row}
+    interpreter = BUILT_IN_KINDS.of(GROUPS.get(row["kind"], "apps"), row["kind"])
+    assert availability_of(live, interpreter) == availability_in(row)
+
+
+def test_what_somebody_told_of_an_object_without_a_status() -> None:
+    assert availability_as_told(LastHealth(Health.UNKNOWN, 3)) == UnknownAvailability(Silence.STATUS)
+    assert availability_as_told(LastHealth(Health.HEALTHY, 3)) == Available(3)
+    assert availability_as_told(LastHealth(Health.PROGRESSING, 1)) == Lacking(1)
+
+
+def row_of(uid: str = "u", established: int | None = None, base: int | None = None, replicas: int = 5) -> AppliedRow:
+    gvk = GVK("apps", "v1", "Deployment")
+    return AppliedRow(
+        cluster="m1", gvk=gvk, identity=WEB, uid=uid, established=established, base=base, replicas=replicas
+    )
+
+
+def test_what_is_remembered_ends_with_the_object_and_never_exceeds_what_is_assigned() -> None:
+    row = row_of(established=3, base=5)
+    assert memory_of(row, "u", 7) == MoveMemory(established=3, base=5)
+    assert memory_of(row, "u", 2) == MoveMemory(established=2, base=2)
+    assert memory_of(row, "u", None) == MoveMemory(established=3, base=5)
+    assert memory_of(row, "v", 7) == memory_of(None, "u", 7) == MoveMemory()
+
+
+def test_what_a_copy_at_rest_is_recorded_with() -> None:
+    row = row_of(established=3)
+    sick = with_rest(row, Rest(uid="u", replicas=5, is_available=False))
+    assert (sick.established, sick.base) == (3, 5)
+    well = with_rest(sick, Rest(uid="u", replicas=5, is_available=True))
+    assert (well.established, well.base) == (5, None)
+    assert with_rest(row, Rest(uid="v", replicas=5, is_available=True)) == row
+    assert with_rest(row_of(replicas=4), Rest(uid="u", replicas=5, is_available=False)).base == 4
+
+
+@given(target=placements, old=placements, ready=st.sets(clusters))
+def test_nowhere_fewer_replicas_than_old_or_target_while_something_waits(
+    target: dict[str, int], old: dict[str, int], ready: set[str]
+) -> None:
+    serving = {
+        cluster: serving_in({"available" if cluster in ready else "lacking": 9, "served": old.get(cluster, 0)})
+        for cluster in {*target, *old}
+    }
+    state = effective(target, old, serving)
+    if not state.holds:
+        assert state.targets == target
+        return
+    in_force = {cluster: state.targets.get(cluster) or 0 for cluster in {*target, *old}}
+    assert all(replicas >= target.get(cluster, 0) for cluster, replicas in in_force.items())
+    reduced = {cluster for cluster, replicas in old.items() if in_force[cluster] < replicas}
+    # The one that all others wait for waits for nobody.
+    assert len(reduced) <= 1
+    assert not reduced & ready
+
+
+@given(target=placements, old=placements)
+def test_everything_available_means_the_target_is_in_force(target: dict[str, int], old: dict[str, int]) -> None:
+    state = effective(target, old, dict.fromkeys({*target, *old}, CopyAvailability(availability=Available())))
+    assert state.targets == (target or old)
+
+
+def test_started_job_stays_under_an_edit() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=())
+    assert state.targets == {"m1": 1}
+    assert state.holds == {"m1": "the run has started and is not moved"}
+
+
+def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",))
+    assert state.targets == {"m2": 1}
+    assert state.waits == {"m2": "waits until the run in m1 is gone"}
+
+
+def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], {"m2": "m2 is closed"})
+    assert state == Effective(targets={"m1": 1}, holds={"m1": "m2 cannot take the run over: m2 is closed"})
+    assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",)).targets == {"m1": 1}
+
+
+def test_an_order_about_one_started_job_takes_no_other_one_away() -> None:
+    runs = {"m1": Run.STARTED, "m2": Run.STARTED}
+    state = pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1",))
+    assert state.targets == {"m1": 1, "m2": 1}
+    assert pinned({"m3": 1}, {"m1": 1, "m2": 1}, runs, ticked=("m1", "m2")).targets == {"m3": 1}
+
+
+def test_a_job_that_may_begin_at_any_moment_goes_before_it_comes_elsewhere() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, ticked=())
+    assert state == Effective(targets={"m2": 1}, waits={"m2": "waits until the run in m1 is gone"})
+
+
+def test_a_job_that_has_not_begun_stays_where_nothing_can_take_it() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, (), {"m2": "m2 is closed"})
+    assert state.targets == {"m1": 1}
+    assert pinned({}, {"m1": 1}, {"m1": Run.PENDING}, ticked=()).targets == {"m1": 1}
+
+
+def test_finished_job_never_moves() -> None:
+    state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.FINISHED}, ticked=("m1",))
+    assert state.targets == {"m1": 1}
+
+
+def test_run_of_reads_the_status() -> None:
+    assert run_of({"kind": "Job", "status": {"active": 1}}) is Run.STARTED
+    assert run_of({"kind": "Job", "status": {"conditions": [{"type": "Complete", "status": "True"}]}}) is Run.FINISHED
+    assert run_of({"kind": "Job", "status": {}}) is Run.PENDING
+    assert run_of({"kind": "Pod", "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}) is Run.STARTED
+    assert run_of({"kind": "Pod", "status": {"phase": "Succeeded"}}) is Run.FINISHED

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from reconciler.api.fleet import Guards
+from reconciler.api.ledger import Losses, RecordedLoss
+from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.planner.guard import Guarded, guard, is_held_by_guard, limit, losses_after, losses_of
+
+NOW = "2026-11-21T10:00:00Z"
+GUARDS = Guards()
+
+
+def deletion(name: str, cluster: str = "m1", kind: str = "ConfigMap", guarded: bool = True) -> Change:
+    return Change(
+        action=Action.DELETE,
+        cluster=cluster,
+        gvk=GVK("", "v1", kind),
+        identity=Identity("", kind, "demo", name),
+        cause=Cause.REMOVED,
+        guarded=guarded,
+    )
+
+
+@pytest.mark.parametrize(("managed", "expected"), [(0, 3), (29, 3), (40, 4), (99, 9), (100, 10), (5000, 10)])
+def test_limit_is_the_smaller_of_ten_and_a_tenth_but_at_least_three(managed: int, expected: int) -> None:
+    assert limit(Guards(), managed) == expected
+
+
+def test_three_deletions_of_a_small_cluster_pass() -> None:
+    changes = tuple(deletion(name) for name in "abc")
+    assert guard(changes, Guards(), {"m1": 5}, NOW) == Guarded(changes=changes)
+
+
+def test_a_fourth_deletion_holds_all_of_them() -> None:
+    guarded = guard(tuple(deletion(name) for name in "abcd"), Guards(), {"m1": 5}, NOW)
+    assert all(is_held_by_guard(change) for change in guarded.changes)
+    assert len(guarded.digest) == 16
+
+
+def test_deletions_spread_over_clusters_count_over_the_fleet() -> None:
+    changes = tuple(deletion("a", cluster=f"m{n}") for n in range(12))
+    guarded = guard(changes, Guards(), {f"m{n}": 100 for n in range(12)}, NOW)
+    assert guarded.digest
+    assert all(is_held_by_guard(change) for change in guarded.changes)
+
+
+def test_what_ticks_move_is_not_counted() -> None:
+    changes = tuple(deletion(name, guarded=False) for name in "abcdef")
+    assert guard(changes, Guards(), {"m1": 5}, NOW) == Guarded(changes=changes)
+
+
+@pytest.mark.parametrize("kind", ["Namespace", "PersistentVolume", "PersistentVolumeClaim"])
+def test_a_single_deletion_that_takes_data_with_it_needs_confirmation(kind: str) -> None:
+    guarded = guard((deletion("a", kind=kind),), Guards(), {"m1": 100}, NOW)
+    assert guarded.digest
+    assert is_held_by_guard(guarded.changes[0])
+
+
+def test_the_digest_confirms_exactly_the_held_set() -> None:
+    changes = tuple(deletion(name) for name in "abcd")
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    confirmed = guard(changes, Guards(confirm=digest), {"m1": 5}, NOW)
+    assert (confirmed.changes, confirmed.digest) == (changes, "")
+    assert confirmed.confirmed == {("m1", change.identity) for change in changes}
+    more = guard((*changes, deletion("e")), Guards(confirm=digest), {"m1": 5}, NOW)
+    assert more.digest != digest
+    assert all(is_held_by_guard(change) for change in more.changes)
+
+
+@pytest.mark.parametrize("until", ["2026-11-21T09:59:59Z", "2026-11-21T17:59:59+08:00"])
+def test_an_expired_confirmation_confirms_nothing(until: str) -> None:
+    changes = tuple(deletion(name) for name in "abcd")
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    expired = Guards(confirm=digest, confirm_until=until)
+    assert guard(changes, expired, {"m1": 5}, NOW).digest == digest
+
+
+@pytest.mark.parametrize("until", ["", "2026-11-21T10:00:00Z", "2026-11-21T05:00:01-05:00"])
+def test_a_confirmation_lasts_until_its_end_in_any_zone(until: str) -> None:
+    changes = tuple(deletion(name) for name in "abcd")
+    digest = guard(changes, Guards(), {"m1": 5}, NOW).digest
+    assert guard(changes, Guards(confirm=digest, confirm_until=until), {"m1": 5}, NOW).confirmed
+
+
+def at(minute: int) -> str:
+    return f"2026-11-21T10:{minute:02}:00Z"
+
+
+def one_by_one(names: str, managed: int, guards: Guards) -> tuple[list[str], dict[str, str]]:
+    """What goes and what is held when one more deletion is due each minute."""
+    made: tuple[RecordedLoss, ...] = ()
+    losses, held = Losses(), dict[str, str]()
+    for minute, name in enumerate(names):
+        due = tuple(deletion(each) for each in (*held, name))
+        guarded = guard(due, guards, {"m1": managed - len(made)}, at(minute), losses)
+        passed = [change for change in guarded.changes if not change.held]
+        made = (*made, *losses_of(passed, at(minute)))
+        held = {change.identity.name: change.held for change in guarded.changes if change.held}
+        losses = losses_after(
+            Losses(made=made, held_since=losses.held_since), guarded.changes, guards, at(minute), ["m1"]
+        )
+    return [loss.identity.name for loss in made], held
+
+
+def test_one_after_another_count_as_one_within_the_window() -> None:
+    gone, held = one_by_one("abcdefgh", 40, Guards(window_s=600))
+    assert gone == list("abcd"), "a tenth of the forty that there were, not of the rest"
+    assert list(held) == list("efgh")
+    assert (
+        held["h"] == "guard: 8 deletions and releases in one cluster within 10m, 4 of them made already, at most 4 pass"
+    )
+
+
+def test_what_is_further_apart_than_the_window_counts_alone() -> None:
+    assert one_by_one("abcdefgh", 5, Guards(window_s=150)) == (list("abcdefgh"), {})
+    assert one_by_one("abcdefgh", 5, Guards(window_s=0)) == (list("abcdefgh"), {})
+
+
+def test_time_alone_lets_nothing_through_that_was_held() -> None:
+    made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
+    first = guard((deletion("d"),), GUARDS, {"m1": 5}, at(1), Losses(made=made))
+    assert first.digest
+    losses = losses_after(Losses(made=made), first.changes, GUARDS, at(1), ["m1"])
+    assert losses == Losses(made=made, held_since={"m1": at(1)})
+    later = guard((deletion("d"),), GUARDS, {"m1": 5}, at(59), losses)
+    assert later.digest == first.digest
+    assert losses_after(losses, later.changes, GUARDS, at(59), ["m1"]) == losses
+    assert losses_after(losses, (), GUARDS, at(59), []) == losses, "a cluster that was not read ends nothing"
+    assert losses_after(losses, (), GUARDS, at(59), ["m1"]) == Losses(), "what was held is wanted again"
+
+
+def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
+    """Two here and two there were too many together; of the two there nobody knows anything now."""
+    both = tuple(deletion(name, cluster) for cluster in ("m1", "m2") for name in "ab")
+    managed = {"m1": 10, "m2": 10}
+    first = guard(both, GUARDS, managed, at(0))
+    losses = losses_after(Losses(), first.changes, GUARDS, at(0), ["m1", "m2"])
+    assert losses.held_since.keys() == {"m1", "m2"}
+    here = both[:2]
+    alone = guard(here, GUARDS, managed, at(1), losses, ["m2"])
+    assert [change.held for change in alone.changes] == ["guard: more is held in m2, which could not be read"] * 2
+    assert losses_after(losses, alone.changes, GUARDS, at(1), ["m1"]) == losses
+    other = (deletion("c", "m3"),)
+    passing = guard(other, GUARDS, {**managed, "m3": 10}, at(1), losses, ["m2"])
+    assert passing.changes == other, "nothing of it was held"
+    wanted_again = losses_after(losses, here, GUARDS, at(2), ["m1", "m2"])
+    assert guard(here, GUARDS, managed, at(3), wanted_again).changes == here, "what was due there is due no more"
+
+
+def test_a_copy_that_is_due_again_counts_once() -> None:
+    made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
+    changes = tuple(deletion(name) for name in "abc")
+    assert guard(changes, GUARDS, {"m1": 5}, at(1), Losses(made=made)) == Guarded(changes=changes)
+
+
+def test_what_waits_for_a_confirmation_by_its_kind_keeps_no_others_counted() -> None:
+    made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
+    changes = (deletion("n", kind="Namespace"),)
+    guarded = guard(changes, GUARDS, {"m1": 50}, at(1), Losses(made=made))
+    assert losses_after(Losses(made=made), guarded.changes, GUARDS, at(1), ["m1"]).held_since == {}
+
+
+def test_losses_in_many_clusters_count_over_the_fleet() -> None:
+    made = tuple(RecordedLoss(cluster=f"m{n}", identity=deletion("a").identity, time=at(0)) for n in range(10))
+    managed = {f"m{n}": 100 for n in range(12)}
+    guarded = guard((deletion("a", "m11"),), GUARDS, managed, at(1), Losses(made=made))
+    assert guarded.changes[0].held is not None
+    assert "over the fleet within 10m" in guarded.changes[0].held
+
+
+@given(st.permutations([deletion(name) for name in "abcdef"]))
+def test_digest_does_not_depend_on_order(changes: list[Change]) -> None:
+    digests = {guard(tuple(found), GUARDS, {}, NOW).digest for found in (changes, sorted(changes, key=str))}
+    assert len(digests) == 1
+
+
+def volumes(names: Iterable[str], cluster: str = "m1") -> tuple[Change, ...]:
+    """Deletions each of which needs a confirmation by itself."""
+    return tuple(deletion(name, cluster, kind="PersistentVolumeClaim") for name in sorted(names))
+
+
+ALL = frozenset("abcd")
+DUE = st.frozensets(st.sampled_from("abcdxy"))
+
+
+@given(st.lists(st.tuples(DUE, st.booleans()), max_size=8))
+def test_what_is_confirmed_stays_confirmed_while_it_shrinks_and_no_longer(
+    rounds: list[tuple[frozenset[str], bool]],
+) -> None:
+    """`rounds`: what is due in each, and whether that is looked at, or nobody can tell."""
+    guards = Guards(confirm=guard(volumes(ALL), GUARDS, {}, NOW).digest)
+    losses, left = Losses(), frozenset[str]()
+    for due, is_seen in [(ALL, True), *rounds]:
+        shown = due if is_seen else frozenset[str]()
+        guarded = guard(volumes(shown), guards, {}, NOW, losses, is_evaluated=lambda *copy, seen=is_seen: seen)
+        passes = shown == ALL or shown <= left
+        assert {change.held is None for change in guarded.changes} <= {passes}
+        assert (guarded.digest == "") is passes
+        left = left if not is_seen else shown if passes else left & shown
+        losses = losses_after(losses, guarded.changes, guards, NOW, ["m1"], guarded.left)
+        assert {identity.name for _, _, identity in losses.confirmed.changes} == left
+
+
+def test_a_confirmation_that_is_over_or_another_one_lets_nothing_of_the_rest_pass() -> None:
+    digest = guard(volumes(ALL), GUARDS, {}, NOW).digest
+    passed = guard(volumes(ALL), Guards(confirm=digest), {}, NOW)
+    losses = losses_after(Losses(), passed.changes, GUARDS, NOW, ["m1"], passed.left)
+    for guards in (Guards(), Guards(confirm="0" * 16), Guards(confirm=digest, confirm_until="2026-11-21T09:00:00Z")):
+        assert guard(volumes("ab"), guards, {}, NOW, losses).digest
+    moved = replace(volumes("a")[0], action=Action.RELEASE, confirm="something else")
+    assert guard((moved,), Guards(confirm=digest), {}, NOW, losses).digest
+    assert guard(volumes("a", "m2"), Guards(confirm=digest), {}, NOW, losses).digest

@@ -1,0 +1,78 @@
+"""Whether copies meet a gate. Source: Open Cluster Management, RolloutStrategy; Karmada PR 7891, requiredConditions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import Met, Unmet
+from reconciler.api.rollouts import ConditionCheck, ExpressionCheck, Gate, ObjectName
+from reconciler.rollouts import Copy, named_objects, sight_of
+
+JOB = ObjectName(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
+DONE = ConditionCheck(condition="Complete", of=JOB)
+TESTED = ConditionCheck(condition="Tested")
+
+
+def copy(name: str = "web", *, in_step: bool = True, why: str = "", tested: str = "") -> Copy:
+    conditions = {"status": {"conditions": [{"type": "Tested", "status": tested}]}} if tested else {}
+    return Copy(Identity("apps", "Deployment", "shop", name), in_step, not why, why, conditions)
+
+
+def job(status: str, **more: Any) -> dict[str, Any]:
+    condition = {"type": "Complete", "status": status, **more}
+    return {"metadata": {"generation": 2}, "status": {"conditions": [condition]}}
+
+
+@pytest.mark.parametrize(
+    ("gate", "copies", "objects", "why"),
+    [
+        (Gate(), [], {}, ""),
+        (Gate(), [copy(), copy("api")], {}, ""),
+        (Gate(), [copy(in_step=False)], {}, "Deployment shop/web is not as it is to be yet"),
+        (Gate(), [copy(why="0 of 2")], {}, "Deployment shop/web: 0 of 2"),
+        (Gate(healthy=False), [copy(why="0 of 2")], {}, ""),
+        (Gate(healthy=False), [copy(in_step=False)], {}, "Deployment shop/web is not as it is to be yet"),
+        (Gate(checks=(DONE,)), [copy()], {}, "Job shop/smoke is not there"),
+        (
+            Gate(checks=(DONE,)),
+            [copy()],
+            {JOB: {}},
+            "the condition Complete of Job shop/smoke is not there yet, not True",
+        ),
+        (Gate(checks=(DONE,)), [], {JOB: job("False")}, "the condition Complete of Job shop/smoke is False, not True"),
+        (Gate(checks=(DONE,)), [], {JOB: job("True")}, ""),
+        (Gate(checks=(DONE,)), [], {JOB: job("True", observedGeneration=2)}, ""),
+        (
+            Gate(checks=(DONE,)),
+            [],
+            {JOB: job("True", observedGeneration=1)},
+            "the condition Complete of Job shop/smoke is not there yet, not True",
+        ),
+        (Gate(checks=(TESTED,)), [copy()], {}, "no copy has the condition Tested yet"),
+        (Gate(checks=(TESTED,)), [copy(), copy("api", tested="True")], {}, ""),
+        (
+            Gate(checks=(TESTED,)),
+            [copy(tested="False"), copy("api", tested="True")],
+            {},
+            "the condition Tested of Deployment shop/web is False, not True",
+        ),
+        (
+            Gate(checks=(ExpressionCheck(of=JOB, cel="true"),)),
+            [],
+            {JOB: job("True")},
+            "the expression about Job shop/smoke cannot be evaluated",
+        ),
+    ],
+)
+def test_a_gate_is_met_or_it_is_said_why_not(
+    gate: Gate, copies: list[Copy], objects: dict[ObjectName, Any], why: str
+) -> None:
+    found = sight_of(gate, "5f3c9d2", copies, objects, "2026-11-23T10:00:00Z")
+    assert found == (Unmet(why) if why else Met("5f3c9d2", "2026-11-23T10:00:00Z"))
+
+
+def test_the_objects_that_a_gate_looks_at() -> None:
+    assert named_objects(Gate(checks=(DONE, TESTED))) == (JOB,)

@@ -1,0 +1,39 @@
+"""Vital signs for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from reconciler.api.problem import Problem, Severity, Source
+from reconciler.controller.vitals.service_vitals import ClusterVitals, Vitals
+
+
+def busy(hostile: str = "") -> Vitals:
+    """A daemon with two clusters, one of them down; `hostile` is put wherever a stranger could."""
+    return Vitals(
+        started_at="2026-11-21T10:00:00Z",
+        fleet="shop",
+        source=f"https://example.com/fleet.git main{hostile}",
+        revision="5f3c9d2a",
+        source_read_at="2026-11-21T10:00:05Z",
+        phase="idle",
+        is_ready=True,
+        heartbeat_s=100.0,
+        rounds=7,
+        last_round_at="2026-11-21T10:01:00Z",
+        durations_s={"look": 0.25, "plan": 0.5},
+        clusters={
+            "m1": ClusterVitals(
+                name="m1", is_up=True, why="", objects={"synced": 3, "held": 1}, last_success="2026-11-21T10:01:00Z"
+            ),
+            "m2": ClusterVitals(name="m2", why=f"no answer{hostile}"),
+        },
+        problems=(
+            Problem(
+                severity=Severity.WARNING, code="odd", source=Source("a.yaml", 3), path="spec", message=f"odd{hostile}"
+            ),
+        ),
+        held={"guard": 2, "other": 0},
+        changes=Counter({("m1", "update", "done"): 4}),
+        drifts=Counter({"m1": 1}),
+    )

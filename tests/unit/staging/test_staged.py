@@ -1,0 +1,322 @@
+"""What each cluster gets while a revision goes over them. Source: ADR 18."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.api.binding import Constraint, Tick
+from reconciler.api.fleet import Fleet
+from reconciler.api.refs import Identity
+from tests.fakes.worlds import config_map, deployment, policy
+from tests.unit.staging.staged_bed import StagedBed, begun, done, rollout, store, told
+
+APP = Identity("apps", "Deployment", "demo", "app")
+MAP = Identity("", "ConfigMap", "demo", "app")
+EVERYWHERE = ("m1", "m2", "m3")
+
+
+def bed_at(first: Fleet, *clusters: str) -> StagedBed:
+    """All clusters have completed the first revision and hold it."""
+    bed = StagedBed(*(clusters or EVERYWHERE))
+    bed.older[first.revision] = first
+    bed.records = {name: done(first.revision) for name in clusters or EVERYWHERE}
+    for _ in range(2):
+        bed.run_staged(first)
+    assert not told(bed.plan_staged(first))
+    return bed
+
+
+def image(bed: StagedBed, cluster: str) -> Any:
+    return bed.objects[cluster][APP].body["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def fleet(revision: str, *documents: dict[str, Any], **spec: Any) -> Fleet:
+    return store(revision, policy("Deployment"), *documents, rollout(**spec))
+
+
+def test_only_the_clusters_that_begun_get_the_new_body() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    bed.records["m1"] = begun("r2")
+    head = fleet("r2", deployment(image="nginx:2"))
+    assert told(bed.plan_staged(head)) == ["update m1 Deployment demo/app"]
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:2", "nginx:1", "nginx:1"]
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:2"] * 3
+    assert not told(bed.plan_staged(head))
+
+
+def test_drift_is_put_back_to_the_revision_of_its_cluster() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    bed.records["m1"] = done("r2")
+    head = fleet("r2", deployment(image="nginx:2"))
+    bed.run_staged(head)
+    for name in ("m1", "m3"):
+        live = bed.objects[name][APP]
+        body = copy.deepcopy(dict(live.body))
+        body["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:drift"
+        bed.objects[name][APP] = replace(live, body=body)
+    assert told(bed.plan_staged(head)) == ["update m1 Deployment demo/app", "update m3 Deployment demo/app"]
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:2", "nginx:1", "nginx:1"]
+
+
+def test_what_is_new_comes_with_the_turn() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    bed.records["m1"] = begun("r2")
+    head = fleet("r2", deployment(), deployment("new"))
+    assert told(bed.plan_staged(head)) == ["create m1 Deployment demo/new"]
+    bed.run_staged(head)
+    assert not told(bed.plan_staged(head))
+
+
+def test_the_first_revision_goes_stage_by_stage() -> None:
+    bed = StagedBed(*EVERYWHERE)
+    bed.records = {"m1": begun("r1")}
+    head = fleet("r1", deployment())
+    bed.run_staged(head)
+    assert {name for name in EVERYWHERE if APP in bed.objects[name]} == {"m1"}
+
+
+def test_what_left_the_store_stays_until_the_last_stage() -> None:
+    bed = bed_at(fleet("r1", deployment(), deployment("old")))
+    head = fleet("r2", deployment())
+    bed.records["m1"] = done("r2")
+    assert not told(bed.plan_staged(head))
+    old = Identity("apps", "Deployment", "demo", "old")
+    live = bed.objects["m2"][old]
+    body = copy.deepcopy(dict(live.body))
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:drift"
+    bed.objects["m2"][old] = replace(live, body=body)
+    assert told(bed.plan_staged(head)) == ["update m2 Deployment demo/old"], "drift is put back to its revision"
+    bed.run_staged(head)
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    held = told(bed.plan_staged(head))
+    assert [each.split(" (")[0] for each in held] == [f"delete {name} Deployment demo/old" for name in EVERYWHERE] or [
+        each.split(" (")[0] for each in held
+    ] == [f"release {name} Deployment demo/old" for name in EVERYWHERE]
+
+
+@pytest.mark.parametrize("scope", [{}, {"policies": ["demo/app"]}, {"labels": {"matchLabels": {"app": "old"}}}])
+def test_what_left_the_store_stays_while_the_last_cluster_is_on_its_way(scope: dict[str, Any]) -> None:
+    """No cluster is at a revision any more that has it, and the last stage is not done."""
+    old = deployment("old")
+    old["metadata"]["labels"] = {"app": "old"}
+    bed = bed_at(fleet("r1", deployment(), old, templates=scope))
+    bed.records = {"m1": done("r2"), "m2": done("r2"), "m3": begun("r2")}
+    assert not told(bed.plan_staged(fleet("r2", deployment(), templates=scope)))
+
+
+def test_deletions_with_their_stage() -> None:
+    bed = bed_at(fleet("r1", deployment(), deployment("old"), deletions="withStage"))
+    head = fleet("r2", deployment(), deletions="withStage")
+    bed.records["m1"] = begun("r2")
+    assert [each.split()[1:] for each in told(bed.plan_staged(head))] == [["m1", "Deployment", "demo/old"]]
+
+
+def with_config(name: str) -> dict[str, Any]:
+    """A Deployment that takes its environment from a ConfigMap."""
+    body = deployment()
+    container = body["spec"]["template"]["spec"]["containers"][0]
+    container["envFrom"] = [{"configMapRef": {"name": name}}]
+    return body
+
+
+def brought(revision: str, *documents: dict[str, Any]) -> Fleet:
+    return store(revision, policy("Deployment", propagateDeps=True), *documents, rollout())
+
+
+def test_a_dependency_moves_with_its_owner() -> None:
+    bed = bed_at(brought("r1", with_config("app"), config_map("app", a="1"), config_map("next", a="1")))
+    head = brought("r2", with_config("next"), config_map("app", a="1"), config_map("next", a="1"))
+    bed.records["m1"] = begun("r2")
+    bed.run_staged(head)
+    bed.run_staged(head)
+    following = Identity("", "ConfigMap", "demo", "next")
+    assert {name for name in EVERYWHERE if following in bed.objects[name]} == {"m1"}
+    assert {name for name in EVERYWHERE if MAP in bed.objects[name]} >= {"m2", "m3"}
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    bed.run_staged(head)
+    bed.run_staged(head)
+    assert all(following in bed.objects[name] for name in EVERYWHERE)
+
+
+def test_a_dependency_that_left_the_store_stays_where_its_owner_is_behind() -> None:
+    bed = bed_at(brought("r1", with_config("app"), config_map("app", a="1")))
+    head = brought("r2", deployment())
+    bed.records["m1"] = done("r2")
+    bed.run_staged(head)
+    bed.run_staged(head)
+    assert {"m2", "m3"} <= {name for name in EVERYWHERE if MAP in bed.objects[name]}
+
+
+def test_a_changed_dependency_waits_with_its_owner() -> None:
+    bed = bed_at(brought("r1", with_config("app"), config_map("app", a="1")))
+    head = brought("r2", with_config("app"), config_map("app", a="2"))
+    bed.records["m1"] = begun("r2")
+    assert told(bed.plan_staged(head)) == ["update m1 ConfigMap demo/app"]
+
+
+def with_secret_of(store_name: str) -> tuple[dict[str, Any], ...]:
+    """A Deployment that needs a Secret, the ExternalSecret that makes it, and the SecretStore of that."""
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"secretRef": {"name": "db"}}]
+    api = "external-secrets.io/v1"
+    wish = {"apiVersion": api, "kind": "ExternalSecret", "metadata": {"name": "db", "namespace": "demo"},
+            "spec": {"secretStoreRef": {"name": store_name}}}  # fmt: skip
+    vault = {"apiVersion": api, "kind": "SecretStore", "metadata": {"name": store_name, "namespace": "demo"},
+             "spec": {"provider": {}}}  # fmt: skip
+    return body, wish, vault
+
+
+def test_what_a_maker_needs_moves_with_the_revision_of_the_maker() -> None:
+    bed, first = StagedBed(*EVERYWHERE), brought("r1", *with_secret_of("old"))
+    bed.older["r1"], bed.records = first, {name: done("r1") for name in EVERYWHERE}
+    for _ in range(2):
+        bed.run_staged(first)
+    old, new = (Identity("external-secrets.io", "SecretStore", "demo", name) for name in ("old", "new"))
+    head = brought("r2", *with_secret_of("new"))
+    bed.records["m1"] = begun("r2")
+    for _ in range(2):
+        bed.run_staged(head)
+    assert {name for name in EVERYWHERE if new in bed.objects[name]} == {"m1"}
+    assert {name for name in EVERYWHERE if old in bed.objects[name]} >= {"m2", "m3"}
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    for _ in range(2):
+        bed.run_staged(head)
+    assert all(new in bed.objects[name] for name in EVERYWHERE)
+
+
+def override(image_: str) -> dict[str, Any]:
+    operation = {"path": "/spec/template/spec/containers/0/image", "operator": "replace", "value": image_}
+    return {
+        "apiVersion": "policy.one.alibabacloud.com/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": {"name": "o", "namespace": "demo"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "overrideRules": [{"overriders": {"plaintext": [operation]}}],
+        },
+    }
+
+
+def test_what_overrides_make_is_staged() -> None:
+    bed = bed_at(fleet("r1", deployment(), override("nginx:o1")))
+    bed.records["m1"] = begun("r2")
+    head = fleet("r2", deployment(), override("nginx:o2"))
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:o2", "nginx:o1", "nginx:o1"]
+
+
+def divided(revision: str, weights: dict[str, int], image_: str, **spec: Any) -> Fleet:
+    static = [{"targetCluster": {"clusterNames": [name]}, "weight": weight} for name, weight in weights.items()]
+    scheduling = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": static},
+    }
+    placed = policy("Deployment", *weights)
+    placed["spec"]["placement"]["replicaScheduling"] = scheduling
+    return store(revision, placed, deployment(replicas=6, image=image_), rollout(**spec))
+
+
+def replicas(bed: StagedBed) -> dict[str, Any]:
+    return {name: bed.objects[name][APP].body["spec"]["replicas"] for name in EVERYWHERE if APP in bed.objects[name]}
+
+
+def test_placement_is_that_of_head_and_bodies_are_those_of_the_cluster() -> None:
+    bed = bed_at(divided("r1", {"m1": 1, "m2": 2}, "nginx:1"))
+    assert replicas(bed) == {"m1": 2, "m2": 4}
+    bed.records["m1"] = done("r2")
+    head = divided("r2", {"m1": 2, "m2": 1}, "nginx:2")
+    for _ in range(4):
+        bed.run_staged(head)
+        for name in ("m1", "m2"):
+            bed.healthy(name, APP)
+    assert replicas(bed) == {"m1": 4, "m2": 2}
+    assert [image(bed, name) for name in ("m1", "m2")] == ["nginx:2", "nginx:1"]
+
+
+def test_placement_can_wait_for_the_last_stage() -> None:
+    bed = bed_at(divided("r1", {"m1": 1, "m2": 2}, "nginx:1", placement="last"))
+    bed.records["m1"] = begun("r2")
+    head = divided("r2", {"m1": 2, "m2": 1}, "nginx:2", placement="last")
+    bed.run_staged(head)
+    assert replicas(bed) == {"m1": 2, "m2": 4}
+    assert [image(bed, name) for name in ("m1", "m2")] == ["nginx:2", "nginx:1"]
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    for _ in range(4):
+        bed.run_staged(head)
+        for name in ("m1", "m2"):
+            bed.healthy(name, APP)
+    assert replicas(bed) == {"m1": 4, "m2": 2}
+
+
+def test_a_revision_that_is_gone_changes_nothing() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    del bed.older["r1"]
+    bed.records["m1"] = done("r2")
+    head = fleet("r2", deployment(image="nginx:2"))
+    live = bed.objects["m3"].pop(APP)
+    assert told(bed.plan_staged(head)) == ["update m1 Deployment demo/app"]
+    bed.objects["m3"][APP] = live
+
+
+def test_what_two_rollouts_speak_for_stays() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    other = rollout()
+    other["metadata"] = {"name": "other"}
+    head = store("r2", policy("Deployment"), deployment(image="nginx:2"), rollout(), other)
+    assert not told(bed.plan_staged(head))
+    assert image(bed, "m1") == "nginx:1"
+
+
+def test_what_no_rollout_speaks_for_changes_everywhere_at_once() -> None:
+    scope = {"templates": {"namespaces": ["elsewhere"]}}
+    bed = bed_at(fleet("r1", deployment(), **scope))
+    assert len(told(bed.plan_staged(fleet("r2", deployment(image="nginx:2"), **scope)))) == 3
+
+
+def test_a_commit_that_stages_nothing_is_no_new_release() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    unclaimed = fleet("r2", deployment(), config_map("nobody", a="1"))
+    _, standing = bed.standing(unclaimed)
+    assert standing.newest == {"default": "r1"}
+    assert standing.progress["default"].is_done
+    _, standing = bed.standing(fleet("r2", deployment(image="nginx:2")))
+    assert standing.newest == {"default": "r2"}
+    _, standing = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
+    assert standing.newest == {"default": "r2"}
+
+
+def test_a_copy_that_was_lost_is_made_from_the_revision_of_its_cluster() -> None:
+    bed = bed_at(fleet("r1", deployment()))
+    bed.records["m1"] = done("r2")
+    head = fleet("r2", deployment(image="nginx:2"))
+    bed.run_staged(head)
+    del bed.objects["m3"][APP]
+    assert told(bed.plan_staged(head)) == ["create m3 Deployment demo/app"]
+    bed.run_staged(head)
+    assert [image(bed, name) for name in EVERYWHERE] == ["nginx:2", "nginx:1", "nginx:1"]
+
+
+def test_what_a_tick_takes_away_goes_at_once() -> None:
+    bed = bed_at(divided("r1", {"m1": 1, "m2": 2}, "nginx:1", placement="last"))
+    bed.records["m1"] = begun("r2")
+    head = divided("r2", {"m1": 1, "m2": 2}, "nginx:2", placement="last")
+    excluded = Constraint(
+        identity=APP, cluster="m2", replicas_max=0, reason="it lost its nodes", excludes=True, tick=Tick.FAILOVER
+    )
+    bed.observations = replace(bed.observations, constraints=(excluded,))
+    for _ in range(4):
+        bed.run_staged(head)
+        for name in ("m1", "m2"):
+            if APP in bed.objects[name]:
+                bed.healthy(name, APP)
+    assert replicas(bed) == {"m1": 6}
+    assert image(bed, "m1") == "nginx:2"

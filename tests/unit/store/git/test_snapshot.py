@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pygit2
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.api.fleet import StoreFile
+from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.fleet.parse import memo_key
+from reconciler.store.git.snapshot import GitStore
+from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three commits on main: a.yaml, then sub/b.yaml, then another a.yaml."""
+    write_files(tmp_path, {"a.yaml": "1"})
+    commit_all(tmp_path, "first\n\nbody", new=True)
+    write_files(tmp_path, {"sub/b.yaml": "2", "sub/deep/c.yaml": "3"})
+    commit_all(tmp_path, "second")
+    write_files(tmp_path, {"a.yaml": "11"})
+    commit_all(tmp_path, "third")
+    return tmp_path
+
+
+def _commit(repository: pygit2.Repository, oid: Any) -> pygit2.Commit:
+    found: Any = repository[oid]
+    return found.peel(pygit2.Commit)  # type: ignore[no-any-return]  # pygit2 types objects too loosely
+
+
+def _content(store: GitStore, commit: str, subdir: str = "") -> dict[str, str]:
+    return {file.path: file.data.decode() for file in store.snapshot(commit, subdir).files}
+
+
+def test_reads_commits_and_not_the_files_as_they_lie(root: Path) -> None:
+    (root / "a.yaml").write_text("edited")
+    store = GitStore(root)
+    assert _content(store, store.resolve("HEAD")) == {"a.yaml": "11", "sub/b.yaml": "2", "sub/deep/c.yaml": "3"}
+    assert _content(store, store.resolve("HEAD~2")) == {"a.yaml": "1"}
+
+
+def test_names_files_below_a_subfolder_from_there(root: Path) -> None:
+    store = GitStore(root)
+    assert _content(store, store.resolve("HEAD"), "sub") == {"b.yaml": "2", "deep/c.yaml": "3"}
+    for subdir in ("nobody", "a.yaml"):
+        with pytest.raises(RevisionNotFound, match=subdir):
+            store.snapshot(store.resolve("HEAD"), subdir)
+
+
+def test_links_never_lead_out_of_the_subfolder(root: Path) -> None:
+    write_files(root, {"sub/out.yaml": "-> ../a.yaml"})
+    snapshot = GitStore(root).snapshot(commit_all(root), "sub")
+    assert [problem.code for problem in problems_of(snapshot)] == ["link-refused"]
+
+
+def test_resolves_every_exact_name(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    head = repository.head.target
+    parent = _commit(repository, head).parent_ids[0]
+    repository.create_branch("feature/x", _commit(repository, parent))
+    repository.create_reference("refs/tags/light", parent)
+    repository.create_tag("v1.0", head, pygit2.enums.ObjectType.COMMIT, AUTHOR, "annotated")
+    repository.create_reference("refs/remotes/origin/main", parent)
+    store = GitStore(root)
+    for name in ("HEAD", "@", "main", "refs/heads/main", "v1.0", "refs/tags/v1.0", str(head), str(head)[:10], "HEAD~0"):
+        assert store.resolve(name) == str(head), name
+    for name in ("feature/x", "light", "origin/main", "HEAD^", "HEAD~1", "main~", "v1.0^1", str(parent)[:7]):
+        assert store.resolve(name) == str(parent), name
+
+
+@pytest.mark.parametrize(
+    "rev",
+    ["nobody", "HEAD~9", "HEAD^2", "", "-x", "--all", "a..b", "main@{1}", "@{-1}", ":/third", "HEAD:a.yaml", "main\n",
+     "v1^{tree}", "refs/heads/../../x", "/etc/passwd", "main.lock", "a b", "\x00", "é", "x" * 300, "abc", "f" * 40],
+)  # fmt: skip
+def test_refuses_what_names_no_commit(root: Path, rev: str) -> None:
+    with pytest.raises(RevisionNotFound):
+        GitStore(root).resolve(rev)
+
+
+@given(st.text(max_size=30))
+@example("HEAD@{0}")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
+def test_hostile_revisions_only_ever_are_not_found(root: Path, rev: str) -> None:
+    try:
+        commit = GitStore(root).resolve(rev)
+    except RevisionNotFound as error:
+        assert not any(ord(character) < 32 for character in str(error))
+    else:
+        assert len(commit) == 40
+
+
+def test_a_name_of_a_branch_and_of_a_tag_is_ambiguous(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    repository.create_reference("refs/tags/main", _commit(repository, repository.head.target).parent_ids[0])
+    with pytest.raises(RevisionNotFound, match="refs/heads/main"):
+        GitStore(root).resolve("main")
+
+
+def test_a_tag_of_a_tree_is_no_commit(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    repository.create_reference("refs/tags/tree", _commit(repository, repository.head.target).tree.id)
+    with pytest.raises(RevisionNotFound, match="no commit"):
+        GitStore(root).resolve("tree")
+
+
+def test_opens_bare_repositories(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    bare = tmp_path_factory.mktemp("bare")
+    pygit2.clone_repository(str(root), str(bare), bare=True)
+    store = GitStore(bare)
+    assert _content(store, store.resolve("main")) == _content(GitStore(root), GitStore(root).resolve("main"))
+
+
+def test_a_repository_without_commits_says_so(tmp_path: Path) -> None:
+    pygit2.init_repository(str(tmp_path))
+    with pytest.raises(RevisionNotFound, match="no commit yet"):
+        GitStore(tmp_path).resolve("HEAD")
+
+
+def test_what_is_no_repository_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="not a Git repository"):
+        GitStore(tmp_path / "nobody")
+
+
+def test_a_missing_object_fails_the_whole_reading(root: Path) -> None:
+    store = GitStore(root)
+    commit = store.resolve("HEAD")
+    blob = str(pygit2.hash(b"2"))
+    (root / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(StoreError, match="missing or corrupt"):
+        GitStore(root).snapshot(commit)
+
+
+def test_reads_a_blob_that_an_older_commit_held(root: Path) -> None:
+    store = GitStore(root)
+    (old,) = store.snapshot(store.resolve("HEAD~2")).files
+    assert store.read_blob(old.blob) == b"1"
+    for other in ("0" * 40, "b2:" + "0" * 40, store.resolve("HEAD"), "HEAD", ""):
+        assert store.read_blob(other) is None
+
+
+def test_submodules_are_told_of(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    head = repository.head.target
+    builder = repository.TreeBuilder(_commit(repository, head).tree)
+    builder.insert("vendor", head, pygit2.enums.FileMode.COMMIT)
+    commit = repository.create_commit("HEAD", AUTHOR, AUTHOR, "add", builder.write(), [head])
+    snapshot = GitStore(root).snapshot(str(commit))
+    assert [(str(problem.source), problem.code) for problem in snapshot.problems] == [("vendor", "submodule-skipped")]
+    assert len(snapshot.files) == 3
+
+
+def test_changed_paths_are_those_that_differ(root: Path) -> None:
+    store = GitStore(root)
+    first, second, third = (store.resolve(f"HEAD~{n}") for n in (2, 1, 0))
+    assert store.changed_paths(first, third) == ("a.yaml", "sub/b.yaml", "sub/deep/c.yaml")
+    assert store.changed_paths(third, second) == ("a.yaml",)
+    assert store.changed_paths(second, third, "sub") == ()
+    assert store.changed_paths(third, third) == ()
+
+
+def test_changed_paths_tell_a_file_that_became_a_folder(root: Path) -> None:
+    store = GitStore(root)
+    before = store.resolve("HEAD")
+    (root / "a.yaml").unlink()
+    write_files(root, {"a.yaml/x.yaml": "1"})
+    assert store.changed_paths(before, commit_all(root)) == ("a.yaml", "a.yaml/x.yaml")
+
+
+def test_merge_base_is_the_common_ancestor(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    head = _commit(repository, repository.head.target)
+    parent = head.parent_ids[0]
+    side = repository.create_commit(None, AUTHOR, AUTHOR, "side", head.tree.id, [parent])
+    orphan = repository.create_commit(None, AUTHOR, AUTHOR, "orphan", head.tree.id, [])
+    store = GitStore(root)
+    assert store.merge_base(str(head.id), str(side)) == str(parent)
+    assert store.merge_base(str(head.id), str(orphan)) is None
+
+
+def test_tells_who_wrote_a_commit(root: Path) -> None:
+    store = GitStore(root)
+    info = store.commit_info(store.resolve("HEAD~2"))
+    assert (info.author, info.time, info.subject) == ("Ann", 1_700_000_000, "first")
+
+
+def test_texts_of_commits_cannot_steer_a_terminal(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    head = repository.head.target
+    author = pygit2.Signature("A\x1b[31mnn", "a@example.com", 1, 0)
+    message = "\x1b]0;owned\x07::set-output\u202e x\nsecond"
+    commit = repository.create_commit("HEAD", author, AUTHOR, message, _commit(repository, head).tree.id, [head])
+    info = GitStore(root).commit_info(str(commit))
+    for text in (info.author, info.subject):
+        assert not any(ord(character) < 32 or character == "\u202e" for character in text)
+    assert "second" not in info.subject
+
+
+def test_does_not_read_what_the_caller_knows(root: Path) -> None:
+    store = GitStore(root)
+    head = store.resolve("HEAD")
+    files = {file.path: file for file in store.snapshot(head).files}
+    moved = memo_key(StoreFile(path="elsewhere.yaml", blob=files["sub/deep/c.yaml"].blob, data=b""))
+    found = store.snapshot(head, known={memo_key(files["sub/b.yaml"]), moved})
+    assert [(file.path, file.blob) for file in found.files] == [(path, file.blob) for path, file in files.items()]
+    assert [file.data for file in found.files] == [b"11", b"", b"3"]
+
+
+def test_a_shallow_clone_says_why_it_lacks_a_revision(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    clone = tmp_path_factory.mktemp("clone")
+    command = ["git", "clone", "--quiet", "--depth", "1", root.as_uri(), str(clone)]
+    subprocess.run(command, check=True, capture_output=True)
+    store = GitStore(clone)
+    for missing in ("HEAD~1", GitStore(root).resolve("HEAD~1"), "no-such-branch"):
+        with pytest.raises(RevisionNotFound, match=r"this clone is shallow .* fetch-depth: 0"):
+            store.resolve(missing)
+    with pytest.raises(RevisionNotFound) as error:
+        GitStore(root).resolve("no-such-branch")
+    assert "shallow" not in str(error.value)

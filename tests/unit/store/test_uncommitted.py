@@ -1,0 +1,64 @@
+"""Files of a store that lie otherwise than the commit at HEAD has them: what `diff` shows and `apply` does not make."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reconciler.store.location import locate_store
+from reconciler.store.uncommitted import uncommitted
+
+DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "--quiet")
+    for name in ("kept.yaml", "changed.yaml", "deleted.yaml"):
+        (tmp_path / name).write_text(DOCUMENT)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "Begin")
+    return tmp_path
+
+
+def test_new_changed_and_deleted_files_are_named(store: Path) -> None:
+    assert uncommitted(locate_store(str(store))) == ()
+    (store / "changed.yaml").write_text(f"{DOCUMENT}data: {{a: b}}\n")
+    (store / "deleted.yaml").unlink()
+    (store / "staged.yaml").write_text(DOCUMENT)
+    git(store, "add", "staged.yaml")
+    (store / "notes.txt").write_text("no file of a store")
+    (store / ".hidden").mkdir()
+    (store / ".hidden/new.yaml").write_text(DOCUMENT)
+    assert [str(found) for found in uncommitted(locate_store(str(store)))] == [
+        "changed.yaml (changed)",
+        "deleted.yaml (deleted)",
+        "staged.yaml (new)",
+    ]
+
+
+def test_what_git_ignores_is_named_since_a_diff_shows_it(store: Path) -> None:
+    (store / ".gitignore").write_text("*.yaml\n")
+    (store / "ignored.yaml").write_text(DOCUMENT)
+    assert [str(found) for found in uncommitted(locate_store(str(store)))] == ["ignored.yaml (new)"]
+
+
+def test_only_the_folder_of_the_store_counts(store: Path) -> None:
+    (store / "fleet").mkdir()
+    (store / "fleet/app.yaml").write_text(DOCUMENT)
+    git(store, "add", ".")
+    git(store, "commit", "--quiet", "-m", "More")
+    (store / "changed.yaml").write_text("")
+    assert uncommitted(locate_store(str(store / "fleet"))) == ()
+
+
+def test_a_folder_without_git_has_nothing_to_commit(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(DOCUMENT)
+    assert uncommitted(locate_store(str(tmp_path))) == ()

@@ -1,0 +1,37 @@
+"""The tables under tests/cases that concern reading files, and how results are compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from _pytest.mark.structures import ParameterSet
+
+from reconciler.api.problem import Problem
+from reconciler.yaml.yaml_reader import YamlFile
+
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def cases(table: str) -> list[ParameterSet]:
+    """One parameter a case; its id is the case's name or text."""
+    rows: list[dict[str, Any]] = yaml.safe_load((CASES / table).read_text())["cases"]
+    return [pytest.param(row, id=row.get("name") or repr(row["text"])) for row in rows]
+
+
+def exactly(value: Any) -> str:
+    """JSON text in which 1, 1.0 and true differ, whatever the order of keys."""
+    return json.dumps(value, sort_keys=True)
+
+
+def brief(problems: tuple[Problem, ...]) -> list[str]:
+    """Problems as the tables write them, in the order of lines."""
+    return [f"{p.severity} {p.source.line} {p.code}" for p in sorted(problems, key=lambda p: (p.source.line, p.code))]
+
+
+def read_documents(file: YamlFile) -> list[tuple[int, str]]:
+    """Line and exact content of each document."""
+    return [(document.line, exactly(document.body)) for document in file.documents]
