@@ -125,7 +125,7 @@ def test_its_steps_give_a_program_that_runs(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert not [name for name in names if name.startswith(("tests", "docs", ".")) or "__pycache__" in name]
-    assert [name for name in names if name.endswith("schemas/builtin.json")], "data files belong to the wheel"
+    assert [name for name in names if name.endswith("documents/builtin.json")], "data files belong to the wheel"
     assert [name for name in names if name.endswith("fleet-repo/fleet.yaml")], "the demo begins with the example store"
     assert [name for name in names if name.endswith("licenses/LICENSE")]
     folder = tmp_path / "opt"

@@ -86,7 +86,7 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_of_the_tests(wheel:
     own = {path.relative_to(ROOT).as_posix() for path in (ROOT / "reconciler").rglob("*.py")}
     assert not own - found
     assert len([name for name in found if name.endswith(".sql")]) == len([*(ROOT / "reconciler").rglob("*.sql")]) > 0
-    assert [name for name in found if name.endswith("schemas/builtin.json")]
+    assert [name for name in found if name.endswith("documents/builtin.json")]
     beside = (
         path for folder in ("templates", "static") for path in (ROOT / "reconciler/server/pages" / folder).iterdir()
     )
