@@ -72,6 +72,8 @@ def prepare(folder: Path, into: str) -> None:
         # A store may hold Secrets: only its owner may read our copy.
         begun.mkdir(mode=0o700)
         pygit2.init_repository(str(begun), bare=True).free()
+        for path in begun.rglob("*"):
+            path.chmod(path.stat().st_mode & 0o700)
         shutil.rmtree(folder, ignore_errors=True)
         begun.rename(folder)
     packs = folder / "objects/pack"
