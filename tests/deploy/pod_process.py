@@ -27,7 +27,7 @@ class PodProcess:
         built_in, self._program = image()
         variables = {**built_in, **environment(objects, self.container, workload["metadata"]["namespace"])}
         self.environment = {name: self._outside(value) for name, value in variables.items()}
-        self.environment["PATH"] = str(Path(sys.executable).parent)
+        self.environment["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         self.environment["TMPDIR"] = str(mounts.path("/tmp"))
         mounted = {mount["mountPath"] for mount in self.container["volumeMounts"]}
         if SERVICE_ACCOUNT_FOLDER in mounted:

@@ -63,7 +63,7 @@ def test_another_maker_of_what_is_kept_gives_another_fingerprint(package: Path, 
 
 def test_what_comes_goes_or_is_renamed_gives_another_fingerprint(package: Path) -> None:
     seen = {digest_of_source(package, PARTS)}
-    new = package / "interpreters" / "new.py"
+    new = package / "kinds" / "new.py"
     new.write_text("")
     seen.add(digest_of_source(package, PARTS))
     new.rename(new.with_name("newer.py"))
