@@ -246,7 +246,6 @@ import asyncio, sys
 from pathlib import Path
 from reconciler.store.git.fetch import FetchRequest, fetch
 from reconciler.store.git.url import parse_git_url
-from reconciler.processes import run as processes
 wanted = FetchRequest(url=parse_git_url(sys.argv[1]), rev=None, folder=Path(sys.argv[2]), into="refs/fleet/fetched/x")
 asyncio.run(fetch(wanted, {}))
 """
@@ -260,6 +259,7 @@ async def test_a_fetch_ends_with_the_process_that_began_it(work: Path, tmp_path:
             sys.executable, "-c", ORPHAN, f"{server.url}/src/.git", str(folder)
         )
         while not server.asked:
+            assert parent.returncode is None
             await asyncio.sleep(0.01)
         parent.kill()
         await parent.wait()
