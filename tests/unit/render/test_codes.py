@@ -10,7 +10,10 @@ from reconciler.render.render_codes import RENDER_CODES
 
 ROOT = Path(reconciler.__file__).parent
 MODULES = [
-    *sorted(ROOT.glob("scheduler/*.py")),
+    *(
+        ROOT / "scheduler" / f"{name}.py"
+        for name in ("companions", "dependencies", "following", "grants", "makers", "namespaces", "operators")
+    ),
     ROOT / "render/override_references.py",
     *sorted(ROOT.glob("overrides/*.py")),
 ]
