@@ -252,7 +252,7 @@ def words_of_docs() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 89_340),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 89_333),
     Figure("Python files there", lambda: len(modules()), 526),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 52),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 2),

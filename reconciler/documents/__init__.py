@@ -85,7 +85,7 @@ from reconciler.documents.schema import (
     schema_of_crd,
     schema_of_openapi,
 )
-from reconciler.documents.schema_check import SchemaFault, body_faults, may_not_fit, surely_fits
+from reconciler.documents.schema_check import body_faults, may_not_fit, surely_fits
 
 __all__ = [
     "AFFINITY_FIELDS",
@@ -116,7 +116,6 @@ __all__ = [
     "ProblemCode",
     "Report",
     "Schema",
-    "SchemaFault",
     "SchemaNode",
     "Shape",
     "TypeFault",

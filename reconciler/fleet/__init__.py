@@ -7,7 +7,6 @@ from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
 from reconciler.fleet.inventory_sync import (
-    DocumentEdit,
     EditKind,
     InventoryEdits,
     InventoryRefused,
@@ -33,7 +32,6 @@ __all__ = [
     "KINDS",
     "LAST_GOOD",
     "AssemblyTables",
-    "DocumentEdit",
     "Earlier",
     "EditKind",
     "InventoryEdits",

@@ -1,4 +1,6 @@
-"""Comments of a rewritten file: each stays at its line, if that line stays.
+"""Edits that make cluster documents equal to an inventory.
+
+Comments of a rewritten file: each stays at its line, if that line stays.
 
 This needs a file in our own layout, comments aside. Of any other the comments above the document stay.
 

@@ -1,4 +1,6 @@
-"""The reach of a broken document: the objects it may concern, as far as recognisable.
+"""The last good content of broken files, and the reach of broken documents.
+
+The reach of a broken document: the objects it may concern, as far as recognisable.
 
 Source: design#broken-input; design#reach.
 

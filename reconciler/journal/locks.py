@@ -1,4 +1,6 @@
-"""State of each cluster: owner epochs and rollouts, which are in its marks too, and the newest versions seen.
+"""Journal rows of owner epochs, of the guards, and of the active content of the store.
+
+State of each cluster: owner epochs and rollouts, which are in its marks too, and the newest versions seen.
 
 State of the guards over commits, rounds and restarts: recent losses, and start times of holds.
 

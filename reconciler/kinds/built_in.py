@@ -1,4 +1,4 @@
-"""The interpreters of this program: one module a kind, or a family of kinds."""
+"""The interpreters of this program, by name."""
 
 from __future__ import annotations
 
@@ -79,4 +79,4 @@ BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (
     ("vaultauth", VAULT_AUTH),
     ("vaultsecret", VAULT_SECRET),
 )
-"""Name of the module and interpreter, in the order of names."""
+"""Name and interpreter, in the order of names."""

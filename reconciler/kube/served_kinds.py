@@ -1,4 +1,6 @@
-"""Faults of one kind, distinct from faults of its cluster, and messages for both.
+"""The kinds that one cluster serves: discovery, lists, and faults of one kind.
+
+Faults of one kind, distinct from faults of its cluster, and messages for both.
 
 A status says little: 500 comes from a missing conversion webhook as from an etcd without a leader, 503 from an
 extension API server as from a proxy in front of everything. So the cluster is asked about itself: if it answers that,

@@ -13,7 +13,6 @@ from reconciler.observations.availability import (
 from reconciler.observations.dump import (
     dump_observations,
     pack,
-    pack_placements,
     packed_placements,
     read_placements,
     unpack,
@@ -83,7 +82,6 @@ __all__ = [
     "memory_of",
     "moment_of",
     "pack",
-    "pack_placements",
     "packed_placements",
     "parse_observations",
     "pinned",

@@ -1,4 +1,6 @@
-"""The edit of a body by one overrider, or the reason of its failure.
+"""The edits of a body by each overrider.
+
+The edit of a body by one overrider, or the reason of its failure.
 
 commandOverrider and argsOverrider: strings appended to, or taken out of, a list of one container.
 

@@ -14,7 +14,7 @@ from reconciler.placement.closings import closed_by_order, closings, obstacles, 
 from reconciler.placement.divide import webster
 from reconciler.placement.place import SHORTFALLS, constraints_in_force, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
-from reconciler.placement.spread import SelectedClusters, keeps_to_maximum, ranked_by_room, select, spread_applies
+from reconciler.placement.spread import select
 from reconciler.placement.values import PlacementItem, PlacementRequest, PlacementResult
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "PlacementRequest",
     "PlacementResult",
     "PlacementTables",
-    "SelectedClusters",
     "admits",
     "closed_by_order",
     "closings",
@@ -34,15 +33,12 @@ __all__ = [
     "fit",
     "free_room",
     "groups_of",
-    "keeps_to_maximum",
     "obstacles",
     "place",
     "policy_wants_capacity",
     "priority_classes",
-    "ranked_by_room",
     "refusal_of_all",
     "select",
-    "spread_applies",
     "suspended_by",
     "tier_of",
     "wants_capacity",

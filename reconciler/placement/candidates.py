@@ -1,4 +1,6 @@
-"""The affinities of a policy as groups of clusters, each with tiers that fill in order.
+"""Candidate clusters of a resource, in the groups of its affinities.
+
+The affinities of a policy as groups of clusters, each with tiers that fill in order.
 
 A policy without `clusterAffinities` is one group with one tier. Source: the page "Elastic scheduling with multi-cluster
 priorities" (tiers); Karmada: clusterAffinities (exclusive groups) and overflowAffinities (tiers inside a group);

@@ -1,4 +1,6 @@
-"""Warnings of runs that are not begun. Source: design#jobs; design#runs-once; ADR 24.
+"""Causes, waiting reasons, confirmations and warnings of changes.
+
+Warnings of runs that are not begun. Source: design#jobs; design#runs-once; ADR 24.
 
 Facts of changes that depend on the placement: cause, reason of waiting, need of a confirmation.
 

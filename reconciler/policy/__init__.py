@@ -12,7 +12,6 @@ from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
 from reconciler.policy.selectors import read_label_selector, readable_selectors
 from reconciler.policy.window_documents import (
     FLEET_WINDOW_SHAPE,
-    WINDOW_FIELDS,
     WINDOW_SHAPE,
     Closed,
     Opening,
@@ -28,7 +27,6 @@ __all__ = [
     "POLICY_CODES",
     "PROPAGATION_SHAPE",
     "WINDOW_CODES",
-    "WINDOW_FIELDS",
     "WINDOW_SHAPE",
     "ClaimTables",
     "Claimants",

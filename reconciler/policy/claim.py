@@ -1,4 +1,6 @@
-"""Frozen reaches: objects that a broken file might concern are left exactly as they are.
+"""The policy that governs each template, and the reach of broken documents.
+
+Frozen reaches: objects that a broken file might concern are left exactly as they are.
 
 The policy that governs each template. Recomputed each round: being first gives no claim.
 

@@ -1,4 +1,6 @@
-"""Every field of a window. Source: Sveltos, ClusterPromotion promotionWindow; Argo CD, sync windows.
+"""Windows: their fields, their documents, and their opening at a time.
+
+Every field of a window. Source: Sveltos, ClusterPromotion promotionWindow; Argo CD, sync windows.
 
 Windows of documents to values.
 

@@ -1,9 +1,9 @@
 """Runs one program in bounds, and ends all its children. It imports nothing of ours: `python -I -S`.
 
-A line of JSON on stdin is the request: the fields of `run.Command` and `run.Limits`, and `input_bytes`, which follow it
-for the program's stdin. The program writes to stdout and stderr of this process. The file descriptor that is the first
-argument takes the answer: `code` of its exit, or `refused` or `failed` with the reason for which nothing was run. The
-other arguments are file descriptors that stay open until this process ends.
+A line of JSON on stdin is the request: the fields of `run_program.Command` and its `Limits`, and `input_bytes`, which
+follow it for the program's stdin. The program writes to stdout and stderr of this process. The file descriptor that is
+the first argument takes the answer: `code` of its exit, or `refused` or `failed` with the reason for which
+nothing was run. The other arguments are file descriptors that stay open until this process ends.
 
 The parent keeps stdin open; when that ends, so does this process, with all that it started, wherever that went: this
 process is who orphans are given to.

@@ -18,7 +18,6 @@ from reconciler.rollouts.release import release_of_head
 from reconciler.rollouts.rollout_document import parse_rollout
 from reconciler.rollouts.rollout_events import Begun, rollout_events
 from reconciler.rollouts.rollout_fields import ROLLOUT_CODES, ROLLOUT_SHAPE
-from reconciler.rollouts.stage_slots import approval_entry
 
 __all__ = [
     "ROLLOUT_CODES",
@@ -28,7 +27,6 @@ __all__ = [
     "NotClear",
     "RolloutSelection",
     "adopted",
-    "approval_entry",
     "approved",
     "believed",
     "best_of",

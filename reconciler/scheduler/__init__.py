@@ -9,16 +9,14 @@ from reconciler.scheduler.cap_basis import (
     lacking,
     without_outdated_caps,
 )
-from reconciler.scheduler.companions import Autoscaling, CompanionIndex, CompanionTables, companions
+from reconciler.scheduler.companions import Autoscaling, CompanionIndex, companions
 from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
 from reconciler.scheduler.following import Sources, travel
 from reconciler.scheduler.kind_schemas import KindSchemas
-from reconciler.scheduler.makers import NO_MAKERS, Makers, with_defined_kinds
+from reconciler.scheduler.makers import NO_MAKERS, Makers
 from reconciler.scheduler.namespaces import (
     NAMESPACE_FOLLOWS,
-    NamespaceTables,
     bare_namespace,
-    comes_by_itself,
     namespace_identity,
     namespaces,
 )
@@ -44,17 +42,14 @@ __all__ = [
     "WORK_QUEUE",
     "Autoscaling",
     "CompanionIndex",
-    "CompanionTables",
     "DecisionTables",
     "KindSchemas",
     "LinkTables",
     "Makers",
-    "NamespaceTables",
     "Schedule",
     "Sources",
     "bare_namespace",
     "basis_of",
-    "comes_by_itself",
     "companions",
     "completions",
     "decide",
@@ -74,7 +69,6 @@ __all__ = [
     "undecided",
     "undecided_in",
     "waits_for_prerequisite",
-    "with_defined_kinds",
     "withheld",
     "withheld_prerequisites",
     "without_definition",

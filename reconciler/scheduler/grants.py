@@ -1,4 +1,6 @@
-"""ReferenceGrants: a namespace lets objects of other namespaces refer to its own.
+"""ReferenceGrants, pod selectors and fronts of Services.
+
+ReferenceGrants: a namespace lets objects of other namespaces refer to its own.
 
 Source: Gateway API: ReferenceGrant: it stands in the namespace that is referred to, and without it the reference is
 refused; design#grants. So it decides who may have a dependency in another namespace, and is one itself.

@@ -1,6 +1,6 @@
 """The schedule as rollouts leave it: the revision that each copy is rendered from."""
 
-from reconciler.staging.differing import changed_by_staging, differing, stages_the_same
+from reconciler.staging.differing import changed_by_staging, differing
 from reconciler.staging.selected import SelectedTables, selected_of
 from reconciler.staging.staged import staged
 from reconciler.staging.standing import ClusterSights, Records, Revisions, RolloutStatus, begun_with, layouts_of, stand
@@ -17,6 +17,5 @@ __all__ = [
     "layouts_of",
     "selected_of",
     "staged",
-    "stages_the_same",
     "stand",
 ]

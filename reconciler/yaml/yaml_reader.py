@@ -1,4 +1,6 @@
-"""Lines of fields, found by reading a file's text once more with marks. Only problems and provenance ask for them.
+"""YAML and JSON files of the store as documents, and the lines of their fields.
+
+Lines of fields, found by reading a file's text once more with marks. Only problems and provenance ask for them.
 
 YAML and JSON files of the store as documents, read exactly as kubectl reads them, and refused where it is unsafe.
 

@@ -1,4 +1,6 @@
-"""Resources that the journal knows, by the names that people use.
+"""Documents of the journal for commands and pages: resources, history, status.
+
+Resources that the journal knows, by the names that people use.
 
 The answers of `history`, here and from another machine.
 

@@ -1,4 +1,6 @@
-"""Kinds as words: one Deployment, five thousand Deployments.
+"""Equal changes in many clusters as one entry, and the words for kinds and fields.
+
+Kinds as words: one Deployment, five thousand Deployments.
 
 Names of fields in a sentence, and their order of importance.
 

@@ -1,4 +1,6 @@
-"""Rollouts for machines: `stages` and `rollouts` of a plan, and `rollouts` of a status with their state.
+"""A plan as JSON, with its rollouts.
+
+Rollouts for machines: `stages` and `rollouts` of a plan, and `rollouts` of a status with their state.
 
 A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
 

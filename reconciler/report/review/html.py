@@ -1,4 +1,6 @@
-"""HTML by construction: a text becomes markup only by being escaped.
+"""A plan as one HTML page.
+
+HTML by construction: a text becomes markup only by being escaped.
 
 Style of the page of a plan: light and dark, on a desk, on a phone and on paper, without external resources.
 

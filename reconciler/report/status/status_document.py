@@ -1,4 +1,6 @@
-"""The problems of the state document: each redacted and written out once, however many rounds show it.
+"""`status` as one JSON document.
+
+The problems of the state document: each redacted and written out once, however many rounds show it.
 
 The parts of the state document about the whole store; unchanged ones are made once.
 

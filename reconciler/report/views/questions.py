@@ -1,4 +1,6 @@
-"""Remedies of problems by code, from the reference of problem codes.
+"""Questions to the views, and all problems with their remedies.
+
+Remedies of problems by code, from the reference of problem codes.
 
 Questions to the views, and the answer for an unknown name.
 

@@ -1,6 +1,6 @@
 """Pages of a browser, drawn from views."""
 
-from reconciler.server.pages.drawing import CACHE_CONTROL, CONTENT_SECURITY_POLICY, STATIC_FILES, StaticFile
+from reconciler.server.pages.drawing import CACHE_CONTROL, CONTENT_SECURITY_POLICY, STATIC_FILES
 from reconciler.server.pages.page_views import (
     cluster_page,
     fleet_page,
@@ -15,7 +15,6 @@ __all__ = [
     "CACHE_CONTROL",
     "CONTENT_SECURITY_POLICY",
     "STATIC_FILES",
-    "StaticFile",
     "cluster_page",
     "fleet_page",
     "history_page",
