@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations
+from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Snapshot, StoreFile
-from reconciler.api.tree import digest_of_bytes
 from reconciler.fleet import Earlier
 
 CLUSTERS: Final = 100

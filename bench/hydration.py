@@ -31,7 +31,7 @@ from reconciler.lint import lint
 from reconciler.planner import compare_revisions
 from reconciler.plugins import with_plugins
 from reconciler.report.render_json import rendering
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from reconciler.store.location import locate_store
 
 CHART = Path(__file__).parent.parent / "tests/hydration/store/charts/web"
@@ -79,7 +79,7 @@ def cpu_s(run: Callable[[], object], rounds: int = 5) -> float:
 def validated(root: Path, rev: str | None) -> Fleet:
     """What `validate` does beside the locks."""
     fleet = read_fleet(str(root), rev)
-    decision = decide(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
+    decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
     rendering(decision)
     lint(fleet, decision.claims, [])
     return fleet

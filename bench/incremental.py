@@ -25,7 +25,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import plan_round, previous_of, render_decision
 from reconciler.render import changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, decide
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
 
@@ -54,7 +54,8 @@ class Loop(Struct):
         files = self._step("read", lambda: self.reader.read(self.store, commit))
         fleet = self._step("parse", lambda: self.in_force.parse(files))
         decision = self._step(
-            "decide", lambda: decide(fleet, self.observations, NOW, interpreters=BUILT_IN_KINDS, tables=self.memo)
+            "decide",
+            lambda: schedule_fleet(fleet, self.observations, NOW, interpreters=BUILT_IN_KINDS, tables=self.memo),
         )
         changed = self._step("compare", lambda: changed_identities(self.decision, decision, self.memo.changed))
         self.decision = decision
@@ -118,7 +119,9 @@ def settle_everything(loop: Loop) -> dict[str, float]:
     assert loop.decision is not None, "the first commit was decided"
     decision, fleet = loop.decision, loop.decision.fleet
     loop.observations = replace(loop.observations, previous=previous_of(decision.bindings))
-    loop.decision = decision = decide(fleet, loop.observations, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
+    loop.decision = decision = schedule_fleet(
+        fleet, loop.observations, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo
+    )
     manifests = render_decision(decision).manifests
     names = sorted({manifest.cluster for manifest in manifests})[:IN_STEP]
     members, rows = members_of((found for found in manifests if found.cluster in names), fleet.settings.name)
@@ -170,7 +173,7 @@ def _lose_cluster(loop: Loop) -> Schedule:
     assert loop.decision is not None, "the first commit was decided"
     lost = replace(loop.observations.clusters["m003"], reachable=False)
     seen = replace(loop.observations, clusters={**loop.observations.clusters, "m003": lost})
-    return decide(loop.decision.fleet, seen, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
+    return schedule_fleet(loop.decision.fleet, seen, NOW, interpreters=BUILT_IN_KINDS, tables=loop.memo)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 
 from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject
 from reconciler.ownership import field_manager, read_owner
 
 _SERVED = {

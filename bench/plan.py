@@ -18,7 +18,7 @@ from reconciler.fleet import ParsedAsRead, ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_decision
 from reconciler.policy import claim
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from reconciler.store.git.snapshot import GitStore
 
 NOW = "2026-11-21T10:00:00Z"
@@ -59,7 +59,9 @@ def main(workloads: int, fleet: str = "") -> dict[str, float]:
         found |= {"read": both - take.spent_s, "parse": take.spent_s + assembled, "bytes": take.bytes_read}
         gc.freeze()
         observations = corpus.observations()
-        found["decide"], decision = timed(lambda: decide(parsed_fleet, observations, NOW, interpreters=BUILT_IN_KINDS))
+        found["decide"], decision = timed(
+            lambda: schedule_fleet(parsed_fleet, observations, NOW, interpreters=BUILT_IN_KINDS)
+        )
         found["render"], rendering = timed(lambda: render_decision(decision))
         found["bodies"], _ = timed(partial(make_bodies, rendering))
         found["cold"] = time.process_time() - started

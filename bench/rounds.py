@@ -38,7 +38,7 @@ from reconciler.kube.answers import Listing
 from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.planner import previous_of, render_decision
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15
@@ -178,7 +178,7 @@ class CommitSource:
         """Earlier revisions are gone."""
         return None
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """The head alone is there."""
         return Lineage(order=(head,), missing=frozenset(revisions) - {head})
 
@@ -203,7 +203,7 @@ def filled(source: CommitSource, journal: Journal) -> MemoryMembers:
     """Members and a journal that are in step with the store."""
     fleet = StoreInForce({}, source.past).parse(source.snapshot())
     members = MemoryMembers(fleet.clusters)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shared: dict[tuple[Identity, str], LiveObject] = {}
     with journal.transaction(durable=True):
         journal.record_fleet(FLEET)

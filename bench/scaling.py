@@ -10,19 +10,20 @@ import gc
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from bench import corpus
 from bench.measure import percentile, timed
+from reconciler.api.content import digest_of, with_value
 from reconciler.api.fleet import Fleet, Snapshot, Template
 from reconciler.api.refs import Identity
-from reconciler.api.tree import digest_of, with_value
 from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import previous_of
-from reconciler.scheduler import DecisionTables, decide
+from reconciler.scheduler import DecisionTables, schedule_fleet
 
 NOW: Final = "2026-11-21T10:00:00Z"
 PER_POLICY: Final = 20
@@ -54,16 +55,17 @@ def main(workloads: int) -> dict[str, float]:
 def measured(fleet: Fleet) -> tuple[float, float]:
     """CPU seconds of the first decision, and the median of those after commits that scale one workload up by one."""
     observations, memo = corpus.observations(), DecisionTables()
-    full, decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))
+    full, decision = timed(lambda: schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))
     assert not decision.problems, decision.problems[0]
     gc.freeze()
     seconds = []
     names = [identity for identity in decision.bindings if identity.kind == "Deployment"]
     for number in range(COMMITS + 1):
         observations = replace(observations, previous=previous_of(decision.bindings))
-        decision = decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
+        decision = schedule_fleet(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
         fleet = scaled(fleet, names[number * len(names) // (COMMITS + 1)])
-        taken, decision = timed(lambda: decide(fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo))  # noqa: B023
+        decide = partial(schedule_fleet, fleet, observations, NOW, interpreters=BUILT_IN_KINDS, tables=memo)
+        taken, decision = timed(decide)
         seconds.append(taken)
     # The first commit warms up.
     return full, percentile(seconds[1:], 0.5)

@@ -24,8 +24,8 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import copies_in
+from reconciler.rollouts import ClusterSights, Revisions, SelectedTables, changed_by_staging, staged, stand
 from reconciler.scheduler import Schedule
-from reconciler.staging import ClusterSights, Revisions, SelectedTables, changed_by_staging, staged, stand
 
 _CANARY = 5
 

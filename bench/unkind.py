@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from bench import corpus
+from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Snapshot
-from reconciler.api.tree import digest_of_bytes
 
 DEFINITIONS_PER_1000: Final = 2
 LONG_LINES: Final = 200

@@ -18,7 +18,7 @@ from reconciler.fleet import ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import render_decision
 from reconciler.render import Rendering
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.parse_cache import ParseCache
 
@@ -73,7 +73,7 @@ def second(root: Path, commit: str) -> dict[str, float]:
         load, parsed = timed(lambda: cache.load(read.files))
         loads.append(load)
         anew.append(len(read.files) - len(parsed))
-        return render_decision(decide(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
+        return render_decision(schedule_fleet(parse(read, parsed), observations, NOW, interpreters=BUILT_IN_KINDS))
 
     total, rendering = timed(plan)
     bodies, _ = timed(lambda: make_bodies(rendering))

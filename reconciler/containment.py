@@ -41,7 +41,7 @@ class SubjectFailed(Exception):
         self.fault = fault
 
 
-def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
+def try_call(work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs) -> Contained[Value]:
     """Run the work; return its result or its exception, but raise `UNCONTAINED`."""
     try:
         # As `Contained(...)`, in half the time: of a large fleet, every template is asked several times.
@@ -52,7 +52,7 @@ def contained(work: Callable[Parameters, Value], *args: Parameters.args, **more:
         return Contained(None, error)
 
 
-async def awaited(work: Awaitable[Value]) -> Contained[Value]:
+async def try_await(work: Awaitable[Value]) -> Contained[Value]:
     """Do the same for an awaitable. Cancellation passes through."""
     try:
         return Contained(await work)
@@ -62,7 +62,7 @@ async def awaited(work: Awaitable[Value]) -> Contained[Value]:
         return Contained(None, error)
 
 
-def named(
+def with_subject(
     subject: Hashable, work: Callable[Parameters, Value], *args: Parameters.args, **more: Parameters.kwargs
 ) -> Value:
     """Run the work and return its result.

@@ -9,7 +9,7 @@ from itertools import chain, compress, repeat
 from operator import is_, is_not
 from typing import Any, Final, Generic, TypeVar, cast
 
-from reconciler.containment import SubjectFailed, named
+from reconciler.containment import SubjectFailed, with_subject
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -203,7 +203,7 @@ class Table(Generic[TableKey, Value]):
             raise
         except Exception:
             # Asked again one by one: which key it was is not worth a step for each of them as long as none raises.
-            found = {key: named(key, value, key) for key in keys}
+            found = {key: with_subject(key, value, key) for key in keys}
         self.put(found)
 
     def put(self, values: Mapping[TableKey, Value | None]) -> None:

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.kinds.body_fields import count, text
 from reconciler.observations import pack, packed_placements, read_placements, unpack
 

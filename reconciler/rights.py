@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.api.tree import dig
 from reconciler.documents import BUILT_IN, guessed_plural, is_never_distributed
 from reconciler.kinds.body_fields import REPLICAS
 from reconciler.kinds.registry import Registry

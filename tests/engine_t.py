@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.diff.three_way import Difference, desired_of, difference_from
 from reconciler.documents.schema import Schema
 

@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 from msgspec.structs import replace
 
+from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile, Template
 from reconciler.api.problem import Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import digest_of
 from reconciler.fleet.parse import parse
 
 Documents = str | Sequence[Mapping[str, Any]]

@@ -20,7 +20,7 @@ from reconciler.api.demand import Resources, resources
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from tests.fleets import fleet_of, member
 
 Case = Mapping[str, Any]
@@ -221,4 +221,4 @@ def _taint(text: str) -> Taint:
 
 def decided(case: Case, seen: Observations, ago_s: float = 0) -> Schedule:
     """The decision that the tick looks at, made under the constraints of the observations."""
-    return decide(fleet(case), seen, moment(ago_s), interpreters=BUILT_IN_KINDS)
+    return schedule_fleet(fleet(case), seen, moment(ago_s), interpreters=BUILT_IN_KINDS)

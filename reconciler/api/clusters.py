@@ -9,10 +9,10 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from reconciler.api.binding import Constraint, PreviousPlacement
+from reconciler.api.content import JsonObject
 from reconciler.api.demand import NO_RESOURCES, Resources
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject
 
 
 class Taint(Struct, frozen=True, kw_only=True):

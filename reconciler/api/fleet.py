@@ -9,12 +9,11 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Content, Sealed, mapping_in_metadata
+from reconciler.api.content import Content, JsonObject, Sealed, mapping_in_metadata
 from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollouts import FleetWindow, Rollout
-from reconciler.api.tree import JsonObject
 
 NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label of a Namespace with its name as value, whatever a manifest has."""

@@ -9,12 +9,12 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Observations
+from reconciler.api.content import JsonObject
 from reconciler.api.plan import NOT_CONFIRMED, Action, Confirmed
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import JsonObject
 
 
 class AppliedRow(Struct, frozen=True, kw_only=True):

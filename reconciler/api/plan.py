@@ -8,11 +8,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from reconciler.api.binding import Reason, TargetCluster
-from reconciler.api.content import Content, Revealed
+from reconciler.api.content import Content, JsonObject, Revealed, Step
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import RolloutPlan
-from reconciler.api.tree import JsonObject, Step
 
 
 class Action(StrEnum):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from reconciler.api.tree import JsonObject, Step
+from reconciler.api.content import JsonObject, Step
 
 
 class Source(NamedTuple):

@@ -61,7 +61,7 @@ def command(
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
     folder = _folder(store)
     fleet_rollouts = read_fleet(store).rollouts
-    waiting = _awaited(_status(server, journal, store, needed=revision is None), stage, name)
+    waiting = _awaiting_approval(_status(server, journal, store, needed=revision is None), stage, name)
     rollout = _rollout(fleet_rollouts, stage, name or (waiting.rollout if waiting is not None else None))
     chosen = resolved(folder, _revision(stage, revision, waiting))
     _refuse_what_is_not_awaited(stage, chosen, waiting)
@@ -104,7 +104,7 @@ def _status(server: ServiceAddress | None, journal: Path | None, store: str, *, 
         return {}
 
 
-def _awaited(status: Mapping[str, Any], stage: str, name: str | None) -> _Awaited | None:
+def _awaiting_approval(status: Mapping[str, Any], stage: str, name: str | None) -> _Awaited | None:
     """Return the rollout that awaits an approval after a stage; None if unknown.
 
     Raises:

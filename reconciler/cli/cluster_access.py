@@ -11,7 +11,7 @@ from reconciler.cli.run_options import Keys, KeysNamed
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
     from reconciler.cli.options import ProfileOptions
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.kube.profile_access import LiveAccess
 
@@ -41,8 +41,8 @@ def access_to(
     import logging
 
     from reconciler.cli.journal_choice import journal_for
-    from reconciler.cli.subjects import person
-    from reconciler.controller.once.access import Access
+    from reconciler.cli.options import person
+    from reconciler.controller.once.planning import Access
     from reconciler.controller.vitals.logs import set_up_logging
     from reconciler.plugins import with_plugins
 

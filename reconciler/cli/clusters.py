@@ -14,7 +14,7 @@ from reconciler.cli.store_reading import read_fleet
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -75,7 +75,7 @@ def command(
 
 
 async def _versions(fleet: Fleet, access: Access) -> dict[str, str]:
-    from reconciler.controller.once.access import open_members
+    from reconciler.controller.once.planning import open_members
     from reconciler.errors import MemberClusterError, ReconcilerError
     from reconciler.report.mask import scrub_text
 

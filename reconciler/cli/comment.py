@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli import options
+from reconciler.cli.options import SETTINGS, option
 from reconciler.cli.printing import remark
 
 
-@click.command(context_settings=options.SETTINGS)
+@click.command(context_settings=SETTINGS)
 @click.argument("plan", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@options.option("--no-create", is_flag=True, help="Only edit the comment that is there, as when nothing changes.")
+@option("--no-create", is_flag=True, help="Only edit the comment that is there, as when nothing changes.")
 def command(*, plan: Path, no_create: bool) -> None:
     """Comment on the pull request of this job with PLAN, as `diff -o markdown` writes it.
 
@@ -21,7 +21,7 @@ def command(*, plan: Path, no_create: bool) -> None:
     request; the token comes from RECONCILER_FORGE_TOKEN, at GitHub else from GITHUB_TOKEN.
     """
     from reconciler.notify.forge_comments import publish
-    from reconciler.notify.forge_job import pull_request
+    from reconciler.notify.forges import pull_request
 
     found = pull_request(os.environ)
     outcome = publish(found.forge, plan.read_text(encoding="utf-8"), head=found.head, creates=not no_create)

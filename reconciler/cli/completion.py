@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli import options
+from reconciler.cli.options import SETTINGS
 from reconciler.cli.printing import answer
 
 _INSTRUCTIONS = {
@@ -14,7 +14,7 @@ _INSTRUCTIONS = {
 }
 
 
-@click.command(context_settings=options.SETTINGS)
+@click.command(context_settings=SETTINGS)
 @click.argument("shell", type=click.Choice(sorted(_INSTRUCTIONS)))
 def command(*, shell: str) -> None:
     """Print the completion script for SHELL."""

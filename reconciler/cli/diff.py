@@ -21,10 +21,10 @@ from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisi
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.api.content import Json
     from reconciler.api.fleet import Fleet
     from reconciler.api.plan import Plan
-    from reconciler.api.tree import Json
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.fleet import ParsedFile
     from reconciler.report.shown_values import Style
@@ -50,15 +50,15 @@ def diff_text(
         case "markdown":
             return _markdown(plans, max_size, marker)
         case "github":
-            from reconciler.report.review.annotations import plan_annotations
+            from reconciler.report.plan.annotations import plan_annotations
 
             return "".join(map(plan_annotations, plans))
         case "junit":
-            from reconciler.report.review.annotations import plans_junit
+            from reconciler.report.plan.annotations import plans_junit
 
             return plans_junit(plans)
         case "html":
-            from reconciler.report.review.html import plans_html
+            from reconciler.report.plan.html import plans_html
 
             return plans_html(plans)
         case _:
@@ -81,7 +81,7 @@ def _json(plans: Sequence[Plan], form: str) -> str:
 
 def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:
     """Return one comment for all plans: each may use the space that the ones before leave."""
-    from reconciler.report.review.markdown import BUDGET_MIN, plan_markdown
+    from reconciler.report.plan.markdown import BUDGET_MIN, plan_markdown
 
     least = len(plans) * (BUDGET_MIN + 1)
     if len(plans) > 1 and max_size < least:

@@ -27,7 +27,7 @@ from reconciler.errors import ConfigurationError, ReconcilerError
 
 if TYPE_CHECKING:
     from reconciler.api.clusters import Cluster
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.controller.service.leadership import Leading
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.connection.kubeconfig import MemberConfig
@@ -212,7 +212,7 @@ def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
 
 
 async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
-    from reconciler.controller.once.access import configs_of, open_members
+    from reconciler.controller.once.planning import configs_of, open_members
     from reconciler.controller.service.leadership import Leading, who_leads
     from reconciler.rights import EXPLAINING, Level, resource_names
 

@@ -10,8 +10,8 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.options import orders_of
 from reconciler.cli.printing import answer, remark, terminal_width
-from reconciler.cli.subjects import orders_of
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(
     Its replicas go to other clusters first; where none can take them, they stay. It is also how a failed copy goes
     that `purgeMode: Never` keeps.
     """
-    from reconciler.cli.subjects import person, resource_in
+    from reconciler.cli.options import person, resource_in
     from reconciler.journal.sqlite_journal import Journal
 
     path = journal_path(journal, store)
@@ -124,7 +124,7 @@ def _one(identities: Iterable[Identity], resource: str, namespace: str | None, w
 
 def _record(identity: Identity, cluster: str, reason: str, span: str) -> EvictionRecord:
     from reconciler.api.ledger import EvictionRecord
-    from reconciler.cli.subjects import person
+    from reconciler.cli.options import person
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
 
     now = SystemClock().now()

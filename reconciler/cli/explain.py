@@ -52,7 +52,7 @@ def command(
 
     `KIND NAME` will do, too.
     """
-    from reconciler.cli.subjects import resource_and_store
+    from reconciler.cli.options import resource_and_store
     from reconciler.report.json_parts import json_text
     from reconciler.report.status.explanation import explanation_text
 
@@ -107,7 +107,7 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
     from reconciler.placement import constraints_in_force
     from reconciler.planner import render_one
     from reconciler.report.status.explanation import explain, explanation_document
-    from reconciler.scheduler import decide, without_outdated_caps
+    from reconciler.scheduler import schedule_fleet, without_outdated_caps
 
     access = access_to(here.kubeconfig, here.journal, fleet=fleet)
     if here.is_live:
@@ -115,7 +115,7 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
         decision, now, known = reading.decision, reading.snapshot.now, reading.snapshot.observations
     else:
         now, known = SystemClock().now(), read_observations(here.observations)
-        decision = decide(fleet, known, now, interpreters=access.interpreters)
+        decision = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(identity, ())
     standing = _standing(access.journal) if fleet.rollouts else ()

@@ -21,7 +21,7 @@ from reconciler.errors import ConfigurationError
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
     from reconciler.cli.tables import Query
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.errors import ReconcilerError
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.discovery import Discovery
@@ -139,7 +139,7 @@ def _did_you_mean(discovery: Discovery, kind: str) -> str:
 
 
 async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole: bool) -> list[Found]:
-    from reconciler.controller.once.access import open_members
+    from reconciler.controller.once.planning import open_members
 
     async with open_members(fleet, access) as members:
         return [await _ask_one(members, query, whole=whole) for query in queries]
@@ -148,7 +148,7 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
     """Print the table, then each row that differs, until interrupted."""
     from reconciler.cli.get_following import Following, follow
-    from reconciler.controller.once.access import open_members
+    from reconciler.controller.once.planning import open_members
 
     async with open_members(fleet, access) as members:
         found = await _ask_one(members, query, whole=False)

@@ -17,7 +17,7 @@ from reconciler.cli.served import ServedHistory, ServiceAddress, refuse_beside, 
 if TYPE_CHECKING:
     from reconciler.controller.vitals.journal_documents import History
     from reconciler.report.views.questions import HistoryQuestion
-    from reconciler.store.uncommitted import Commits
+    from reconciler.store.location import Commits
 
 _LOOK_S: Final = 1.0
 """Interval at which `--follow` reads the journal."""
@@ -53,7 +53,7 @@ def command(
 
     The newest 100,000 events are kept, and of persons 10,000 more.
     """
-    from reconciler.cli.subjects import resource_in
+    from reconciler.cli.options import resource_in
     from reconciler.report.status.history_text import history_text
     from reconciler.report.views.questions import HistoryQuestion
 

@@ -15,9 +15,9 @@ from reconciler.cli.store_reading import cache_folder, read_fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.api.content import JsonObject
     from reconciler.api.fleet import Fleet, Render
     from reconciler.api.problem import Problem
-    from reconciler.api.tree import JsonObject
     from reconciler.helm.files import RenderFiles
     from reconciler.helm.run_render import Output
     from reconciler.helm.tools import Tools
@@ -139,7 +139,7 @@ def _text(body: JsonObject) -> str:
     """Return a document as committed: sorted, unless encrypted, as its checksum depends on the order."""
     import json
 
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     return f"{json.dumps(body, indent=2)}\n" if "sops" in body else dump_yaml(body)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.api.clusters import LiveObject
     from reconciler.api.fleet import Fleet
     from reconciler.api.refs import Identity
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.kube.client import MemberCluster
 
 
@@ -102,7 +102,7 @@ def _import_live(
     include_secrets: bool,
 ) -> None:
     from reconciler.importers import imported, policies_of
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     if not kinds or not clusters:
         missing = "argument 'KIND[,KIND…]'" if not kinds else "option '--cluster'"
@@ -160,7 +160,7 @@ async def _read(
     Raises:
         ReconcilerError: a cluster cannot be read, or lacks one of the kinds.
     """
-    from reconciler.controller.once.access import open_members
+    from reconciler.controller.once.planning import open_members
 
     async def one(member: MemberCluster) -> dict[Identity, LiveObject]:
         return await _read_one(member, kinds, *where)

@@ -167,7 +167,7 @@ def _write(folder: Path, store: ImportedStore) -> None:
 
 
 def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     if isinstance(content, bytes):
         return content

@@ -23,7 +23,7 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     import re
 
     from reconciler.kube.connection.kubeconfig import context_names
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
         remark(f"error: {name!r} is no name for a fleet; use lower-case letters, digits, '-' and '.', at most 63")

@@ -60,7 +60,7 @@ def sync(
     """
     from reconciler.fleet import DEFAULT_PROPERTIES, InventoryOrigin, followed, synced
     from reconciler.kube.profiles import inventory_place, read_profiles
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
     from reconciler.store.location import locate_store
 
     if write and check:

@@ -154,19 +154,19 @@ class _Repository:
         self._url = url
         self._older = OlderRevisions()
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry. Uncommitted files come after the checked-out commit."""
         from reconciler.errors import StoreError
         from reconciler.store.git.snapshot import GitStore
 
         if not head.startswith("dir:"):
-            return self._older.lineage(self._folder, revisions, head)
+            return self._older.ancestry(self._folder, revisions, head)
         try:
             with GitStore(self._folder) as repository:
                 tip = repository.resolve("HEAD")
         except StoreError:
             tip = head
-        return self._older.lineage(self._folder, revisions, tip)
+        return self._older.ancestry(self._folder, revisions, tip)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name."""

@@ -21,8 +21,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler import __version__
-from reconciler.cli import options
-from reconciler.cli.options import defaults_for, option_keys
+from reconciler.cli.options import SETTINGS, defaults_for, option_keys
 from reconciler.errors import ReconcilerError
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -117,7 +116,7 @@ def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> N
     ctx.obj, ctx.default_map = read_config(Path(value), known), {}
 
 
-@click.group(cls=LazyGroup, context_settings=options.SETTINGS)
+@click.group(cls=LazyGroup, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="reconciler")
 @click.option(
     "--config",

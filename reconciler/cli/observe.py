@@ -35,7 +35,7 @@ def command(
     """Write nodes, free capacity, workloads and placements of every cluster of STORE as YAML."""
     from reconciler.controller.once.planning import observe_once
     from reconciler.observations import dump_observations
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     fleet = read_fleet(store, rev, as_directory=as_directory)
     check_clusters(clusters, fleet)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from reconciler.api.content import Json
     from reconciler.api.problem import Problem
-    from reconciler.api.tree import Json
     from reconciler.report.shown_values import Style
 
 
@@ -112,7 +112,7 @@ def write_file(path: Path, text: str) -> None:
 def document_text(document: Json, form: str) -> str:
     """The document as `json` or `yaml`."""
     from reconciler.report.json_parts import json_text
-    from reconciler.report.yaml_dump import dump_yaml
+    from reconciler.report.render_json import dump_yaml
 
     return json_text(document) if form == "json" else dump_yaml(document)
 

@@ -38,9 +38,8 @@ def command(
     from reconciler.clock import SystemClock
     from reconciler.plugins import with_plugins
     from reconciler.report.decisions import placement_decisions
-    from reconciler.report.render_json import render_json, rendering, sorted_manifests
-    from reconciler.report.yaml_dump import dump_yaml, render_yaml
-    from reconciler.scheduler import decide
+    from reconciler.report.render_json import dump_yaml, render_json, render_yaml, rendering, sorted_manifests
+    from reconciler.scheduler import schedule_fleet
 
     if output == "placementdecision" and clusters:
         raise click.UsageError("a decision is about all clusters: leave --cluster out of -o placementdecision")
@@ -49,7 +48,7 @@ def command(
         fleet = read_fleet(store, rev, as_directory=as_directory)
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
-        decision = decide(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
+        decision = schedule_fleet(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)
         result = rendering(decision, frozenset(clusters), with_bodies=output != "placementdecision")
     if output == "json":
         answer(render_json(result, show_secrets=show_secrets))

@@ -8,8 +8,8 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.options import orders_of
 from reconciler.cli.printing import remark
-from reconciler.cli.subjects import orders_of
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -29,7 +29,7 @@ def command(
     journal: Path | None,
 ) -> None:
     """End the suspension of SCOPE: `fleet`, `cluster NAME` or KIND/NAME."""
-    from reconciler.cli.subjects import person
+    from reconciler.cli.options import person
 
     if bool(scope) is is_all:
         raise click.UsageError("name what to resume (fleet, cluster NAME or KIND/NAME), or give --all")

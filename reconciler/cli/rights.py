@@ -9,7 +9,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.controller.once.access import Access
+    from reconciler.controller.once.planning import Access
     from reconciler.report.role import RoleSubject
     from reconciler.rights import Level, Right
     from reconciler.scheduler import Schedule
@@ -77,9 +77,9 @@ def needed(
 def decided(fleet: Fleet, access: Access) -> Schedule:
     """Return the schedule of the store without observations of clusters."""
     from reconciler.api.clusters import Observations
-    from reconciler.scheduler import decide
+    from reconciler.scheduler import schedule_fleet
 
-    return decide(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
+    return schedule_fleet(fleet, Observations(), access.clock.now(), interpreters=access.interpreters)
 
 
 def recorded_kinds(access: Access) -> frozenset[GroupKind]:
@@ -100,7 +100,7 @@ def _is_chosen(cluster: str, access: Access) -> bool:
 
 async def _served(fleet: Fleet, access: Access) -> dict[GroupKind, str]:
     """Return the plurals of all kinds that the chosen clusters serve; unreachable ones add nothing."""
-    from reconciler.controller.once.access import open_members
+    from reconciler.controller.once.planning import open_members
     from reconciler.kube.discovery import Discovery
 
     async with open_members(fleet, access) as members:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.api.problem import Problem
     from reconciler.api.refs import Identity
     from reconciler.controller.service.telling import Telling
-    from reconciler.notify.statuses import ForgeOptions
+    from reconciler.notify.commit_statuses import ForgeOptions
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.sops.keyring import Keyring
     from reconciler.sops.program import Program
@@ -110,8 +110,7 @@ class Keys:
 
     def _keyring(self) -> Keyring:
         if self._made is None:
-            from reconciler.sops.attempts import Attempts
-            from reconciler.sops.keyring import Keyring
+            from reconciler.sops.keyring import Attempts, Keyring
 
             named, program = self._named, program_named(self._named, self._store)
             attempts = Attempts(program) if program is not None else None
@@ -221,8 +220,7 @@ def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
 
 def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     from reconciler.notify.address import checked_host, read_secret, secret_file
-    from reconciler.notify.commit_statuses import ForgeKind, repository_of
-    from reconciler.notify.statuses import ForgeOptions
+    from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, repository_of
     from reconciler.store.git.url import is_git_url, parse_git_url
 
     if asked.forge_status is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli import options
+from reconciler.cli.options import SETTINGS
 from reconciler.cli.printing import answer
 from reconciler.errors import ConfigurationError
 
 
-@click.command(context_settings=options.SETTINGS)
+@click.command(context_settings=SETTINGS)
 @click.argument("kind", required=False)
 def command(*, kind: str | None) -> None:
     """Print the JSON Schema of KIND, or one for every file of a store; other kinds pass it.

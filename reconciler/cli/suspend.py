@@ -9,8 +9,8 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.options import orders_of
 from reconciler.cli.printing import answer, remark, terminal_width
-from reconciler.cli.subjects import orders_of
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(
     Plans go on and show what is held; nothing is written before `resume`, or before the time given.
     """
     from reconciler.api.ledger import SuspensionRecord
-    from reconciler.cli.subjects import person
+    from reconciler.cli.options import person
     from reconciler.clock import SystemClock
     from reconciler.journal.sqlite_journal import Journal
     from reconciler.observations import in_force

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from reconciler.api.tree import dig
+from reconciler.api.content import dig
 from reconciler.ownership import FLEET_LABEL, read_owner
 from reconciler.report.json_parts import json_text
 from reconciler.report.mask import Masker
+from reconciler.report.render_json import dump_yaml
 from reconciler.report.text_table import Fit
 from reconciler.report.text_table import table as aligned
-from reconciler.report.yaml_dump import dump_yaml
 
 if TYPE_CHECKING:
     from reconciler.kube.table import Column, PrintedRow, PrintedTable

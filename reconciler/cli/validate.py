@@ -25,16 +25,16 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
     from reconciler.lint import lint
     from reconciler.plugins import with_plugins
     from reconciler.report.json_parts import json_text, problems_part
+    from reconciler.report.plan.annotations import github_annotations
     from reconciler.report.problems_text import problems_text
     from reconciler.report.render_json import rendering
-    from reconciler.report.review.annotations import github_annotations
-    from reconciler.scheduler import decide
-    from reconciler.staging import selected_of
+    from reconciler.rollouts import selected_of
+    from reconciler.scheduler import schedule_fleet
 
     interpreters = with_plugins()
     with bulk_load():
         fleet = read_fleet(store, rev, as_directory=as_directory, with_locks=True)
-        decision = decide(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
+        decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
     odd = lint(fleet, decision.claims, carried, selected_of(decision), decision.makers)

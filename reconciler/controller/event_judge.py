@@ -14,8 +14,7 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Phase
 from reconciler.containment import fault_fields
-from reconciler.controller.agenda import Established, PendingWork
-from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.loop_state import Established, LoopParts, PendingWork, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.restores import Suspicion
 from reconciler.controller.retries.workers import ApplyResult
@@ -135,7 +134,7 @@ class EventHandler:
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
-        self._beliefs.doubt(cluster, live.identity)
+        self._beliefs.invalidate(cluster, live.identity)
         self._agenda().mark_in(cluster, (live.identity,))
 
     def _note_health(self, cluster: str, event: WatchEvent) -> None:
@@ -188,7 +187,7 @@ class EventHandler:
         paths = [field.path for field in change.fields]
         is_left = change.cause is Cause.DRIFT and self._fights.leaves_alone(cluster, identity, paths, now_s)
         if is_left:
-            self._unfinished.put_off(cluster, identity, pause_s)
+            self._unfinished.requeue_change(cluster, identity, pause_s)
         return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
@@ -267,7 +266,7 @@ class EventHandler:
         if self._lanes.is_under_way(cluster, identity):
             self._lanes.skip(cluster, {identity})
             return
-        self._beliefs.doubt(cluster, identity)
+        self._beliefs.invalidate(cluster, identity)
         self._agenda().mark_in(cluster, (identity,))
 
     def doubted(self, cluster: str) -> None:
@@ -294,10 +293,10 @@ class EventHandler:
         picture = self._state().picture
         return picture.manifests.get(cluster, {}).keys() if picture is not None else ()
 
-    def ailing(self) -> Iterable[Copy]:
+    def unhealthy(self) -> Iterable[Copy]:
         """Yield applied, unhealthy copies in reachable clusters."""
         state = self._state()
-        for cluster, identity in self._healths.ailing():
+        for cluster, identity in self._healths.unhealthy():
             is_there = not isinstance(state.reachable.get(cluster, ""), str)
             if is_there and identity in state.known.ledger.get(cluster, {}):
                 yield cluster, identity

@@ -15,11 +15,10 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import EventKind
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.agenda import Established, PendingWork
 from reconciler.controller.event_judge import EventHandler
-from reconciler.controller.loop_state import LoopParts, State, exchanged, reconnected
+from reconciler.controller.loop_state import Established, LoopParts, PendingWork, State, exchanged, reconnected
 from reconciler.controller.reader import Differing, Reader
 from reconciler.controller.reading.late import LateReadings
 from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, remembered, with_objects
@@ -37,9 +36,8 @@ from reconciler.controller.tasks import ended, in_thread, start
 from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import tell_progress
-from reconciler.controller.watches.kind_watches import Watches
+from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
-from reconciler.controller.watches.watch_keeper import WatchKeeper
 from reconciler.controller.writer import Writer
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.store.local_source import wait_for
@@ -81,7 +79,7 @@ class ControlLoop:
     def _wake(self) -> None:
         self._agenda.wake.set()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Something outside changed: a suspension began or ended."""
         self._agenda.mark_everything()
 
@@ -151,7 +149,7 @@ class ControlLoop:
 
     async def _watch_store(self) -> None:
         while True:
-            told = await awaited(self._parts.source.changed())
+            told = await try_await(self._parts.source.changed())
             if told.fault is not None:
                 # Whether it changed is not known then, so it is read.
                 text = "the store cannot be watched for a fault of the program; it is read now and then"
@@ -167,7 +165,7 @@ class ControlLoop:
             state = self._state
             if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
                 self._agenda.mark_reconnect()  # What a cluster refuses may have been renewed.
-            back = await self._away.came_back(state.members, state.known.cluster_uids)
+            back = await self._away.reconnected(state.members, state.known.cluster_uids)
             for name in back:
                 self._begin_anew(name)
 

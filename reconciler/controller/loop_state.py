@@ -1,4 +1,10 @@
-"""Shared parts of the control loop and its steps.
+"""The work queue of the next round. Events and timers enqueue, rounds empty it.
+
+Copies whose availability became known between two rounds: the journal needs it.
+
+Source: `stages.moves`: the established number of replicas, and the base, seen without pending writes.
+
+Shared parts of the control loop and its steps.
 
 State of the loop; steps return a new one, only the loop stores it.
 """
@@ -9,22 +15,22 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.binding import Binding
+from reconciler.api.clusters import ClusterObservation, LiveObject, Observations
 from reconciler.api.fleet import Fleet, HighAvailability
-from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.ledger import AppliedRow, JournalSnapshot, Ledger
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
-from reconciler.containment import INTERNAL_ERROR, contained
+from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
-from reconciler.controller.reading.cluster_filter import ClusterFilter
-from reconciler.controller.reading.cluster_reach import causes
+from reconciler.controller.reading.cluster_filter import ClusterFilter, causes
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.round.hold import OwnershipLock
@@ -32,7 +38,7 @@ from reconciler.controller.round.picture import Failures
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.controller.watches.watch_keeper import our_label
+from reconciler.controller.watches.kind_watches import our_label
 from reconciler.documents import Schema
 from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -41,8 +47,9 @@ from reconciler.kinds.registry import Registry
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.observations import Available, Lacking, Rest, availability_of, with_rest
 from reconciler.planner import Round
-from reconciler.scheduler import Schedule
+from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.state import FleetState
 from reconciler.store.source import StoreSource
 
@@ -207,7 +214,7 @@ def reconnected(parts: LoopParts, state: State, fleet: Fleet) -> tuple[State, fr
     """
     # Whatever is written while they are read is read again.
     state = replace(state, access_stamp=parts.access_stamp())
-    read = contained(parts.configs_of, fleet)
+    read = try_call(parts.configs_of, fleet)
     if read.value is not None:
         return exchanged(state, state.members.reached_by(read.value))
     is_told = isinstance(read.fault, ConfigurationError)
@@ -222,3 +229,124 @@ def exchanged(state: State, members: MemberClusters) -> tuple[State, frozenset[s
     other = frozenset(name for name in {*before, *members} if members.get(name) is not before.get(name))
     unmet = dict.fromkeys(other & state.reachable.keys(), _UNMET)
     return replace(state, members=members, reachable={**state.reachable, **unmet}), other
+
+
+class PendingWork(Struct):
+    """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
+
+    `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
+    `reconnect`: how clusters are reached has to be read again. `unanswered`: requests without an answer have to be
+    looked into. `stages`: rollouts have to be judged. `reload`: somebody waits for the end of the round that does all
+    this.
+    """
+
+    everything: bool = True
+    identities: set[Identity] = field(default_factory=set)
+    copies: dict[str, set[Identity]] = field(default_factory=dict)
+    clusters: set[str] = field(default_factory=set)
+    store: bool = True
+    capacity: bool = False
+    unanswered: bool = False
+    reconnect: bool = False
+    reload: bool = False
+    stages: bool = False
+    restored: set[str] = field(default_factory=set)
+    """Restored clusters, now in an earlier state: earlier observations of them are void."""
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def mark(self, *identities: Identity) -> None:
+        """Look at these, wherever they are."""
+        self.identities.update(identities)
+        self.wake.set()
+
+    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
+        """Look at these in one cluster, where something may have happened to them."""
+        found = set(identities)
+        if found:
+            self.copies.setdefault(cluster, set()).update(found)
+            self.wake.set()
+
+    def mark_cluster(self, *clusters: str) -> None:
+        """Look at everything in these clusters: one that came back, or left."""
+        self.clusters.update(clusters)
+        self.wake.set()
+
+    def mark_restored(self, cluster: str) -> None:
+        """Discard the observations of a cluster, and enqueue all of it: it went back to an earlier state."""
+        self.restored.add(cluster)
+        self.mark_cluster(cluster)
+
+    def mark_everything(self) -> None:
+        """Look at everything: a start, a resync."""
+        self.everything = True
+        self.wake.set()
+
+    def mark_reconnect(self) -> None:
+        """Read again how clusters are reached."""
+        self.reconnect = True
+        self.wake.set()
+
+    def mark_stages(self) -> None:
+        """Judge where rollouts stand."""
+        self.stages = True
+        self.wake.set()
+
+    def mark_store(self) -> None:
+        """Read the store."""
+        self.store = True
+        self.wake.set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to do."""
+        due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
+        return not (due or self.unanswered or self.stages or self.reconnect)
+
+
+class Established:
+    """New records of copies at rest since the journal was updated."""
+
+    def __init__(self) -> None:
+        """Nothing was seen."""
+        self._seen: dict[tuple[str, Identity], Rest] = {}
+
+    def note(self, state: State, cluster: str, live: LiveObject) -> None:
+        """Record the availability of a synced copy, if known and new."""
+        identity, ledger = live.identity, state.known.ledger
+        decision, row = state.decision, ledger.get(cluster, {}).get(identity)
+        binding = decision.bindings.get(identity) if decision is not None else None
+        if row is None or decision is None or binding is None or row.uid != live.uid or identity[:2] in RUNS_ONCE:
+            return
+        replicas = binding.replicas_on(cluster)
+        wanted = replicas or 0
+        if row.established == wanted or not _is_at_rest(binding, ledger):
+            return
+        match availability_of(live.body, decision.interpreters.of(*identity[:2])):
+            case Available():
+                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=True)
+            case Lacking() if replicas is not None and row.base != wanted:
+                self._seen[cluster, identity] = Rest(uid=live.uid, replicas=wanted, is_available=False)
+
+    def record(self, state: State, journal: Journal) -> State:
+        """Return the state after updating the journal. Copies written or removed since do not count."""
+        seen, self._seen = self._seen, {}
+        ledger = journal.ledger()
+        rows = [
+            with_rest(row, rest)
+            for (cluster, identity), rest in sorted(seen.items())
+            if (row := ledger.get(cluster, {}).get(identity)) is not None and _is_same(row, rest)
+        ]
+        if not rows:
+            return state
+        journal.record_applied(rows)
+        return replace(state, known=replace(state.known, ledger=journal.ledger()))
+
+
+def _is_at_rest(binding: Binding, ledger: Ledger) -> bool:
+    """Return whether every copy is in its cluster with its number of replicas, and there is no other."""
+    rows = {name: rows[binding.identity].replicas for name, rows in ledger.items() if binding.identity in rows}
+    return rows == dict(binding.targets)
+
+
+def _is_same(row: AppliedRow, rest: Rest) -> bool:
+    return row.uid == rest.uid and (row.replicas or 0) == rest.replicas

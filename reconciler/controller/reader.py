@@ -18,11 +18,9 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields
 from reconciler.controller import timing
-from reconciler.controller.agenda import PendingWork
-from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.capacity_need import is_room_needed
-from reconciler.controller.reading.cluster_reach import is_news
-from reconciler.controller.reading.live_autoscalers import scaled_by
+from reconciler.controller.loop_state import LoopParts, PendingWork, State
+from reconciler.controller.reading.capacity_need import is_room_needed, scaled_by
+from reconciler.controller.reading.cluster_filter import is_news
 from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
 from reconciler.controller.reading.scope import Copies, copies_since, joined, left_since
 from reconciler.controller.reading.suspensions import closed_by
@@ -36,7 +34,7 @@ from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
 from reconciler.render import arrivals, changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, decide, undecided
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet, undecided
 
 log = logging.getLogger("reconciler")
 
@@ -191,12 +189,12 @@ class Reader:
     async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Decide in a thread of its own, so that signs of life go on."""
         self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
-        return await in_thread(self._decide, state, fleet, now)
+        return await in_thread(self._schedule, state, fleet, now)
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
         """Decide under other constraints and previous placements."""
         known = replace(state.known.observations, constraints=given.constraints, previous=given.previous)
-        return self._decide(replace(state, known=replace(state.known, observations=known)), fleet, now)
+        return self._schedule(replace(state, known=replace(state.known, observations=known)), fleet, now)
 
     async def _meet(self, state: State, fleet: Fleet, now: str, names: Collection[str] | None) -> State:
         """Identify, lock and observe clusters. `names`: these alone; None: all."""
@@ -270,12 +268,12 @@ class Reader:
         self._next_capacity_s = due_s if names is None else min(self._next_capacity_s, due_s)
         return state
 
-    def _decide(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
+    def _schedule(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
         """Schedule what depends on a difference; return the rescheduled objects."""
         known, ledger, before = state.known.observations, state.known.ledger, self._decided
         observations = replace(state.observations, previous=known.previous, constraints=known.constraints)
         self._copies, self._ledger = copies_since(self._copies, self._ledger, ledger), ledger
-        decision = decide(
+        decision = schedule_fleet(
             fleet,
             observations,
             now,

@@ -16,9 +16,8 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.problem import Problem, with_problems, without_problems
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.agenda import PendingWork
-from reconciler.controller.loop_state import LoopParts, State
-from reconciler.controller.reading.live_autoscalers import scaled_by
+from reconciler.controller.loop_state import LoopParts, PendingWork, State
+from reconciler.controller.reading.capacity_need import scaled_by
 from reconciler.controller.reading.read_clusters import RoundReading, remembered
 from reconciler.controller.reading.scope import is_asked, left_since
 from reconciler.controller.retries.caches import RoundCaches
@@ -40,8 +39,8 @@ from reconciler.controller.round.picture import (
 from reconciler.controller.round.remember import record_picture, remember, remember_results
 from reconciler.controller.round.told import RecordedEvents
 from reconciler.controller.vitals.board import RoundPhase, StatusSnapshot
+from reconciler.controller.vitals.logs import SyncTransitions, tell_events
 from reconciler.controller.vitals.service_vitals import show, show_step
-from reconciler.controller.vitals.transitions import SyncTransitions, tell_events
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import changed_keys
@@ -345,7 +344,7 @@ class Recorder:
         """Enqueue a copy in conflict for the end of its back-off."""
         pause_s = self._fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
-            self._unfinished.put_off(cluster, identity, pause_s)
+            self._unfinished.requeue_change(cluster, identity, pause_s)
 
 
 def undone_by(result: Result) -> Undone:

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.agenda import PendingWork
-from reconciler.controller.loop_state import LoopParts, State
+from reconciler.controller.loop_state import LoopParts, PendingWork, State
 from reconciler.controller.reader import Reader
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
@@ -19,9 +18,8 @@ from reconciler.controller.round.episodes import Episodes
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.observations import moment_of, wait_s
 from reconciler.policy import Closed, closed_clusters
-from reconciler.rollouts import Begun, rollout_events
+from reconciler.rollouts import Begun, changed_by_staging, rollout_events
 from reconciler.scheduler import Schedule
-from reconciler.staging import changed_by_staging
 
 _LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINNED)
 

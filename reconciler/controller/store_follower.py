@@ -10,9 +10,9 @@ import logging
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.ledger import EventKind
 from reconciler.api.problem import Problem, Severity
-from reconciler.containment import INTERNAL_ERROR, Contained, awaited, fault_fields
+from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.access import rename_advice
+from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
 from reconciler.controller.round.remember import record_source_error
 from reconciler.controller.tasks import in_thread
@@ -53,7 +53,7 @@ class StoreFollower:
         """
         parts = self._parts
         parts.beat(RoundPhase.READ_STORE)
-        read = await awaited(parts.source.read())
+        read = await try_await(parts.source.read())
         if read.fault is not None:
             return await self._without(self._why_not(read.fault, parts.source.name))
         snapshot = read.value
@@ -74,7 +74,7 @@ class StoreFollower:
 
         What is in force stays in force, whatever becomes of this. A fault of ours is logged once.
         """
-        found = await awaited(in_thread(self._fleet_at, revision))
+        found = await try_await(in_thread(self._fleet_at, revision))
         if found.fault is not None:
             message = "an older revision of the store cannot be read for a fault of the program"
             self._older_faults.fault(revision, found.fault, message, rev=revision, **fault_fields())
@@ -88,7 +88,7 @@ class StoreFollower:
         """The fleet of a snapshot; None and why: it may not come into force."""
         parts = self._parts
         parts.beat(RoundPhase.PARSE, len(snapshot.files), f"parsing {len(snapshot.files)} files")
-        parsed = await awaited(in_thread(parts.store.parse, snapshot))
+        parsed = await try_await(in_thread(parts.store.parse, snapshot))
         if parsed.value is None:
             assert parsed.fault is not None, "what gives nothing has failed"
             return None, self._why_not(parsed.fault, f"revision {snapshot.revision.removeprefix('dir:')[:12]}")
@@ -116,7 +116,7 @@ class StoreFollower:
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
         parts.agent.take_up(name, fleet.revision)
         good_blobs = parts.store.good_blobs
-        kept = await awaited(in_thread(parts.source.accept, fleet.revision, good_blobs))
+        kept = await try_await(in_thread(parts.source.accept, fleet.revision, good_blobs))
         if kept.fault is not None:
             why = self._why_not(kept.fault, parts.source.name)
             log.warning("the revision in force cannot be kept for a restart",
@@ -137,7 +137,7 @@ class StoreFollower:
             log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
-        vitals.board.stir()
+        vitals.board.wake()
         self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now(), over=())
         return None if self._is_in_force else await self._recalled()
 
@@ -145,7 +145,7 @@ class StoreFollower:
         """The revision that the journal names, as far as the source still has it."""
         parts = self._parts
         revision = parts.journal.revision_in_force
-        recalled = await awaited(in_thread(parts.source.recall, revision)) if revision else Contained(None)
+        recalled = await try_await(in_thread(parts.source.recall, revision)) if revision else Contained(None)
         if recalled.fault is not None:
             self._why_not(recalled.fault, parts.source.name)
         snapshot = recalled.value
@@ -165,7 +165,7 @@ class StoreFollower:
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
-            vitals.board.stir()
+            vitals.board.wake()
         vitals.source_error = ""
 
     def _say_how_it_is_followed(self) -> None:

@@ -21,7 +21,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event
 from reconciler.api.refs import Identity
-from reconciler.containment import awaited, contained, fault_fields
+from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.board import RoundPhase
@@ -149,14 +149,14 @@ class Ticks:
         if deschedules:
             self._parts.beat(RoundPhase.TICK)
         look = partial(propose, deschedules=deschedules, tried=self._tried)
-        proposed = await awaited(in_thread(look, before, seen, now))
+        proposed = await try_await(in_thread(look, before, seen, now))
         self._has_just_looked = deschedules
         proposal, fault = proposed.value, proposed.fault
         if proposal is not None and proposal.observations.constraints != seen.constraints:
             state = await self._decided_under(state, proposal.observations, decide, changed)
         ticked = None
         if proposal is not None:
-            ticked, fault = contained(accept, before, _decided(state), proposal)
+            ticked, fault = try_call(accept, before, _decided(state), proposal)
         if ticked is None or proposal is None:
             assert fault is not None, "what gives nothing has failed"
             text = "a fault of the program: nothing is moved by time, and nothing that was is moved back"

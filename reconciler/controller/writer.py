@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Identity
-from reconciler.containment import awaited
+from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.suspensions import restrained
@@ -137,7 +137,7 @@ class Writer:
 
     async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told) -> None:
         """The boundary of one cluster's part of a plan: what no result came of may have been made."""
-        ended = await awaited(self._held_and_written(member, waves, acting, hold, told))
+        ended = await try_await(self._held_and_written(member, waves, acting, hold, told))
         if ended.fault is not None:
             left = self._lanes.without_result(member.name)
             changes = (change for change in chain.from_iterable(waves) if change.identity in left)

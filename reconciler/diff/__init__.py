@@ -5,8 +5,7 @@ from reconciler.diff.canonical import sendable
 from reconciler.diff.compare import Comparer, Comparison, overall_cause
 from reconciler.diff.immutable import as_replacement, refused_in_place
 from reconciler.diff.server_answers import dry_run_changes, is_write_needed
-from reconciler.diff.serving import Copies
-from reconciler.diff.standings import OwnershipIndex, SeenCopies
+from reconciler.diff.standings import Copies, OwnershipIndex, SeenCopies
 from reconciler.diff.substitutes import refused_beside
 from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.diff.trees import tree_changes

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
+from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json, JsonObject, Step
 from reconciler.diff.canonical import child_of_node, sendable
 from reconciler.diff.three_way import Desired, Difference, desired_of
 from reconciler.diff.trees import declared

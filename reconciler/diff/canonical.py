@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import orjson
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.demand import exact
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json, JsonObject
 from reconciler.documents import FREE, Format, NodeForm, Schema, SchemaNode
 
 ALLOCATED: Final = frozenset({"clusterIP", "nodePort", "healthCheckNodePort", "nodeName", "volumeName"})

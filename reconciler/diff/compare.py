@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Absent, Live, LiveObject, Present
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import IgnoreRule
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.diff.applied_fields import Bodies
 from reconciler.diff.canonical import sendable
 from reconciler.diff.foreign import is_used_as_it_is, namespace_remark, problem_about, refusal, second_holder

@@ -6,10 +6,10 @@ Source: design#foreign-objects.
 from __future__ import annotations
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import dig
 from reconciler.api.plan import Manifest
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.problem import Problem, Severity
-from reconciler.api.tree import dig
 from reconciler.ownership import (
     TAKE_OVER,
     ObjectOwner,

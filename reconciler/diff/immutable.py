@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.api.content import Json, JsonObject, dig, with_value
 from reconciler.api.demand import exact
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange
-from reconciler.api.tree import Json, JsonObject, dig, with_value
 from reconciler.documents import Schema, SchemaNode
 from reconciler.errors import RefusedField
 from reconciler.ownership import FieldPath, matches, parse_path

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.api.content import JsonObject
 from reconciler.api.plan import MISSING, Cause, FieldChange
-from reconciler.api.tree import JsonObject
 from reconciler.diff.three_way import OWNER_PATH, cause_of, holder_of
 from reconciler.diff.trees import tree_changes
 from reconciler.documents import Schema

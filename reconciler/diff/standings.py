@@ -1,15 +1,43 @@
-"""The ownership index: owners of the members' objects, and the clusters of our copies."""
+"""The ownership index: owners of the members' objects, and the clusters of our copies.
+
+The availability of one object's copies, as reported by their own clusters: the inputs of moves.
+
+Source: `stages.moves`. For a cluster, or an object, that could not be read only the journal's rows are known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from reconciler.api.clusters import Read
+from msgspec import Struct, field
+
+from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.content import JsonObject
+from reconciler.api.plan import Manifest
+from reconciler.api.policies import Division
 from reconciler.api.refs import Identity
+from reconciler.diff.compare import Comparison
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.observations import Replicas
-from reconciler.ownership import ObjectOwner, Ownership, ownership_of
+from reconciler.kinds.body_fields import count as count_of
+from reconciler.kinds.body_fields import mapping
+from reconciler.kinds.interpreter import Interpreter
+from reconciler.observations import (
+    Availability,
+    Available,
+    CopyAvailability,
+    Lacking,
+    MoveMemory,
+    Replicas,
+    Rest,
+    Silence,
+    UnknownAvailability,
+    availability_as_told,
+    availability_of,
+    memory_of,
+)
+from reconciler.ownership import ObjectOwner, Ownership, is_terminating, ownership_of
+from reconciler.scheduler import Schedule
 
 
 class SeenCopies(NamedTuple):
@@ -65,3 +93,151 @@ class OwnershipIndex:
             if found.standing is ObjectOwner.OURS and found.owner is not None:
                 copies[name] = found.owner.replicas
         return SeenCopies(owners, copies)
+
+
+class Copies(Struct, frozen=True, kw_only=True):
+    """The copies of one identity, with the desired placement `target` and the active one `old`.
+
+    `compared`: each with its manifest, of the target. `held`: shrinking ones, with their present replicas.
+    """
+
+    identity: Identity
+    decision: Schedule
+    snapshot: FleetSnapshot
+    target: Mapping[str, Replicas]
+    old: Mapping[str, Replicas]
+    compared: Mapping[str, Comparison]
+    manifests: Mapping[str, Manifest]
+    held: Mapping[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """Return the interpreter of the kind."""
+        return self.decision.interpreters.of(*self.identity[:2])
+
+    @property
+    def is_divided(self) -> bool:
+        """Tell whether the clusters share the replicas out; else each has all of them."""
+        policy = self.decision.policies.get(self.identity)
+        return policy is None or policy.placement.scheduling.division is not Division.DUPLICATED
+
+    @property
+    def was_at_rest(self) -> bool:
+        """Return whether nothing was pending at its last placement: live copies are as desired then, or now."""
+        if self.target == self.old:
+            return True
+        before = self.snapshot.observations.previous.get(self.identity)
+        return self.snapshot.journal.has_history and before is not None and dict(before.targets) == dict(self.old)
+
+    def serving(self, cluster: str) -> CopyAvailability:
+        """Return the availability of the copy in a cluster."""
+        if cluster in self.snapshot.elsewhere:
+            placed = self.snapshot.placed_elsewhere(self.identity)
+            assigned = placed.get(cluster, 0) or 0
+            return CopyAvailability(
+                availability=UnknownAvailability(Silence.ELSEWHERE),
+                established=assigned if cluster in placed else None,
+                base=assigned,
+            )
+        live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)
+        if live is None:
+            why = self._why_unknown(cluster)
+            if why is None:
+                return CopyAvailability(availability=Lacking(0))
+            kept = memory_of(row, row.uid, row.replicas) if row is not None else MoveMemory()
+            availability: Availability = UnknownAvailability(why)
+        elif is_terminating(live):
+            return CopyAvailability(availability=UnknownAvailability(Silence.DELETED))
+        else:
+            kept = memory_of(row, live.uid, self.old.get(cluster))
+            availability = self._availability(cluster, live)
+        return CopyAvailability(
+            availability=availability,
+            is_written=live is not None and self._is_written(cluster),
+            established=kept.established,
+            base=self._base(cluster, kept, availability),
+        )
+
+    def at_rest(self) -> dict[str, Rest]:
+        """Return new records of copies at rest: nothing is pending now, or was at the last placement.
+
+        The health of copies with an equal record is not needed.
+        """
+        found: dict[str, Rest] = {}
+        for cluster, replicas in self.old.items() if self.was_at_rest else ():
+            live, row = self.snapshot.live(cluster, self.identity), self.snapshot.journal.row(cluster, self.identity)
+            known = memory_of(row, live.uid, replicas) if live is not None else MoveMemory()
+            if live is None or known.established == (replicas or 0) or is_terminating(live):
+                continue
+            availability = self._availability(cluster, live)
+            if isinstance(availability, Available) and self.target == self.old:
+                found[cluster] = Rest(uid=live.uid, replicas=replicas or 0, is_available=True)
+            elif not isinstance(availability, UnknownAvailability) and replicas is not None and known.base != replicas:
+                found[cluster] = Rest(uid=live.uid, replicas=replicas, is_available=False)
+        return found
+
+    def _base(self, cluster: str, kept: MoveMemory, availability: Availability) -> int:
+        """Return the number from which a person scales the copy down; for unshared replicas its present one."""
+        held = self.old.get(cluster) or 0
+        is_known = self.was_at_rest and not isinstance(availability, UnknownAvailability)
+        if not self.is_divided or is_known:
+            return held
+        return max(kept.base or 0, kept.established or 0)
+
+    def _why_unknown(self, cluster: str) -> Silence | None:
+        """Return why the existence of an unread object is unknown; None: it surely does not exist."""
+        member = self.snapshot.members.get(cluster)
+        if not isinstance(member, Read):
+            return Silence.CLUSTER
+        is_unread = any(self.identity in unread for unread in (member.unread, member.under_way, member.unasked))
+        return Silence.OBJECT if is_unread else None
+
+    def _is_written(self, cluster: str) -> bool:
+        """Return whether it is there as desired. A doubt is resolved after the plan, and would else last for ever."""
+        comparison = self.compared.get(cluster)
+        return comparison is not None and comparison.shows_no_difference
+
+    def _availability(self, cluster: str, live: LiveObject) -> Availability:
+        """Return the availability of the desired replicas there."""
+        found = self._own_availability(cluster, live)
+        if isinstance(found, UnknownAvailability):
+            return found
+        if not self._is_written(cluster):
+            is_enough = self._serves_the_rest(cluster, live, found)
+            return Available(found.replicas) if is_enough else Lacking(found.replicas)
+        is_mute = isinstance(found, Available) and self._is_mute(live)
+        return UnknownAvailability(Silence.STATUS) if is_mute else found
+
+    def _serves_the_rest(self, cluster: str, live: LiveObject, found: Available | Lacking) -> bool:
+        """Return whether a shrinking copy, equal to its desired state until now, serves all replicas that it keeps."""
+        after, before = self.target.get(cluster), self.old.get(cluster)
+        if after is None or before is None or after >= before:
+            return False
+        held = self.held.get(cluster)
+        if held is None or not held.shows_no_difference:
+            return False
+        # An override may make another number of the assigned one.
+        wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
+        if isinstance(found, Available):
+            return True
+        if found.replicas is None or wanted is None:
+            return False
+        return found.replicas - _outdated(live.body) >= wanted
+
+    def _own_availability(self, cluster: str, live: LiveObject) -> Availability:
+        member = self.snapshot.members.get(cluster)
+        told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
+        return availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
+
+    def _is_mute(self, live: LiveObject) -> bool:
+        """Return whether an unknown kind has no status yet, while a copy to be deleted reports one."""
+        if self.interpreter.kinds or live.body.get("status"):
+            return False
+        left = (self.snapshot.live(cluster, self.identity) for cluster in self.old if cluster not in self.target)
+        return any(found is not None and found.body.get("status") for found in left)
+
+
+def _outdated(live: JsonObject) -> int:
+    """Return the number of pods of an earlier template: so many of the available ones may be old."""
+    status = mapping(live.get("status"))
+    return max(0, count_of(status.get("replicas"), 0) - count_of(status.get("updatedReplicas"), 0))

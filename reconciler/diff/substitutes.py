@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 from typing import Final, NamedTuple
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING, FieldChange
-from reconciler.api.tree import Json, JsonObject
 from reconciler.diff.canonical import same_scalar
 from reconciler.ownership import FieldPath, Keyed, entries_of, is_applied_by, parse_path, subtree
 

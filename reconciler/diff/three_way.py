@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING, Cause, FieldChange, FieldOwner
 from reconciler.api.refs import GVK
-from reconciler.api.tree import Json, JsonObject
 from reconciler.diff.canonical import equal
 from reconciler.diff.immutable import immutable_change
 from reconciler.diff.substitutes import Substitutes, substitutes
@@ -123,7 +123,7 @@ def difference_from(
         lost = _lost(previous, wanted.recorded, live, owned, manager, node)
     others = substitutes(walk.shared, live, manager) if walk.shared else Substitutes()
     if not walk.changed and not walk.removed and not lost and not others.certain:
-        return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_doubt(walk, schema))
+        return NO_DIFFERENCE if not walk.doubts and schema is not None else Difference(unsure=_uncertain(walk, schema))
     return _assembled(_DiffInputs(wanted, live, manager, previous, schema), walk, lost, others, ignored)
 
 
@@ -186,7 +186,7 @@ def _assembled(
     gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
     replace = immutable_change(gvk.group_kind, pairs, found.live)
     reasons = (
-        _doubt(walk, found.schema),
+        _uncertain(walk, found.schema),
         _stale(found),
         f"{replace} cannot be changed in place" if replace else None,
         f"{min(map(path_text, taken))} has to be taken over from others before it can go" if taken else None,
@@ -203,7 +203,7 @@ def _assembled(
     )
 
 
-def _doubt(walk: Walk, schema: Schema | None) -> str | None:
+def _uncertain(walk: Walk, schema: Schema | None) -> str | None:
     if schema is None:
         return "the schema of this kind is not known"
     return walk.doubts[0] if walk.doubts else None

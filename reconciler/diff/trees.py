@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json, JsonObject
 from reconciler.diff.canonical import child_of_node, equal, says_nothing
 from reconciler.diff.walk import indexed, key_names
 from reconciler.documents import FREE, NodeForm, Schema, SchemaNode, object_meta

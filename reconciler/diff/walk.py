@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json, JsonObject
 from reconciler.diff.canonical import ALLOCATED, ValueComparison, covered, null_in_map, same_scalar, says_nothing
 from reconciler.diff.substitutes import SharedList
 from reconciler.documents import FREE, NodeForm, Schema, SchemaNode

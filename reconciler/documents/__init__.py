@@ -1,18 +1,25 @@
 """Tables of fields, names, scopes and schemas that documents of all kinds share."""
 
 from reconciler.documents.document_kinds import (
+    BRING,
     BUILT_IN,
     CONTROL_GROUPS,
     FLAVORS,
     OVERRIDE_KINDS,
     OWN_API_VERSION,
+    POLICY_ANNOTATIONS,
     PROPAGATION_KINDS,
+    check_annotations,
     check_own_api_version,
     guessed_plural,
     is_namespaced,
     is_never_distributed,
     is_policy,
     is_system_namespace,
+    parse_brings,
+    read_affinity_mode,
+    read_brings,
+    read_fail_back,
     refuse_namespace,
     refused_kind,
 )
@@ -64,15 +71,6 @@ from reconciler.documents.names import (
     read_ref,
     read_seconds,
     type_name,
-)
-from reconciler.documents.policy_annotations import (
-    BRING,
-    POLICY_ANNOTATIONS,
-    check_annotations,
-    parse_brings,
-    read_affinity_mode,
-    read_brings,
-    read_fail_back,
 )
 from reconciler.documents.schema import (
     FREE,

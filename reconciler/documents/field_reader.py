@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType, UnionType
 from typing import NamedTuple
 
+from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Problem, Severity, Source
-from reconciler.api.tree import Json, JsonObject, Step
 from reconciler.documents.field_tables import Field, FieldType, Shape, walk
 
 _NO_TEXTS: Mapping[str, str] = MappingProxyType({})

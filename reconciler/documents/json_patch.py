@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from reconciler.api.content import Json, Step
 from reconciler.api.policies import OverrideOperator, PatchOperation
-from reconciler.api.tree import Json, Step
 from reconciler.regex import regex
 from reconciler.yaml import MAX_DEPTH
 

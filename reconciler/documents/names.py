@@ -7,10 +7,10 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 
+from reconciler.api.content import Json, Step
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.api.refs import PolicyRef
-from reconciler.api.tree import Json, Step
 from reconciler.documents.document_kinds import FLAVORS, is_system_namespace
 from reconciler.documents.field_reader import Fields
 from reconciler.regex import regex

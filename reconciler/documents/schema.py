@@ -17,9 +17,9 @@ import orjson
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
-from reconciler.api.tree import Json, JsonObject, dig
 
 
 class NodeForm(StrEnum):

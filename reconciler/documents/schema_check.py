@@ -18,10 +18,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from reconciler.api.content import Json, JsonObject
+from reconciler.api.content import Step as PathStep
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
-from reconciler.api.tree import Json, JsonObject
-from reconciler.api.tree import Step as PathStep
 from reconciler.documents.json_patch import pointer_tokens
 from reconciler.documents.names import type_name
 from reconciler.documents.schema import NodeForm, SchemaNode, builtin_schema

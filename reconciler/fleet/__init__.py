@@ -6,14 +6,7 @@ from reconciler.fleet.documents import KINDS, ParsedFile
 from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
-from reconciler.fleet.inventory_sync import (
-    EditKind,
-    InventoryEdits,
-    InventoryRefused,
-    commit_message,
-    followed,
-    synced,
-)
+from reconciler.fleet.inventory_sync import EditKind, InventoryEdits, InventoryRefused, commit_message, followed, synced
 from reconciler.fleet.last_good import (
     LAST_GOOD,
     Earlier,

@@ -14,13 +14,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Content
+from reconciler.api.content import Content, dig, with_value
 from reconciler.api.fleet import Fleet, FleetSettings, FrozenReach, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
-from reconciler.api.tree import dig, with_value
 from reconciler.documents import is_namespaced
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file

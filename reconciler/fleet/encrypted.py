@@ -16,10 +16,9 @@ from typing import Final
 import orjson
 from msgspec.structs import replace
 
-from reconciler.api.content import CIPHERTEXT_MARK, Content
+from reconciler.api.content import CIPHERTEXT_MARK, Content, JsonObject, dig, with_value
 from reconciler.api.fleet import StoreFile, Template
 from reconciler.api.problem import Document, Problem, Source
-from reconciler.api.tree import JsonObject, dig, with_value
 from reconciler.documents import OVERRIDE_KINDS
 from reconciler.fleet.documents import WITHHELD, DocumentKind, classify, kind_of
 from reconciler.kinds.registry import BUILT_IN_KINDS

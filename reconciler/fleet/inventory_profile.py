@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from reconciler.api.tree import JsonObject, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.documents import is_dns_label, is_dns_subdomain, is_label_key, is_label_value
 
 ORIGIN_ANNOTATION: Final = "fleet.reconciler/inventory"

@@ -24,9 +24,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import Fleet, StoreFile
 from reconciler.api.problem import Severity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.errors import ConfigurationError
 from reconciler.fleet.cluster_documents import CLUSTER_APIS
 from reconciler.fleet.inventory_profile import (

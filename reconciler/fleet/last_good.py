@@ -19,10 +19,10 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, PolicyRef
-from reconciler.api.tree import JsonObject, dig
 from reconciler.documents import TypeFault, type_fault
 from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify, kind_of
 from reconciler.policy import readable_selectors

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from reconciler.api.content import CIPHERTEXT_MARK
 from reconciler.api.fleet import Fleet, FrozenReach, Snapshot, StoreFile
 from reconciler.api.problem import Document, Problem, Source
-from reconciler.containment import contained, internal_error
+from reconciler.containment import internal_error, try_call
 from reconciler.documents import type_fault
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import parse_cluster
@@ -86,7 +86,7 @@ def parse_file(file: StoreFile) -> ParsedFile:
     if file.faults:
         unread = FrozenReach(source=Source(file.path), everything=True)
         return ParsedFile(path=file.path, blob=file.blob, problems=file.faults, frozen=(unread,))
-    parsed, fault = contained(_parse_documents, file)
+    parsed, fault = try_call(_parse_documents, file)
     if fault is None:
         assert parsed is not None, "without a fault there is a value"
         return parsed
@@ -124,11 +124,11 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     if whole is not None:
         said.problems.append(whole)
     for document in read.documents:
-        fault = contained(_take, document, said, file).fault
+        fault = try_call(_take, document, said, file).fault
         if fault is not None:
             consequence = "it is not read, and what it might concern stays as it is"
             said.problems.append(internal_error(fault, document.source, "this document", consequence))
-            reach = contained(reach_of_document, document).value
+            reach = try_call(reach_of_document, document).value
             said.frozen.append(reach or FrozenReach(source=document.source, everything=True))
     return ParsedFile(
         path=file.path,

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reconciler.api.content import JsonObject
 from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, Render, RenderLock
 from reconciler.api.problem import Problem, Severity
-from reconciler.api.tree import JsonObject
 from reconciler.errors import StoreError
-from reconciler.helm.contained import RenderFailed, render_twice, run_once
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import ToolInputs, digest_of_archive, export, inputs_of, problem
+from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
 from reconciler.helm.tools import Tool, Tools
 from reconciler.hydration import Bodies, blob_id, compile_variants, disproofs, lock_text, nondeterminism, read_rendered
 from reconciler.kinds.registry import Registry

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.errors import ConfigurationError
-from reconciler.helm.contained import RenderFailed, run_once
+from reconciler.helm.sandbox import RenderFailed, run_once
 
 _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:[-+][0-9A-Za-z.+-]+)?)", re.ASCII)
 _QUESTION: Final[Mapping[str, tuple[str, ...]]] = {

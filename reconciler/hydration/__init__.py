@@ -1,6 +1,5 @@
 """Render documents, lock files and compiled variants of helm and kustomize output. Runs nothing."""
 
-from reconciler.hydration.difference import is_same, operations
 from reconciler.hydration.hydration_codes import HYDRATION_CODES
 from reconciler.hydration.kustomization import (
     Kustomization,
@@ -22,7 +21,7 @@ from reconciler.hydration.lock import (
     parse_lock,
     staleness,
 )
-from reconciler.hydration.objects import Bodies, nondeterminism, read_rendered
+from reconciler.hydration.objects import Bodies, is_same, nondeterminism, operations, read_rendered
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, overlaps
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.problem import Document, Problem, Severity, Source
-from reconciler.api.tree import Json, JsonObject, Step, dig
 from reconciler.hydration.lock import KUSTOMIZATIONS
 from reconciler.yaml import read_yaml
 

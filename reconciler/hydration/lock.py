@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.api.content import Json
 from reconciler.api.fleet import LOCK_NAME, Render, RenderLock
 from reconciler.api.problem import Document, Problem, Source
-from reconciler.api.tree import Json
 from reconciler.hydration.render_document import is_below, is_plain_path
 from reconciler.regex import regex
 
@@ -86,7 +86,7 @@ def staleness(
         yield _problem(render, render.source, "render-stale", f"the document says something else than then: {command}")
     changed = _changed(lock.inputs, inputs)
     if changed:
-        message = f"{_named(changed)} changed since {render.output} was made of it: {command}"
+        message = f"{_named_files(changed)} changed since {render.output} was made of it: {command}"
         yield _problem(render, render.source, "render-stale", message)
     for path in _changed(lock.outputs, outputs):
         message = f"this file is not as reconciler hydrate wrote it; change what it is made from, and {command}"
@@ -97,7 +97,7 @@ def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
 
 
-def _named(paths: list[str]) -> str:
+def _named_files(paths: list[str]) -> str:
     more = len(paths) - _MOST_NAMED
     return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

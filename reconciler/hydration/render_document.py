@@ -8,10 +8,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.api.content import dig, digest_of
 from reconciler.api.fleet import HelmChart, Render, RenderPlacement, RenderVariant
 from reconciler.api.policies import ClusterAffinity
 from reconciler.api.problem import NOWHERE, Document, Problem
-from reconciler.api.tree import dig, digest_of
 from reconciler.documents import (
     AFFINITY_SHAPE,
     Field,

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from reconciler.api.content import JsonObject
 from reconciler.api.problem import Source
-from reconciler.api.tree import JsonObject
 
 
 class Inline(Struct, frozen=True):

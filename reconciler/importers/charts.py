@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from reconciler.api.content import dig
 from reconciler.api.fleet import UNKNOWN_DIGEST
-from reconciler.api.tree import dig
 from reconciler.errors import StoreError
 from reconciler.hydration import StorePathKind, is_plain_path, resolved
 from reconciler.importers.checkouts import Checkouts, Place

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
 from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.api.problem import Document, Severity
-from reconciler.api.tree import Json, JsonObject, canonical_bytes, dig
 from reconciler.hydration import parse_render
 from reconciler.importers.app import App, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 
 FILE: Final = "kustomization.yaml"
 NAMESPACE_FILE: Final = "namespace.yaml"

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Severity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.errors import StoreError
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, read_kustomization, round_trip
 from reconciler.importers.checkouts import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from reconciler.api.tree import digest_of
+from reconciler.api.content import digest_of
 
 _UNFIT: Final = re.compile(r"[^a-z0-9-]+")
 NAME_MAX: Final = 53

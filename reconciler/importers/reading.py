@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Source, dotted
-from reconciler.api.tree import Json, JsonObject, Step
 
 _USER: Final = re.compile(r"(?<=//)[^/@]*@")
 _EMPTY: Final[tuple[Json, ...]] = (None, "", [], {}, False)

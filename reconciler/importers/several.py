@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import Json, JsonObject, digest_of
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json, JsonObject, digest_of
 from reconciler.documents import pointer_text
 from reconciler.importers.template import POLICY_API, adopting_policy, template_of
 from reconciler.kinds.registry import Registry

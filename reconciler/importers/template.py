@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.tree import JsonObject, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.documents import is_never_distributed
 from reconciler.kinds.body_fields import prune_server_fields
 from reconciler.kinds.registry import Registry

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject
 from reconciler.errors import JournalCorrupt
 from reconciler.journal.rows import (
     APPLIED,

@@ -17,11 +17,11 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from reconciler.api.binding import PreviousPlacement
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, Intent, Ledger, RecordedLoss
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import JsonObject
-from reconciler.containment import UNCONTAINED, contained
+from reconciler.containment import UNCONTAINED, try_call
 from reconciler.incremental import patched
 
 Placements = Mapping[Identity, PreviousPlacement]
@@ -156,7 +156,7 @@ class SharedCommits:
     def _commit(self) -> None:
         wanted, self._waiting = [each for each in self._waiting if not each.ids.done()], []
         try:
-            made = contained(self._all, wanted)
+            made = try_call(self._all, wanted)
         except UNCONTAINED as error:
             for each in wanted:
                 each.ids.set_exception(error)

@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 
 from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster, Tick
+from reconciler.api.content import Json, JsonObject, canonical_bytes
 from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Intent, RoundRecord, SuspensionRecord
 from reconciler.api.plan import Action
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import Json, JsonObject, canonical_bytes
 from reconciler.journal.sqlite_file import Row, SqlTable
 from reconciler.observations import MoveMemory
 

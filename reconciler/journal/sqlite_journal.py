@@ -15,16 +15,15 @@ from pathlib import Path
 from types import TracebackType
 
 from reconciler.api.binding import Constraint, PreviousPlacement
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import AppliedRow, Intent, IntentOutcome, Ledger, RecordedLoss, RoundRecord
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
 from reconciler.journal.events import EVENTS_MAX, EventBook
-from reconciler.journal.handover import HandoverBook
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
-from reconciler.journal.locks import HoldBook, LossBook, StoreBook
+from reconciler.journal.locks import HandoverBook, HoldBook, LossBook, StoreBook
 from reconciler.journal.mirror import Mirror, Placements, Releases, SharedCommits
 from reconciler.journal.recorded_orders import OrderBook, OrdersTable
 from reconciler.journal.rows import (

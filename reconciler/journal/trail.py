@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 
 import orjson
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import Intent, IntentEnd, IntentOutcome, RoundRecord
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.rows import (
     INTENT,

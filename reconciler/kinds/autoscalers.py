@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.kinds.body_fields import mapping, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 

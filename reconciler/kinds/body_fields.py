@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.api.tree import Json, JsonObject, dig, with_value, without
+from reconciler.api.content import Json, JsonObject, dig, with_value, without
 from reconciler.kinds.cluster_fields import without_cluster_fields
 
 EMPTY: Mapping[str, Any] = {}

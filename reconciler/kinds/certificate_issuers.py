@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.kinds.body_fields import mapping, text
 from reconciler.kinds.pod_template import PodReference
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.api.content import Json, JsonObject, Step, dig
 
 EVERY: Final = "*"
 """A step to each entry of a list."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.api.clusters import Health
-from reconciler.api.tree import JsonObject, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.kinds.body_fields import condition, count, is_observed, mapping
 from reconciler.kinds.interpreter import Interpreter
 

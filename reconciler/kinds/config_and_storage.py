@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.api.clusters import Health
-from reconciler.api.content import CIPHERTEXT_MARK
-from reconciler.api.tree import JsonObject, dig, without
+from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
 from reconciler.kinds.body_fields import mapping, prune_server_fields, without_annotations
 from reconciler.kinds.interpreter import Interpreter
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.demand import Demand, DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, Step
 from reconciler.kinds import status_conditions as kstatus
 from reconciler.kinds.body_fields import prune_server_fields
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.content import JsonObject, dig, with_value, without
 from reconciler.api.demand import Demand
-from reconciler.api.tree import JsonObject, dig, with_value, without
 from reconciler.kinds.body_fields import condition, count, mapping, prune_server_fields, with_count, without_entries
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from reconciler.api.content import Json, JsonObject, Step, dig, without
 from reconciler.api.demand import DependencyRef, NodeTerm, PodShape, resources
 from reconciler.api.problem import dotted
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, Step, dig, without
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")

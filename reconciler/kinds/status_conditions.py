@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health
-from reconciler.api.tree import Json, JsonObject, dig
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.kinds.body_fields import condition, mappings, text
 
 

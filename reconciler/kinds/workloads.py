@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.api.demand import Demand, DependencyRef
-from reconciler.api.tree import JsonObject, dig, with_value
 from reconciler.kinds.body_fields import (
     REPLICAS,
     available_replicas,

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK
-from reconciler.api.tree import JsonObject, dig
 from reconciler.errors import BadAnswer, InvalidObject, MemberClusterError, NotLeading
 from reconciler.fail_points import reach
 from reconciler.kube import kube_requests as requests
@@ -115,8 +115,8 @@ class MemberCluster:
         """
         served = await self._discovery.served(gvk)
         if name:
-            found = replace(requests.get(self._named(served, namespace, name)), is_anew=True)
-            return self._object(await self._send(found), gvk, self._named(served, namespace, name)).resource_version
+            found = replace(requests.get(self._with_name(served, namespace, name)), is_anew=True)
+            return self._object(await self._send(found), gvk, self._with_name(served, namespace, name)).resource_version
         nothing = ListQuery(field_selector="metadata.name=-")
         asked = requests.list_page(served.resource, nothing, limit=1, accept=requests.METADATA_LIST)
         answer = await self._send(replace(asked, is_anew=True))
@@ -242,7 +242,7 @@ class MemberCluster:
         assert uid, f"deleting {gvk.kind} {namespace}/{name} needs the uid of the object that is meant"
 
         async def asked(served: ServedKind) -> LiveObject | None:
-            target = self._named(served, namespace, name)
+            target = self._with_name(served, namespace, name)
             request = requests.delete(
                 target, uid=uid, resource_version=resource_version, propagation=propagation, dry_run=dry_run
             )
@@ -289,7 +289,7 @@ class MemberCluster:
         """Return the table of `kubectl get` for the kind; for one object when a name is given, else ObjectNotFound."""
         async with self._kinds.about(kind.gvk):
             if name:
-                target = self._named(kind, namespace, name)
+                target = self._with_name(kind, namespace, name)
                 answer = await self._send(replace(requests.get(target), accept=requests.TABLE))
                 with reading(self.name, "Table"):
                     return table(self.name, answer.body)
@@ -353,7 +353,7 @@ class MemberCluster:
 
     async def _one(self, namespace: str, name: str, make: Callable[[Target], Request], kind: ServedKind) -> LiveObject:
         """The object that the API server answers with to a request about it."""
-        target = self._named(kind, namespace, name)
+        target = self._with_name(kind, namespace, name)
         return self._object(await self._send(make(target)), kind.gvk, target)
 
     def _object(self, answer: Answer, gvk: GVK, target: Target) -> LiveObject:
@@ -368,7 +368,7 @@ class MemberCluster:
         with reading(self.name, what):
             return struct(self.name, answer.body, shape, what)
 
-    def _named(self, kind: ServedKind, namespace: str, name: str) -> Target:
+    def _with_name(self, kind: ServedKind, namespace: str, name: str) -> Target:
         """The target, whose namespace and name come from files of strangers and end up in a path."""
         is_named = requests.is_path_segment(name) and (not kind.namespaced or requests.is_path_segment(namespace))
         if not is_named:

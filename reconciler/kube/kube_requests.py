@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import orjson
 from msgspec import Struct, field
 
-from reconciler.api.tree import Json, JsonObject
+from reconciler.api.content import Json, JsonObject
 
 
 def shown_without(value: Struct, hidden: Collection[str]) -> str:

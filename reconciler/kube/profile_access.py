@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.tree import JsonObject, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.kube.connection.kubeconfig import EXEC_EXTENSION, MemberConfig, Pem, check_url, load_members
 from reconciler.kube.profiles import ProfileKey, Provider, Providers, inventory_place, read_profiles, read_providers

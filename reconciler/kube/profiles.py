@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from reconciler.api.clusters import Cluster
+from reconciler.api.content import JsonObject
 from reconciler.api.refs import GVK
-from reconciler.api.tree import JsonObject
 from reconciler.errors import BadAnswer, ConfigurationError, KindNotServed, ObjectNotFound
 from reconciler.kube.answers import Listing
 from reconciler.kube.client import MemberCluster

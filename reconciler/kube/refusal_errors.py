@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from reconciler.api.tree import dig
+from reconciler.api.content import dig
 from reconciler.errors import (
     AccountNotMade,
     AdmissionFailed,

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.errors import BadAnswer
 from reconciler.kube.answers import struct
 from reconciler.kube.discovery import ListMetadata

@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import NOWHERE, Problem
 from reconciler.api.refs import Identity
-from reconciler.containment import contained, internal_error
+from reconciler.containment import internal_error, try_call
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.lint.cluster_names import lint_clusters, lint_rollouts
 from reconciler.lint.plain_secrets import lint_makers, lint_secrets
@@ -52,7 +52,7 @@ def lint(
 
 
 def _found(name: str, check: Callable[[], Iterable[Problem]]) -> Iterable[Problem]:
-    found, fault = contained(lambda: tuple(check()))
+    found, fault = try_call(lambda: tuple(check()))
     if fault is None:
         return found or ()
     return (internal_error(fault, NOWHERE, f"the check of {name}", "the other checks are made"),)

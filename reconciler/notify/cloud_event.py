@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.ledger import Event
-from reconciler.api.tree import Json, canonical_bytes
 from reconciler.errors import ConfigurationError
 from reconciler.report.status.history_text import Words, history_entry
 

@@ -10,13 +10,7 @@ from reconciler.observations.availability import (
     availability_as_told,
     availability_of,
 )
-from reconciler.observations.dump import (
-    dump_observations,
-    pack,
-    packed_placements,
-    read_placements,
-    unpack,
-)
+from reconciler.observations.dump import dump_observations, pack, packed_placements, read_placements, unpack
 from reconciler.observations.instants import (
     age_s,
     in_force,

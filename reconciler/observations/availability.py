@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from reconciler.api.clusters import Health, LastHealth
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.kinds.body_fields import mapping
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.status_conditions import is_stale

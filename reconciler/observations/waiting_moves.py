@@ -30,11 +30,11 @@ from enum import Enum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.plan import Cause, Change
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.documents import ProblemCode as Code
 from reconciler.kinds.body_fields import condition, mapping
 from reconciler.observations.availability import Available, CopyAvailability, Lacking, Silence, UnknownAvailability

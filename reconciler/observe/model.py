@@ -14,15 +14,15 @@ import msgspec
 from msgspec import Struct, field
 
 from reconciler.api.clusters import ClusterNode, Health, LiveObject, Quota, RunOutcome, Taint, Workload
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import Resources, exact, resources
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.kinds.body_fields import condition, count, mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import pod_requests
 from reconciler.kube.pod_shapes import Condition, Container, ContainerStatus, NodeObject, Pod, PodSpec, Requirements
 from reconciler.observations import told_moment
-from reconciler.observe.pod_signs import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
+from reconciler.observe.pod_counts import FINISHED, PodSigns, condition_of, controller, owners, waiting_pods
 from reconciler.ownership import FLEET_LABEL, read_owner
 
 REVISION = "deployment.kubernetes.io/revision"

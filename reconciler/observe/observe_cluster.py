@@ -46,8 +46,7 @@ from reconciler.observe.model import (
     unscheduled,
     workload,
 )
-from reconciler.observe.pod_counts import pod_counts
-from reconciler.observe.pod_signs import is_waiting, owners, pod_signs
+from reconciler.observe.pod_counts import is_waiting, owners, pod_counts, pod_signs
 from reconciler.placement import NAMES_MAX, refusal_of_all
 
 

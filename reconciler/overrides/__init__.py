@@ -2,13 +2,14 @@
 
 from reconciler.overrides.apply_rules import (
     FieldOverride,
+    ReplicaOverrides,
     apply_quiet_rules,
     apply_rules,
     are_quiet,
     changing_quietly,
     may_add_fields,
+    of_replicas,
 )
-from reconciler.overrides.replicas import ReplicaOverrides, of_replicas
 from reconciler.overrides.select import OverrideIndex, SelectedRule
 
 __all__ = [

@@ -1,4 +1,8 @@
-"""Applies override rules to a body, one after another, and records which rule set which field.
+"""The effect of overrides on assigned replicas: capacity counts the rendered replicas, not the assigned ones.
+
+Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
+
+Applies override rules to a body, one after another, and records which rule set which field.
 
 Source: Karmada: within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees the
 result of the ones before; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
@@ -8,27 +12,34 @@ Rules that can neither fail nor cause remarks, known without applying them: near
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from reconciler.api.policies import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider
+from reconciler.api.content import JsonObject
+from reconciler.api.fleet import Fleet
+from reconciler.api.policies import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider, OverridePolicy
 from reconciler.api.problem import Problem, Severity, Source, dotted
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.api.tree import JsonObject
+from reconciler.documents import pointer_tokens
+from reconciler.kinds.body_fields import REPLICAS
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.overrides.images import changed_quietly, containers_of, edit_images
+from reconciler.kinds.jobs import PARALLELISM
+from reconciler.kinds.registry import Registry
 from reconciler.overrides.overriders import (
     IDENTITY_FAULT,
     BodyEdit,
     EditFault,
     changed_identity,
+    changed_quietly,
+    containers_of,
     edit_field,
+    edit_images,
     edit_list,
     edit_map,
     edit_plaintext,
 )
-from reconciler.overrides.select import SelectedRule
+from reconciler.overrides.select import OverrideIndex, SelectedRule
 from reconciler.templates import may_be_refused
 
 
@@ -186,3 +197,51 @@ def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | 
     overrider = rule.steps[0].overrider
     changes = changed_quietly(images, overrider) if isinstance(overrider, ImageOverrider) else None
     return None if changes is None else (rule.label,) if changes else ()
+
+
+Rendered = Callable[[str, int], int]
+"""(cluster, assigned replicas) to the replicas that are sent there."""
+
+
+def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ...]:
+    """The override policies that may set replicas."""
+    return tuple(policy for policy in overrides if any(map(_sets_replicas, _paths(policy))))
+
+
+class ReplicaOverrides:
+    """The override policies of a fleet that may set replicas, ready to be applied."""
+
+    def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
+        """Choose them; most fleets have none."""
+        self._fleet, self._interpreters = fleet, interpreters
+        policies = of_replicas(fleet.overrides)
+        self._index = OverrideIndex(policies, fleet.clusters) if policies else None
+
+    def of(self, identity: Identity) -> Rendered | None:
+        """Return the rendering of a workload's replicas; None: as assigned."""
+        if self._index is None:
+            return None
+        index, template = self._index, self._fleet.templates[identity]
+        rules = index.rules_of(template)
+        if not rules:
+            return None
+        interpreter = self._interpreters.of(*identity[:2])
+
+        def rendered(cluster: str, assigned: int) -> int:
+            chosen = index.rules_on(rules, cluster)
+            if not chosen:
+                return assigned
+            applied = apply_rules(interpreter.with_replicas(template.body, assigned), identity, chosen, interpreter)
+            found = interpreter.demand(applied.body).replicas if applied.body is not None else None
+            return assigned if found is None else found
+
+        return rendered
+
+
+def _paths(policy: OverridePolicy) -> Iterable[str]:
+    return (operation.path for rule in policy.rules for operation in rule.overriders.plaintext)
+
+
+def _sets_replicas(path: str) -> bool:
+    tokens = pointer_tokens(path)
+    return tokens is not None and any(tokens == place[: len(tokens)] for place in (REPLICAS, PARALLELISM))

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import orjson
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.ownership.field_path import FieldPath, FieldStep, Keyed, Member, parse_path, value_at
 from reconciler.ownership.managed_fields import difference, entries_of, is_applied_by, step_of, subtree, union
 from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION, tool_of

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import orjson
 
+from reconciler.api.content import Json
 from reconciler.api.plan import MISSING
-from reconciler.api.tree import Json
 from reconciler.regex import regex
 
 _WORD: Final = regex(r"[A-Za-z_$][A-Za-z0-9_$-]*")

@@ -24,9 +24,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from reconciler.api.content import Json, JsonObject, dig, with_value, without
 from reconciler.api.plan import FieldOwner, Manifest
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, dig, with_value, without
 from reconciler.kinds.body_fields import REPLICAS
 from reconciler.kinds.registry import Registry
 from reconciler.ownership.field_path import FieldPath, FieldStep, Keyed, Member, path_text

@@ -19,9 +19,9 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
+from reconciler.api.content import Json, JsonObject, dig, with_value
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import PolicyRef
-from reconciler.api.tree import Json, JsonObject, dig, with_value
 from reconciler.kinds.body_fields import count
 
 FLEET_LABEL: Final = "fleet.reconciler/fleet"

@@ -20,9 +20,9 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.api.tree import JsonObject, dig
 from reconciler.ownership.managed_fields import fields_of, owns_within
 from reconciler.ownership.marks import (
     FLEET_LABEL,

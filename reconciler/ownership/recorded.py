@@ -12,8 +12,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
 
+from reconciler.api.content import Json, JsonObject, Step, canonical_bytes, dig, with_leaf, with_value, without
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, Step, canonical_bytes, dig, with_leaf, with_value, without
 from reconciler.regex import regex
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

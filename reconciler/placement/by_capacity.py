@@ -16,9 +16,9 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division
 from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.placement.capacity import RoomOf
+from reconciler.placement.copies import Rule, fill_tiers
 from reconciler.placement.divide import listed, webster, without_zeros
 from reconciler.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
-from reconciler.placement.tiers import Rule, fill_tiers
 from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
 
 CONSTRAINED_STAY = "constrained-replicas-stay"

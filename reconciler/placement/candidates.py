@@ -26,11 +26,11 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Cluster, ClusterObservation, Taint
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import AffinityMode, AffinityTerm, ClusterAffinity, PropagationPolicy, Toleration
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import dig
 from reconciler.placement.values import Said, Shortfall, Situation
 from reconciler.policy import matches_cluster
 

@@ -19,13 +19,13 @@ from reconciler.api.clusters import ClusterObservation
 from reconciler.api.policies import Division
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.containment import named
+from reconciler.containment import with_subject
 from reconciler.observations import is_in_force
 from reconciler.placement.by_capacity import CONSTRAINED_STAY, place_by_capacity
 from reconciler.placement.candidates import BUILT_IN, AffinityGroup, groups_of
-from reconciler.placement.capacity import FleetRoom, causes, on_its_way, remedies
+from reconciler.placement.capacity import FleetRoom, causes, pending_writes, remedies
 from reconciler.placement.closings import with_closings
-from reconciler.placement.copies import place_copies
+from reconciler.placement.copies import in_order_of_trial, place_copies
 from reconciler.placement.gang import components_of, place_whole
 from reconciler.placement.job_parts import PARTS_STAY, has_parts, place_parts
 from reconciler.placement.placement_tables import (
@@ -38,7 +38,6 @@ from reconciler.placement.placement_tables import (
     takes_alike,
     takes_room,
 )
-from reconciler.placement.tiers import in_order_of_trial
 from reconciler.placement.values import (
     Assignment,
     PlacementItem,
@@ -81,7 +80,7 @@ class _Round:
         # Whether items that depend on capacity must be placed again because of it.
         dirty = {identity: tables.forget(identity) for identity in gone}
         for item in sorted(self._request.items, key=lambda item: item.identity):
-            dirty[item.identity] = named(item.identity, self._place_item, item)
+            dirty[item.identity] = with_subject(item.identity, self._place_item, item)
         if tables.by_room and (tables.takers is None or any(dirty.values())):
             self._place_by_room()
             dirty |= dict.fromkeys(tables.by_room, True)
@@ -98,7 +97,7 @@ class _Round:
         tables, identity = self._tables, situation.item.identity
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
-        decision = self._decide_without_room(situation) if looks_at_room(situation) else self._decide(situation)
+        decision = self._decide_without_room(situation) if looks_at_room(situation) else self._place_all(situation)
         if decision is None:
             tables.by_room[identity] = None
             tables.set_taker(identity, takes=False)
@@ -127,7 +126,7 @@ class _Round:
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
-                decision = named(
+                decision = with_subject(
                     identity, self._decide_anew, placed.situation, by_capacity=needs_its_room(placed.situation)
                 )
                 placed = tables.placed[identity] = Placed(placed.situation, decision)
@@ -191,7 +190,7 @@ class _Round:
         )
         return with_closings(situation, self._request.closed.get(item.identity, {}))
 
-    def _decide(self, situation: Situation) -> Assignment:
+    def _place_all(self, situation: Situation) -> Assignment:
         item = situation.item
         key = (
             self._ground.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
@@ -241,7 +240,7 @@ class _Round:
     def _take_what_is_on_its_way(self, situation: Situation) -> None:
         """Reserve capacity for earlier assigned replicas that the cluster does not show yet."""
         item, room = situation.item, self._room
-        for cluster, missing in on_its_way(situation, self._tables.showing):
+        for cluster, missing in pending_writes(situation, self._tables.showing):
             for part in components_of(situation):
                 # Which parts of a set are missing is not known, so of each as many as are missing at most.
                 pods = min(missing, part.replicas) if item.demand.components else missing

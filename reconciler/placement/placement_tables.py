@@ -15,7 +15,7 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.incremental import Table
 from reconciler.placement.candidates import AffinityGroup, CandidateFinder, groups_of, tier_of
-from reconciler.placement.capacity import Observed, observed_pods, on_its_way
+from reconciler.placement.capacity import Observed, observed_pods, pending_writes
 from reconciler.placement.copies import StaticWeights
 from reconciler.placement.spread import spread_applies
 from reconciler.placement.values import Assignment, Outcomes, PlacementItem, Situation
@@ -180,7 +180,7 @@ def takes_room(placed: Placed, observed: Observed) -> bool:
     for cluster, replicas in placed.decision.targets:
         if cluster not in had or (replicas or 0) > had[cluster]:
             return True
-    return bool(on_its_way(placed.situation, observed))
+    return bool(pending_writes(placed.situation, observed))
 
 
 def takes_alike(one: Placed, other: Placed) -> bool:

@@ -17,16 +17,16 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.plan import Action, Cause, Change, FieldChange, Manifest
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.diff import overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.jobs import COMPLETIONS
 from reconciler.observations import Replicas, gains
-from reconciler.scheduler import RUNS_ONCE, Schedule, lacking
+from reconciler.scheduler import RUNS_ONCE, Schedule, missing_completions
 from reconciler.templates import replicas_moved, why_share_confirmed
 
 RUNS_ELSEWHERE: Final = "runs-elsewhere"
@@ -66,7 +66,7 @@ def lack_of_completions(decision: Schedule, identity: Identity, snapshot: FleetS
             fixed[cluster] = count
         elif count is not None:
             elsewhere += count
-    lack = lacking(template.body, binding.targets, fixed, elsewhere)
+    lack = missing_completions(template.body, binding.targets, fixed, elsewhere)
     if not lack:
         return ()
     total = dig(template.body, *COMPLETIONS)

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding
 from reconciler.api.clusters import Read
+from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Action, Change
 from reconciler.api.policies import Companion
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject
 from reconciler.documents import BUILT_IN
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry

@@ -16,7 +16,7 @@ from reconciler.api.clusters import LiveObject, Member, NotRead, Read
 from reconciler.api.plan import Change, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.containment import INTERNAL_ERROR, Contained, contained
+from reconciler.containment import INTERNAL_ERROR, Contained, try_call
 from reconciler.diff import Comparer, OwnershipIndex
 from reconciler.observations import Rest
 from reconciler.planner.causes import of_clusters
@@ -119,7 +119,7 @@ class _Inputs:
         if identity in self._manifests.failed:
             return ObjectPlan(instead=dict.fromkeys(left)), (self._manifests.failed[identity],)
         seen = self.standings.of(identity)
-        found, fault = contained(diff_object, self._manifests, self._comparer, self._decided, identity, seen)
+        found, fault = try_call(diff_object, self._manifests, self._comparer, self._decided, identity, seen)
         if found is not None:
             return found, ()
         planned, faults = self._plan_apart(identity, fault)
@@ -150,7 +150,7 @@ class _Inputs:
         snapshot = replace(self._manifests.snapshot, members=members, only=frozenset({identity}))
         manifests = replace(self._manifests, snapshot=snapshot)
         comparer = Comparer(self._decision, snapshot, are_shared=self._are_shared)
-        return contained(
+        return try_call(
             lambda: diff_object(manifests, comparer, self._decided, identity, OwnershipIndex(snapshot).of(identity))
         )
 

@@ -1,7 +1,7 @@
 """The whole computation: from a parsed store and observations of the members to an ordered plan.
 
-`decide` evaluates the store (claims, dependencies, placement); `plan_round` compares it with the members. Both are pure
-functions of frozen values: the same input gives the same output, byte for byte.
+`schedule_fleet` evaluates the store (claims, dependencies, placement); `plan_round` compares it with the members.
+Both are pure functions of frozen values: the same input gives the same output, byte for byte.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from reconciler.observations import Rest
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard
+from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import waves
 from reconciler.planner.preview import placement_changes, with_overridden
 from reconciler.planner.revisions import named_alike, passage_between, with_stages
-from reconciler.planner.unjudged import unjudged
 from reconciler.planner.written import written_by, written_in
 from reconciler.render import (
     RenderCache,
@@ -40,7 +40,7 @@ from reconciler.render import (
     render_all,
     render_inputs,
 )
-from reconciler.scheduler import Schedule, decide
+from reconciler.scheduler import Schedule, schedule_fleet
 
 __all__ = [
     "FleetSnapshot",
@@ -48,10 +48,10 @@ __all__ = [
     "Schedule",
     "compare_revisions",
     "copies_in",
-    "decide",
     "plan_round",
     "render_decision",
     "render_one",
+    "schedule_fleet",
 ]
 
 
@@ -92,7 +92,7 @@ def plan_round(snapshot: FleetSnapshot, decision: Schedule | None = None) -> Rou
     the applied plan and its health, it gives an empty plan.
     """
     if decision is None:
-        decision = decide(
+        decision = schedule_fleet(
             snapshot.fleet,
             snapshot.observations,
             snapshot.now,
@@ -168,7 +168,7 @@ def compare_revisions(
     )
     # No cluster is met: encrypted values are compared as they are written.
     result = diff_all(render(after, snapshot), after, are_shared=True)
-    open_questions = unjudged(before, after)
+    open_questions = not_evaluated(before, after)
     silent = {found.identity for found in open_questions}
     changes = tuple([passage.told(one) for one in result.changes if one.identity not in silent])
     # Guards ask for the size of the clusters only where something is to be deleted.

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Cause, Change, Manifest, PlacementChange, Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutPlan, StagePlan
 from reconciler.api.rollouts import ChangeTime, Layout, Rollout, number_of
-from reconciler.api.tree import dig
 from reconciler.render import RenderCache, render_copy, render_inputs
 from reconciler.rollouts import RolloutSelection, lay_out
 from reconciler.scheduler import Schedule

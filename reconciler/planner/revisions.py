@@ -21,19 +21,19 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, PreviousPlacement
 from reconciler.api.clusters import Observations
+from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Plan
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.api.tree import Json
 from reconciler.diff import overall_cause
 from reconciler.kinds.registry import Registry
 from reconciler.planner.preview import Side, preview
 from reconciler.planner.written import held_back, is_written
 from reconciler.render import changed_identities, render_all, render_inputs
-from reconciler.scheduler import DecisionTables, Schedule, decide, without_definition
-from reconciler.staging import selected_of
+from reconciler.rollouts import selected_of
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet, without_definition
 
 _NAMELESS = "unnamed"
 
@@ -79,10 +79,10 @@ def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, Previous
 
 def named_alike(base: Fleet, head: Fleet) -> tuple[Fleet, Fleet]:
     """The revisions with a name each: a store without one takes that of the other, so that both speak of one fleet."""
-    return _named(base, head.settings.name), _named(head, base.settings.name)
+    return _with_names(base, head.settings.name), _with_names(head, base.settings.name)
 
 
-def _named(fleet: Fleet, other: str) -> Fleet:
+def _with_names(fleet: Fleet, other: str) -> Fleet:
     if fleet.settings.name:
         return fleet
     return replace(fleet, settings=replace(fleet.settings, name=other or _NAMELESS))
@@ -95,15 +95,15 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
     """
     tables = DecisionTables()
     base = replace(base, frozen=tuple(reach for reach in base.frozen if not reach.is_new))
-    before = decide(base, observations, now, interpreters=interpreters, tables=tables)
+    before = schedule_fleet(base, observations, now, interpreters=interpreters, tables=tables)
     placed = previous_of(before.bindings)
     seen = replace(observations, previous={**observations.previous, **placed})
-    after = decide(head, seen, now, interpreters=interpreters, tables=tables)
+    after = schedule_fleet(head, seen, now, interpreters=interpreters, tables=tables)
     changed = tables.changed
     # The remaining copies of an owner keep its dependencies; without any, copies do not matter.
     copies = _left_behind(before, after, changed)
     if copies:
-        after = decide(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
+        after = schedule_fleet(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
         changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):

@@ -13,12 +13,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Health, LastHealth, LiveObject, Member, NotRead, Read
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.plan import Manifest
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.diff import applied_fields, sendable
 from reconciler.documents import Schema
 from reconciler.kinds.registry import Registry
@@ -125,7 +125,7 @@ def written_by(
         # Clusters with equal content share the result.
         maker = makers.get(id(manifest.content))
         if maker is None:
-            maker = contained(_Maker, manifest, before, schemas.of(manifest.gvk)).value
+            maker = try_call(_Maker, manifest, before, schemas.of(manifest.gvk)).value
             if maker is None:
                 continue  # As it is not there, the comparison meets the same fault and tells of it.
             makers[id(manifest.content)] = maker

@@ -26,7 +26,7 @@ from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.documents import CONTROL_GROUPS, is_never_distributed
 from reconciler.incremental import Dependents, Table
 from reconciler.policy.indexes import PolicyIndex, best_matches
@@ -224,13 +224,13 @@ def _look_at(
         list(templates.items()) if dirty is None else [(identity, templates.get(identity)) for identity in dirty]
     )
     # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-    looked = contained(lambda: [_look(tables, template) for _, template in found]).value
+    looked = try_call(lambda: [_look(tables, template) for _, template in found]).value
     if looked is not None:
         for (identity, template), one in zip(found, looked, strict=True):
             yield identity, template, one
         return
     for identity, template in found:
-        one_looked, fault = contained(_look, tables, template)
+        one_looked, fault = try_call(_look, tables, template)
         if one_looked is not None:
             yield identity, template, one_looked
         else:
@@ -244,7 +244,7 @@ def _look(tables: ClaimTables, template: Template | None) -> _Looked:
     reach = tables.broken.by(template)
     if reach is None:
         return tables.index.matches(template), None
-    return contained(tables.index.matches, template).value or (), reach
+    return try_call(tables.index.matches, template).value or (), reach
 
 
 def _selecting(selectors: Iterable[tuple[PolicyRef, int]]) -> dict[PolicyRef, frozenset[int]]:

@@ -182,7 +182,7 @@ class TemplateIndex:
         namespace, kind = own_namespace or selector.namespace, (selector.api_version, selector.kind)
         place = self._by_place.get((*kind, namespace), {}) if namespace else self._by_kind.get(kind, {})
         if selector.name:
-            return place.keys() & self._named(kind, selector.name).keys()
+            return place.keys() & self._with_name(kind, selector.name).keys()
         return set(place) if selector.labels is None else self._labelled(place, kind, selector.labels)
 
     def _labelled(self, place: _Templates, kind: _Kind, labels: LabelSelector) -> set[Identity]:
@@ -213,7 +213,7 @@ class TemplateIndex:
             return list(by_value.values())
         return [by_value[value] for value in requirement.values if value in by_value]
 
-    def _named(self, kind: _Kind, name: str) -> _Templates:
+    def _with_name(self, kind: _Kind, name: str) -> _Templates:
         """The templates of a kind with a name, one for each namespace at most."""
         if kind not in self._by_name:
             self._by_name[kind] = {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from reconciler.api.content import digest_of
 from reconciler.api.policies import (
     CommandOverrider,
     FieldOverrider,
@@ -27,7 +28,6 @@ from reconciler.api.policies import (
 )
 from reconciler.api.problem import Document, Problem
 from reconciler.api.refs import PolicyRef
-from reconciler.api.tree import digest_of
 from reconciler.documents import (
     RESOURCE_SELECTORS,
     TARGET_CLUSTER,

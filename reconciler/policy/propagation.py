@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from reconciler.api.content import digest_of
 from reconciler.api.policies import (
     ApplicationFailover,
     ConflictResolution,
@@ -18,7 +19,6 @@ from reconciler.api.policies import (
 )
 from reconciler.api.problem import Document, Problem
 from reconciler.api.refs import PolicyRef
-from reconciler.api.tree import digest_of
 from reconciler.documents import (
     Fields,
     check_annotations,

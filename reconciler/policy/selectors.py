@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.policies import Flavor, LabelRequirement, LabelSelector, Operator, ResourceSelector
 from reconciler.api.problem import Document
 from reconciler.api.refs import PolicyRef
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.documents import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR_SHAPE,

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject, Step
 from reconciler.api.fleet import Template
 from reconciler.api.policies import MapOverrider, OverrideOperator, PatchOperation
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK
-from reconciler.api.tree import JsonObject, Step
 from reconciler.documents import Findings, Schema, builtin_schema, may_not_fit, pointer_tokens, schema_of_crd
 from reconciler.overrides import FieldOverride, SelectedRule
 from reconciler.render.override_references import may_refer

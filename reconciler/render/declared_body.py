@@ -13,12 +13,11 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from reconciler.api.binding import Binding, TargetCluster
-from reconciler.api.content import Content
+from reconciler.api.content import Content, JsonObject, dig, with_value, without
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import Division, PropagationPolicy
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.api.tree import JsonObject, dig, with_value, without
 from reconciler.documents import Schema
 from reconciler.kinds.body_fields import with_count
 from reconciler.kinds.interpreter import Interpreter

@@ -27,7 +27,7 @@ from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Stays
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.overrides import FieldOverride, OverrideIndex, are_quiet
 from reconciler.render.declared_body import (
     Common,
@@ -70,7 +70,7 @@ def render_copy(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
     """The manifest of a bound template in one cluster with this many replicas assigned to it; it never raises."""
-    rendered, fault = contained(_render, inputs, identity, cluster, replicas, cache)
+    rendered, fault = try_call(_render, inputs, identity, cluster, replicas, cache)
     return rendered or Rendered(None, (fault_of(inputs.fleet, identity, fault, cluster),))
 
 
@@ -96,13 +96,13 @@ def render_all(
     problems: list[Problem] = []
     for identity in sorted(inputs.bindings if only is None else inputs.bindings.keys() & only):
         binding = inputs.bindings[identity]
-        subject, fault = contained(known_subject, inputs, identity, cache)
+        subject, fault = try_call(known_subject, inputs, identity, cache)
         groups = _groups(inputs, subject, binding, cache) if subject is not None else ()
         if subject is None:
             problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster, _ in binding.targets)
         for terms, clusters in groups:
             assert subject is not None, "without one there are no groups"
-            outcome, fault = contained(outcome_of, inputs, subject, terms, cache)
+            outcome, fault = try_call(outcome_of, inputs, subject, terms, cache)
             if outcome is None:
                 problems += (fault_of(inputs.fleet, identity, fault, cluster) for cluster in clusters)
                 continue
@@ -143,7 +143,7 @@ def _not_quiet(inputs: RenderInputs, cache: RenderCache) -> Iterator[tuple[str, 
     An object that cannot be rendered has problems and no manifest.
     """
     for identity, binding in inputs.bindings.items():
-        found, fault = contained(lambda *of: tuple(_outcomes(*of)), inputs, identity, binding, cache)
+        found, fault = try_call(lambda *of: tuple(_outcomes(*of)), inputs, identity, binding, cache)
         if found is None:
             for cluster, _ in binding.targets:
                 yield cluster, Common(None, (fault_of(inputs.fleet, identity, fault, cluster),))

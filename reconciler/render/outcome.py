@@ -10,17 +10,16 @@ from __future__ import annotations
 from functools import partial
 
 from reconciler.api.binding import Binding
-from reconciler.api.content import Content, Unmade
+from reconciler.api.content import Content, JsonObject, Unmade
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.api.tree import JsonObject
 from reconciler.containment import internal_error
 from reconciler.overrides import FieldOverride, apply_quiet_rules, apply_rules, changing_quietly, may_add_fields
 from reconciler.ownership import OwnershipRecord, mark, strip_marks, written_terms
 from reconciler.render.declared_body import Common, DeclaredBody, RenderCache, RenderInputs, RenderSubject, RenderTerms
 from reconciler.render.override_references import AddedReference, added_references
-from reconciler.render.revealed import touched_ciphertext
+from reconciler.render.with_secrets import touched_ciphertext
 from reconciler.scheduler import NAMESPACE_FOLLOWS
 from reconciler.secrets import with_stand_ins
 

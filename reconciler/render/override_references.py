@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.binding import Binding
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.demand import DependencyRef
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject
 from reconciler.documents import pointer_tokens
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.overrides import FieldOverride

@@ -17,12 +17,12 @@ from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.containment import Contained, contained
+from reconciler.containment import Contained, try_call
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.render.manifests import Renderer
 from reconciler.render.outcome import fault_of
-from reconciler.render.revealed import revealed, still_sealed, unopened
 from reconciler.render.signatures import fixed_completions
+from reconciler.render.with_secrets import still_sealed, unopened, with_secrets
 from reconciler.scheduler import Schedule
 
 
@@ -56,7 +56,7 @@ class Decryption:
         digest = manifest.digest
         if digest not in self._shared:
             interpreter = self._decision.interpreters.of(*manifest.identity[:2])
-            made = revealed(manifest, found, interpreter)
+            made = with_secrets(manifest, found, interpreter)
             self._shared[digest] = made.content if made is not None else None
         content = self._shared[digest]
         return replace(manifest, content=content) if content is not None else still_sealed(manifest)
@@ -133,7 +133,7 @@ def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
             rows = by_cluster.get(cluster, {})
             if identity not in rows:
                 continue
-            decrypted, fault = contained(decryption.of, rows[identity]) if identity not in left else Contained(None)
+            decrypted, fault = try_call(decryption.of, rows[identity]) if identity not in left else Contained(None)
             if isinstance(decrypted, Manifest):
                 rows[identity] = decrypted
                 continue

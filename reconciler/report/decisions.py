@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.api.binding import Binding, TargetCluster
+from reconciler.api.content import Json
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json
 from reconciler.report.json_parts import sorted_targets
 from reconciler.report.mask import Masker
 from reconciler.report.render_json import Rendering

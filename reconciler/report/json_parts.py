@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 
 from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.content import Json
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json
 from reconciler.report.mask import Masker
 from reconciler.report.safe import ascii_json
 

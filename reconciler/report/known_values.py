@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 
 SHORTEST: Final = 4
 """Shorter values occur everywhere by chance."""

@@ -15,10 +15,9 @@ import orjson
 from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
-from reconciler.api.content import CIPHERTEXT_MARK
+from reconciler.api.content import CIPHERTEXT_MARK, Json, JsonObject, dig
 from reconciler.api.plan import MISSING, Change, FieldChange, Plan, Unjudged
 from reconciler.api.problem import Problem
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
 from reconciler.secrets import (
@@ -85,11 +84,11 @@ class Masker:
             placements=tuple(
                 replace(placement, reasons=tuple(map(self.reason, placement.reasons))) for placement in plan.placements
             ),
-            unjudged=tuple(map(self._unjudged, plan.unjudged)),
+            unjudged=tuple(map(self._not_evaluated, plan.unjudged)),
             problems=tuple(map(self.problem, plan.problems)),
         )
 
-    def _unjudged(self, found: Unjudged) -> Unjudged:
+    def _not_evaluated(self, found: Unjudged) -> Unjudged:
         is_secret = is_secret_kind(found.identity.kind)
         return replace(
             found,
@@ -102,7 +101,7 @@ class Masker:
         if self._shows:
             return change
         if change.is_sealed and not is_secret_kind(change.identity.kind):
-            return self._sealed(change)
+            return self._redact_encrypted(change)
         is_secret = is_secret_kind(change.identity.kind)
         if is_secret:
             self.learn(change.manifest)
@@ -115,7 +114,7 @@ class Masker:
             return change
         return replace(change, fields=masked, manifest=None, before=None)
 
-    def _sealed(self, change: Change) -> Change:
+    def _redact_encrypted(self, change: Change) -> Change:
         """A change of an object with encrypted values: all but its metadata is hidden, as it is of a Secret."""
         for body in (change.manifest, change.before):
             for name, below in (body or {}).items():

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from reconciler.api.tree import Json, JsonObject
-from reconciler.report.yaml_dump import dump_yaml
+from reconciler.api.content import Json, JsonObject
+from reconciler.report.render_json import dump_yaml
 from reconciler.rights import Level, Right
 
 _RBAC = "rbac.authorization.k8s.io"

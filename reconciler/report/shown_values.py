@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from reconciler.api.content import canonical_bytes
 from reconciler.api.plan import MISSING, Action
-from reconciler.api.tree import canonical_bytes
 from reconciler.report.safe import visible
 
 

@@ -1,10 +1,12 @@
 """Rollout documents, stage slots, gates, pins, and the revision in force in each cluster."""
 
 from reconciler.rollouts.approval import NotClear, approved
+from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
 from reconciler.rollouts.gate import Copy, named_objects, sight_of
 from reconciler.rollouts.layout import RolloutSelection, best_of, lay_out, refused_without_revisions, select
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.record_book import (
+    Begun,
     believed,
     entries_of,
     entry_of,
@@ -12,29 +14,40 @@ from reconciler.rollouts.record_book import (
     is_told,
     record_of,
     recorded,
+    rollout_events,
     told_by,
 )
 from reconciler.rollouts.release import release_of_head
 from reconciler.rollouts.rollout_document import parse_rollout
-from reconciler.rollouts.rollout_events import Begun, rollout_events
 from reconciler.rollouts.rollout_fields import ROLLOUT_CODES, ROLLOUT_SHAPE
+from reconciler.rollouts.staged import staged
+from reconciler.rollouts.standing import ClusterSights, Records, Revisions, RolloutStatus, begun_with, layouts_of, stand
 
 __all__ = [
     "ROLLOUT_CODES",
     "ROLLOUT_SHAPE",
     "Begun",
+    "ClusterSights",
     "Copy",
     "NotClear",
+    "Records",
+    "Revisions",
     "RolloutSelection",
+    "RolloutStatus",
+    "SelectedTables",
     "adopted",
     "approved",
+    "begun_with",
     "believed",
     "best_of",
+    "changed_by_staging",
+    "differing",
     "entries_of",
     "entry_of",
     "is_past",
     "is_told",
     "lay_out",
+    "layouts_of",
     "named_objects",
     "parse_rollout",
     "progress",
@@ -44,6 +57,9 @@ __all__ = [
     "release_of_head",
     "rollout_events",
     "select",
+    "selected_of",
     "sight_of",
+    "staged",
+    "stand",
     "told_by",
 ]

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from reconciler.api.content import dig
 from reconciler.api.problem import Document
 from reconciler.api.rollouts import Approval
-from reconciler.api.tree import dig
 from reconciler.errors import ConfigurationError
 from reconciler.rollouts.rollout_document import parse_rollout
 from reconciler.rollouts.stage_slots import approval_entry

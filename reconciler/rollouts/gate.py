@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Complete, Met, Sight, Steady, Unmet, Unseen
 from reconciler.api.rollouts import Check, ConditionCheck, ExpressionCheck, Gate, ObjectName
-from reconciler.api.tree import JsonObject, dig
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
 UNTOLD = Unseen("nothing is known of it yet")
 
 
-def settle(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> None:
+def note_success(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> None:
     """Note in the book when the time of success of a cluster begins or breaks off, and when it is complete."""
     record, sight = book[cluster], sights.get(cluster, UNTOLD)
     if not record.revision or record.completed_at:

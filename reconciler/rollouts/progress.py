@@ -32,7 +32,7 @@ from reconciler.api.rollout_progress import (
     WaitsForStage,
 )
 from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
-from reconciler.rollouts.gate import UNTOLD, settle
+from reconciler.rollouts.gate import UNTOLD, note_success
 from reconciler.rollouts.record_book import RolloutRecords
 from reconciler.rollouts.release import Pins, begin_pinned, newest, pins_in_force, release_under_way
 from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
@@ -56,7 +56,7 @@ def progress(
     present = {*known, *layout.outside}
     book = RolloutRecords({name: record for name, record in records.items() if name in present}, now)
     for name, found in known.items():
-        settle(name, found.stage.gate, sights, book)
+        note_success(name, found.stage.gate, sights, book)
     pins = pins_in_force(rollout, layout, facts)
     begin_pinned(pins, facts, book)
     apart = frozenset(name for name, pin in pins.of_clusters.items() if pin.is_of_cluster)
@@ -129,7 +129,7 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
         start = newest(set(among), among, facts.order)
         if start and name not in facts.away and (start != release or members.has_room):
             book.note(Begin(name, start, book.text))
-            settle(name, members.found.stage.gate, scene.sights, book)
+            note_success(name, members.found.stage.gate, scene.sights, book)
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:

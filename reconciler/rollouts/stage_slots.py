@@ -29,7 +29,7 @@ from reconciler.api.rollout_progress import (
 from reconciler.api.rollouts import Approval, OnFailure, StageLayout, number_of
 from reconciler.observations import is_in_force, later
 from reconciler.policy import opening
-from reconciler.rollouts.gate import has_failed, is_too_late, settle
+from reconciler.rollouts.gate import has_failed, is_too_late, note_success
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
 _PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
@@ -169,7 +169,7 @@ def _begin(members: StageMembers) -> str | None:
                 scene.reasons[name] = f"its turn has come, and it is away: {away}"
             else:
                 book.note(Begin(name, scene.release, book.text))
-                settle(name, stage.gate, scene.sights, book)
+                note_success(name, stage.gate, scene.sights, book)
             for among, is_among in ((flying, members.is_flying), (disturbed, members.is_disturbed)):
                 (among.add if is_among(name) else among.discard)(name)
     return None

@@ -6,21 +6,14 @@ from reconciler.scheduler.cap_basis import (
     completions,
     fixed_share,
     is_wished_as_then,
-    lacking,
+    missing_completions,
     without_outdated_caps,
 )
 from reconciler.scheduler.companions import Autoscaling, CompanionIndex, companions
 from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_missing
 from reconciler.scheduler.following import Sources, travel
-from reconciler.scheduler.kind_schemas import KindSchemas
-from reconciler.scheduler.makers import NO_MAKERS, Makers
-from reconciler.scheduler.namespaces import (
-    NAMESPACE_FOLLOWS,
-    bare_namespace,
-    namespace_identity,
-    namespaces,
-)
-from reconciler.scheduler.operators import operator_parts
+from reconciler.scheduler.makers import NO_MAKERS, Makers, operator_parts
+from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity, namespaces
 from reconciler.scheduler.prerequisites import (
     dependents,
     differing_prerequisites,
@@ -31,7 +24,7 @@ from reconciler.scheduler.prerequisites import (
     withheld_prerequisites,
     without_definition,
 )
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import DecisionTables
 from reconciler.scheduler.undecided import RUNS_ONCE, undecided, undecided_in
 
@@ -52,18 +45,18 @@ __all__ = [
     "basis_of",
     "companions",
     "completions",
-    "decide",
     "dependencies",
     "dependents",
     "differing_prerequisites",
     "fixed_share",
     "is_wished_as_then",
-    "lacking",
     "may_be_missing",
+    "missing_completions",
     "namespace_identity",
     "namespaces",
     "operator_parts",
     "prerequisites",
+    "schedule_fleet",
     "signature_of_prerequisites",
     "travel",
     "undecided",

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.clusters import ClusterObservation, Observations
+from reconciler.api.content import JsonObject, dig, digest_of
 from reconciler.api.fleet import Template
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig, digest_of
 from reconciler.kinds.jobs import COMPLETIONS, PARALLELISM
 from reconciler.kinds.registry import Registry
 from reconciler.placement import webster
@@ -104,7 +104,9 @@ def has_completions(body: JsonObject) -> bool:
     return isinstance(total, int) and not isinstance(total, bool)
 
 
-def lacking(body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int], elsewhere: int) -> int:
+def missing_completions(
+    body: JsonObject, targets: tuple[TargetCluster, ...], fixed: Mapping[str, int], elsewhere: int
+) -> int:
     """Return how many completions of a divided Job no part has.
 
     `fixed`: as `completions` takes it. `elsewhere`: those of parts that are not among the targets, ended ones that are

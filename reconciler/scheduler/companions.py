@@ -20,11 +20,11 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from reconciler.api.binding import Binding, Reason
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import Companion, PropagationPolicy
 from reconciler.api.refs import Identity
-from reconciler.api.tree import dig
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.documents import BRING, parse_brings
 from reconciler.incremental import Dependents, Table, among
 from reconciler.kinds.registry import Registry
@@ -264,7 +264,7 @@ class CompanionIndex:
 
     def _needed_by(self, front: Template) -> Iterator[tuple[Identity, str]]:
         # An unreadable one is frozen by itself, and its workloads go on.
-        refs = contained(references_of, front, self._interpreters).value
+        refs = try_call(references_of, front, self._interpreters).value
         going = travel(front, refs, self._sources, self._interpreters).found if refs else {}
         for identity, ways in going.items():
             yield from ((identity, way.told(front.identity, identity)) for way in ways)

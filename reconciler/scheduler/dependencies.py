@@ -21,7 +21,7 @@ from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.containment import named
+from reconciler.containment import with_subject
 from reconciler.incremental import Dependents, Table, among, union
 from reconciler.kinds.registry import Registry
 from reconciler.scheduler.following import (
@@ -209,7 +209,7 @@ def _link(
     """Compute the links of owners anew. An object that is neither bound nor followed has none."""
     known = tables.links.rows
     owners = among(owners, bindings, tables.followed, known)
-    tables.link({owner: found for owner in owners if (found := named(owner, links_of, owner)) or owner in known})
+    tables.link({owner: found for owner in owners if (found := with_subject(owner, links_of, owner)) or owner in known})
 
 
 def _links(

@@ -23,7 +23,7 @@ from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import ConflictResolution, PropagationPolicy, Suspension
 from reconciler.api.refs import Identity
-from reconciler.containment import named
+from reconciler.containment import with_subject
 from reconciler.kinds.registry import Registry
 from reconciler.scheduler.grants import granting, grants_place, how
 from reconciler.scheduler.makers import Makers, makers_of
@@ -63,7 +63,7 @@ class Sources:
 
     def find(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the dependencies of a reference of `owner`: its targets, with their grants."""
-        found = self._named(ref, owner)
+        found = self._with_name(ref, owner)
         if not ref.granted_to or not (found.sources or found.is_there):
             return found
         grants = tuple(map(ReferenceTarget, self._grants(ref)))
@@ -75,9 +75,9 @@ class Sources:
 
     def ever_needed(self, ref: DependencyRef, owner: Identity) -> set[Identity]:
         """Return the targets of a reference and their possible grants, whether all of them exist or not."""
-        return {source.identity for source in self._named(ref, owner).sources} | set(self._grants(ref))
+        return {source.identity for source in self._with_name(ref, owner).sources} | set(self._grants(ref))
 
-    def _named(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
+    def _with_name(self, ref: DependencyRef, owner: Identity) -> ResolvedReference:
         """Return the targets of a reference, sorted. An object that the owner makes itself needs no other maker."""
         if ref.labels:
             labelled = tuple(self._labelled(ref))
@@ -165,7 +165,7 @@ def travel(
                 is_next = follows or by is not None or identity in sources.makers.made
                 if is_next and identity not in followed:
                     template = sources.template_of(identity)
-                    followed[identity] = named(identity, references_of, template, interpreters)
+                    followed[identity] = with_subject(identity, references_of, template, interpreters)
                     todo.append(identity)
     if len(followed) == 1:
         return Travel(found, refs)

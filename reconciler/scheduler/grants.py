@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, dig
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.kinds.body_fields import mapping, mappings, text
 from reconciler.kinds.registry import Registry
 from reconciler.templates import references_of
@@ -120,7 +120,7 @@ def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
         return _backends_of(front.body)
     if kind == _BACKEND_TLS:
         return _targets_of(front.body)
-    refs = contained(references_of, front, interpreters).value or ()
+    refs = try_call(references_of, front, interpreters).value or ()
     place = ("", "Service", front.identity.namespace)
     return frozenset(ref.identity.name for ref in refs if ref.identity[:3] == place)
 

@@ -12,10 +12,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import digest_of
 from reconciler.documents import is_system_namespace
 from reconciler.incremental import Table
 

@@ -1,4 +1,7 @@
-"""The schedule of the store, given observations of the members: claims, placements, dependencies, namespaces."""
+"""Schemas of kinds: built-in ones, those that the store defines, and those that clusters describe.
+
+The schedule of the store, given observations of the members: claims, placements, dependencies, namespaces.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Constraint, Tick
 from reconciler.api.clusters import Observations
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import Problem, Severity, with_problems
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import Staging
-from reconciler.api.tree import dig
 from reconciler.containment import SubjectFailed
+from reconciler.documents import Schema, builtin_schema, schema_of_crd
 from reconciler.incremental import among, union
 from reconciler.kinds.registry import Registry
 from reconciler.placement import (
@@ -93,7 +97,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return definition if definition in self.bindings else None
 
 
-def decide(
+def schedule_fleet(
     fleet: Fleet,
     observations: Observations,
     now: str,
@@ -117,14 +121,16 @@ def decide(
     for _ in range(_MAX_FAULTS):
         known = tables.faults.among(fleet)
         try:
-            return _decide(known, ScheduleInputs(known, observations, now, interpreters, copies or {}, fresh), tables)
+            return _schedule_fleet(
+                known, ScheduleInputs(known, observations, now, interpreters, copies or {}, fresh), tables
+            )
         except SubjectFailed as failed:
             if not tables.faults.add(known, failed):
                 raise
-    return _decide(fleet, ScheduleInputs(fleet, observations, now, interpreters, copies or {}, fresh), tables)
+    return _schedule_fleet(fleet, ScheduleInputs(fleet, observations, now, interpreters, copies or {}, fresh), tables)
 
 
-def _decide(fleet: Fleet, inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
+def _schedule_fleet(fleet: Fleet, inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
     """Schedule in steps: each updates its tables for keys that earlier tables made dirty."""
     observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
     dirty, edited = tables.begin(inputs), tables.templates.changed
@@ -310,3 +316,24 @@ def _definitions(fleet: Fleet) -> dict[tuple[str, str], Identity]:
             if isinstance(group, str) and isinstance(kind, str):
                 found[group, kind] = identity
     return found
+
+
+class KindSchemas:
+    """Looks schemas up, each once."""
+
+    __slots__ = ("_decision", "_described", "_known")
+
+    def __init__(self, decision: Schedule, described: Mapping[GVK, Schema] | None = None) -> None:
+        """`described`: of kinds that neither Kubernetes nor the store defines."""
+        self._decision = decision
+        self._described = described or {}
+        self._known: dict[GVK, Schema | None] = {}
+
+    def of(self, gvk: GVK) -> Schema | None:
+        """Return the schema of a kind; None: nobody describes it."""
+        if gvk not in self._known:
+            definition = self._decision.definitions.get(gvk.group_kind)
+            template = self._decision.fleet.templates.get(definition) if definition else None
+            defined = schema_of_crd(template.body, gvk.version) if template else None
+            self._known[gvk] = builtin_schema(gvk) or defined or self._described.get(gvk)
+        return self._known[gvk]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Identity
-from reconciler.containment import SubjectFailed, contained, internal_error
+from reconciler.containment import SubjectFailed, internal_error, try_call
 from reconciler.kinds.registry import Registry
 from reconciler.templates import check_all_facts, check_facts
 
@@ -59,8 +59,8 @@ class TemplateFaults:
         found = self._found
         templates = [one for one in there if one is not None and not (found and one.identity in found)]
         # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
-        if contained(check_all_facts, templates, interpreters).fault is not None:
-            checked = ((template.identity, contained(check_facts, template, interpreters)) for template in templates)
+        if try_call(check_all_facts, templates, interpreters).fault is not None:
+            checked = ((template.identity, try_call(check_facts, template, interpreters)) for template in templates)
             self.refuse_all({identity: found.fault for identity, found in checked if found.fault is not None})
 
     def refuse_all(self, faults: Mapping[Identity, Exception]) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.content import CIPHERTEXT_MARK as MARK
-from reconciler.api.content import Leaf
-from reconciler.api.tree import Json, JsonObject, Step
+from reconciler.api.content import Json, JsonObject, Leaf, Step
 from reconciler.regex import regex
 
 _FORM: Final = regex(

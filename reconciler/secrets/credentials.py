@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 from reconciler.regex import regex
 
 _TEXTS: Final = frozenset(

@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.api.content import KeyGroup, Sealed
+from reconciler.api.content import Json, KeyGroup, Sealed, Step
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Document, Problem
-from reconciler.api.tree import Json, Step
 from reconciler.regex import regex
 from reconciler.secrets.ciphertext import RULES, TYPES, is_ciphertext, is_to_be_encrypted, leaves_in, names_of, parts_of
 

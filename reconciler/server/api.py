@@ -60,7 +60,7 @@ def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
     )
 
 
-def named(parts: Mapping[str, str]) -> tuple[str, str, str]:
+def object_in_path(parts: Mapping[str, str]) -> tuple[str, str, str]:
     """Kind, namespace (empty: none) and name of the object in a path."""
     namespace = parts["namespace"]
     return parts["kind"], "" if namespace == _NO_NAMESPACE else namespace, parts["name"]
@@ -170,7 +170,7 @@ class Api:
 
     async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
         only(asked.query)
-        return await self._views.object(*named(asked.parts))
+        return await self._views.object(*object_in_path(asked.parts))
 
     async def _clusters(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query)

@@ -18,7 +18,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from reconciler.clock import Clock
-from reconciler.controller.vitals.journal_reader import JournalReader
+from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.server import site as signs
@@ -37,7 +37,7 @@ from reconciler.server.routes import (
 )
 from reconciler.server.server_events import Events
 from reconciler.server.site import Site
-from reconciler.store.uncommitted import Commits
+from reconciler.store.location import Commits
 
 log = logging.getLogger("reconciler")
 
@@ -130,14 +130,14 @@ class _Server(web.Server):
     """Makes the connections."""
 
     def __init__(self, handler: Handler, **options: Any) -> None:
-        super().__init__(_contained(handler))
+        super().__init__(_answer_or_fault(handler))
         self._options = options
 
     def __call__(self) -> web.RequestHandler:
         return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
 
 
-def _contained(handler: Handler) -> Handler:
+def _answer_or_fault(handler: Handler) -> Handler:
     """Wrap a handler: log an internal error once for each page, and answer without its text."""
     told: set[tuple[str, type[Exception]]] = set()
 

@@ -17,13 +17,12 @@ from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.board import StatusSnapshot
-from reconciler.controller.vitals.journal_reader import JournalReader
+from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.naming import called, close_to
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
-from reconciler.report.views.matrix_view import matrix_view
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound, problems_view
 from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads

@@ -21,7 +21,7 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
 from reconciler.report.views.questions import NotFound
 from reconciler.report.views.view_shapes import FleetView, MatrixView
-from reconciler.server.api import BadQuestion, history_question, matrix_question, named, offset, only
+from reconciler.server.api import BadQuestion, history_question, matrix_question, object_in_path, offset, only
 from reconciler.server.live_views import Views
 from reconciler.server.metrics import CONTENT_TYPE, exposition
 from reconciler.server.pages import (
@@ -126,7 +126,7 @@ async def _problems(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
 
 async def _object(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
     only(asked.query)
-    found = await views.object(*named(asked.parts))
+    found = await views.object(*object_in_path(asked.parts))
     return _nothing(found) if isinstance(found, NotFound) else (HTTPStatus.OK, object_page, (found,))
 
 

@@ -21,8 +21,7 @@ import pyrage
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from reconciler.api.content import KeyGroup, Leaf, Opened, Sealed
-from reconciler.api.tree import Json
+from reconciler.api.content import Json, KeyGroup, Leaf, Opened, Sealed
 from reconciler.secrets import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
 
 _REDUCED_BY: Final = 0x11B
@@ -104,17 +103,17 @@ class NotOpenedError(Exception):
         self.refused = DecryptRefused(code, message)
 
 
-def opened(sealed: Sealed, identities: Iterable[Any]) -> Opened | DecryptRefused:
+def decrypted_file(sealed: Sealed, identities: Iterable[Any]) -> Opened | DecryptRefused:
     """The values of a file, or why there are none. Nothing of a file is used unless all of it is authentic."""
     try:
-        return _opened(sealed, tuple(identities))
+        return _decrypted_values(sealed, tuple(identities))
     except NotOpenedError as error:
         return error.refused
     except OrderUnknown as error:
         return DecryptRefused(UNKNOWN, f"{error}; encrypt it anew with sops")
 
 
-def _opened(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
+def _decrypted_values(sealed: Sealed, identities: tuple[Any, ...]) -> Opened:
     cipher = AESGCM(_data_key(sealed, identities))
     found: dict[Leaf, Json] = {}
     total = hashlib.sha512(_MAC_ONLY_ENCRYPTED if sealed.mac_only_encrypted else b"")
@@ -140,7 +139,7 @@ def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
         if key is not None:
             return key
         raise _tampered("two shares of its key are the same")
-    raise NotOpenedError(NO_KEY, _lacking(sealed, len(shares), has_identities=bool(identities)))
+    raise NotOpenedError(NO_KEY, _missing_keys(sealed, len(shares), has_identities=bool(identities)))
 
 
 def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | None:
@@ -155,7 +154,7 @@ def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | N
     return None
 
 
-def _lacking(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
+def _missing_keys(sealed: Sealed, shares: int, *, has_identities: bool) -> str:
     """Return why there is no data key, with the remedy."""
     recipients = ", ".join(sealed.recipients)
     if not any(group.age for group in sealed.groups):

@@ -1,20 +1,199 @@
-"""The operator's sops, run for one file at a time, contained, with a fixed command line and a small environment.
+"""The answer of sops about a file, accepted only in the shape of the file: the same tree with values in it.
+
+AES-GCM keeps the length, so that a value has exactly as many bytes as its ciphertext, and a type that stands in clear.
+The authentication of a file needs its data key, which sops keeps to itself: it has checked that.
+
+Allowed key services of a file: a store is hostile input, and sops asks the services that the file names.
+
+A Vault gets the token of the service, so it has to be the one that the operator named. Clouds sign requests, or have
+tokens that are good for them alone, so that their names must have the form that leads to them. All of it is read here
+once more, from every document of the file and refused in any form that two readers could read differently.
+
+The operator's sops, run for one file at a time, contained, with a fixed command line and a small environment.
 
 Nothing is written to a disk: the file goes in by stdin, the decrypted text comes back by stdout.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import json
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from reconciler.api.content import Json, Leaf, Opened, Sealed
 from reconciler.errors import ConfigurationError
 from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
+from reconciler.secrets import BLOCK, UNKNOWN, OrderUnknown, Value, parts_of, values_in_order
+from reconciler.sops.decrypt import DecryptRefused, NotOpenedError, value_of
+from reconciler.yaml import MappingNode, Node, ScalarNode, SequenceNode, YamlRefused, compose
+
+_OTHERWISE: Final = DecryptRefused(
+    UNKNOWN, "sops answered with something else than the file with its values; encrypt it anew"
+)
+
+
+def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
+    """The values that an answer has in place of the ciphertext of a file, or why none of it is used."""
+    found: dict[Leaf, Json] = {}
+    try:
+        for ours, theirs in zip_longest(
+            values_in_order(sealed.data, is_json=sealed.is_json), values_in_order(answer, is_json=sealed.is_json)
+        ):
+            if ours is None or theirs is None or ours.names != theirs.names or theirs.ciphertext is not None:
+                return _OTHERWISE
+            if ours.ciphertext is None:
+                if ours.clear != theirs.clear:
+                    return _OTHERWISE
+                continue
+            value = _value(ours, theirs)
+            if (ours.names, ours.ciphertext) in found and found[ours.names, ours.ciphertext] != value:
+                return _OTHERWISE
+            found[ours.names, ours.ciphertext] = value
+    except NotOpenedError as error:
+        return error.refused
+    except OrderUnknown:
+        return _OTHERWISE
+    return Opened(values=found)
+
+
+def _value(ours: Value, theirs: Value) -> Json:
+    parts = parts_of(ours.ciphertext or "")
+    try:
+        length = len(base64.b64decode(parts.data, validate=True)) if parts is not None else -1
+    except binascii.Error:
+        length = -1
+    if parts is None or len(theirs.clear) != length:
+        raise NotOpenedError(*_OTHERWISE)
+    return value_of(theirs.clear, parts.type)[0]
+
+
+_SEGMENT: Final = r"[A-Za-z0-9_.-]{1,200}"
+_FORMS: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
+    "pgp": {"fp": re.compile(r"[0-9A-Fa-f]{8,40}", re.ASCII)},
+    "kms": {
+        "arn": re.compile(r"arn:aws[a-z-]{0,20}:kms:[a-z0-9-]{1,40}:\d{12}:(?:key|alias)/[\w/-]{1,256}", re.ASCII),
+        "role": re.compile(r"(?:arn:aws[a-z-]{0,20}:iam::\d{12}:role/[\w+=,.@/-]{1,512})?", re.ASCII),
+        "aws_profile": re.compile(r"[\w.-]{0,100}", re.ASCII),
+    },
+    "gcp_kms": {
+        "resource_id": re.compile(
+            rf"projects/[\w.:-]{{1,200}}/locations/{_SEGMENT}/keyRings/{_SEGMENT}/cryptoKeys/{_SEGMENT}"
+            rf"(?:/cryptoKeyVersions/\d{{1,9}})?",
+            re.ASCII,
+        )
+    },
+    "hckms": {"key_id": re.compile(r"[a-z0-9-]{1,40}:[0-9A-Fa-f-]{1,64}", re.ASCII)},
+    "azure_kv": {
+        "vault_url": re.compile(
+            r"https://[A-Za-z0-9-]{1,64}\.(?:vault|managedhsm)\.(?:azure\.net|azure\.cn|usgovcloudapi\.net)/?", re.ASCII
+        ),
+        "name": re.compile(r"[A-Za-z0-9-]{1,127}", re.ASCII),
+        "version": re.compile(r"[0-9A-Fa-f]{0,64}", re.ASCII),
+    },
+    "hc_vault": {
+        "engine_path": re.compile(rf"(?!.*\.\.){_SEGMENT}(?:/{_SEGMENT}){{0,9}}/?", re.ASCII),
+        "key_name": re.compile(rf"(?!\.\.){_SEGMENT}", re.ASCII),
+    },
+}
+
+
+def unfit(data: bytes, environ: Mapping[str, str], *, is_json: bool) -> str:
+    """Return why sops may not be asked about a file; empty: it may. `environ`: for sops."""
+    try:
+        blocks = list(_json_blocks(data) if is_json else _yaml_blocks(data))
+    except (YamlRefused, ValueError, RecursionError) as error:
+        return str(error) if isinstance(error, _AmbiguousError) else "it is no whole file of sops"
+    if not blocks or any(block != blocks[0] for block in blocks):
+        return "what sops says of the file is not the same in all of its documents"
+    for group in _several(blocks[0], "key_groups") or [blocks[0]]:
+        for kind, forms in _FORMS.items():
+            for entry in _several(group, kind):
+                told = _unfit_entry(kind, entry, forms, environ)
+                if told:
+                    return told
+    return ""
+
+
+def _several(block: Mapping[str, Any], name: str) -> list[Any]:
+    """The entries of a list that may be null, or missing."""
+    found = block.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _unfit_entry(kind: str, entry: Any, forms: Mapping[str, re.Pattern[str]], environ: Mapping[str, str]) -> str:
+    for name, form in forms.items():
+        value = entry.get(name, "")
+        if not isinstance(value, str) or not form.fullmatch(value):
+            return f"{name} of its key {kind} has not the form that leads to a key of that kind"
+    if kind == "hc_vault":
+        named = environ.get("VAULT_ADDR", "").rstrip("/")
+        if not named:
+            return "it names a Vault, and the service has no VAULT_ADDR that says which one may be asked"
+        if entry.get("vault_address", "").rstrip("/") != named:
+            return "it names another Vault than VAULT_ADDR of the service, which alone may see its token"
+    return ""
+
+
+class _AmbiguousError(ValueError):
+    """Two readers could read it differently."""
+
+
+def _yaml_blocks(data: bytes) -> Iterator[Any]:
+    for root in compose(data):
+        found = [below for key, below in _entries(root) if key == BLOCK]
+        if len(found) != 1:
+            raise _AmbiguousError("a document of it was not encrypted, or twice")
+        yield _plain(found[0], set())
+
+
+def _entries(node: Node) -> Iterator[tuple[str, Node]]:
+    if not isinstance(node, MappingNode):
+        raise _AmbiguousError("a document of it is no object")
+    for key, below in node.value:
+        if not isinstance(key, ScalarNode) or _is_tagged(key) or key.value == "<<":
+            raise _AmbiguousError("it has keys that are no plain texts")
+        yield key.value, below
+
+
+def _is_tagged(node: Node) -> bool:
+    tag: Any = node.tag  # The composer resolves nothing.
+    return tag is not None
+
+
+def _plain(node: Node, seen: set[int]) -> Any:
+    """The block as a tree of texts."""
+    if id(node) in seen or _is_tagged(node):
+        raise _AmbiguousError("what sops says of it has aliases or tags")
+    seen.add(id(node))
+    if isinstance(node, ScalarNode):
+        return node.value
+    if isinstance(node, SequenceNode):
+        return [_plain(item, seen) for item in node.value]
+    return _once([(name, _plain(below, seen)) for name, below in _entries(node)])
+
+
+def _json_blocks(data: bytes) -> Iterator[Any]:
+    # Go takes names of fields in any case, and the last of several.
+    root = json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
+    if not isinstance(root, dict) or [name for name in root if name.lower() == BLOCK] != [BLOCK]:
+        raise _AmbiguousError("it was not encrypted, or twice")
+    yield root[BLOCK]
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _AmbiguousError("it says something twice")
+    return found
+
 
 _OPTION: Final = "--sops-binary"
 _VERSION: Final = re.compile(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)

@@ -21,14 +21,14 @@ from reconciler.state.health import (
     why_waiting,
 )
 from reconciler.state.judge import state_of
-from reconciler.state.state_inputs import Copy, StateFacts, by_copy
-from reconciler.state.state_tables import ClusterState, FleetState, StateChange, StateTables
+from reconciler.state.state_tables import ClusterState, FleetState, RevisionStep, StateChange, StateTables, step_of
 from reconciler.state.state_values import (
     HEALTHY,
     MISSING,
     NOMINAL,
     SYNCED,
     THE_SERVER,
+    Copy,
     Degraded,
     Failed,
     Fought,
@@ -46,14 +46,15 @@ from reconciler.state.state_values import (
     Pending,
     Progressing,
     Refused,
+    StateFacts,
     Sync,
     Synced,
     SyncState,
     UnknownHealth,
+    by_copy,
     held_by,
     waits_for_person,
 )
-from reconciler.state.step import RevisionStep, step_of
 
 __all__ = [
     "HEALTHY",

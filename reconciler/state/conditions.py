@@ -14,8 +14,8 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from reconciler.api.clusters import Read
-from reconciler.state.state_inputs import Copy, StateFacts
 from reconciler.state.state_values import (
+    Copy,
     Degraded,
     Frozen,
     Held,
@@ -23,6 +23,7 @@ from reconciler.state.state_values import (
     ObjectState,
     Progressing,
     Refused,
+    StateFacts,
     UnknownHealth,
     held_by,
 )

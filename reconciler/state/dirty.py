@@ -12,7 +12,7 @@ from reconciler.api.clusters import Read
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.incremental import changed_keys
-from reconciler.state.state_inputs import Copy, StateFacts
+from reconciler.state.state_values import Copy, StateFacts
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 

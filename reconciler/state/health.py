@@ -16,9 +16,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, LiveObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.kinds.body_fields import condition, count, has_report, is_observed, mapping, mappings, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.regex import regex
@@ -70,7 +70,7 @@ TROUBLES: Final = frozenset(_WAITING)
 
 def health_of(live: LiveObject, interpreter: Interpreter) -> HealthState:
     """Health of a live object with its reason. What raises here is Unknown: nothing is concluded from it."""
-    found, fault = contained(lambda: _judged(live.body, interpreter))
+    found, fault = try_call(lambda: _judged(live.body, interpreter))
     return found or UnknownHealth(f"its status could not be read: {type(fault).__name__}")
 
 

@@ -13,7 +13,6 @@ from reconciler.api.plan import Change
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Stays
-from reconciler.state.state_inputs import StateFacts
 from reconciler.state.state_values import (
     HEALTHY,
     NOMINAL,
@@ -30,6 +29,7 @@ from reconciler.state.state_values import (
     ObjectState,
     Pending,
     Refused,
+    StateFacts,
     SyncState,
     UnknownHealth,
     held_by,

@@ -91,7 +91,7 @@ class DirectorySource(LocalSource):
         """The copy, when it is of that revision."""
         return self._copy.snapshot(revision)
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """No order, and all are missing: a directory has no revisions."""
         return Lineage(missing=frozenset({*revisions, head}))
 

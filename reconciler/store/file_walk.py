@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.containment import contained, internal_error
+from reconciler.containment import internal_error, try_call
 from reconciler.errors import StoreError
 from reconciler.fleet import is_store_file, memo_key
 from reconciler.store.ignore import (
@@ -332,7 +332,7 @@ def _parts(target: str) -> list[str]:
 
 def _contained_read(walk: _Walk, path: str, real: str, entry: FolderEntry) -> StoreFile | None:
     """Return the file; None when it cannot be read. An error of the whole store is raised."""
-    file, fault = contained(_read, walk, path, real, entry)
+    file, fault = try_call(_read, walk, path, real, entry)
     if isinstance(fault, StoreError):
         raise fault
     if fault is not None:

@@ -15,14 +15,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import Content
+from reconciler.api.content import Content, Json
 from reconciler.api.demand import TemplateFacts
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollouts import Rollout
-from reconciler.api.tree import Json
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.documents import OVERRIDE_KINDS
 from reconciler.fleet import ParsedFile

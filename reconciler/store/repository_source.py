@@ -115,9 +115,9 @@ class RepositorySource(LocalSource):
         except StoreError:
             return None
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of revisions to a head, as far as the repository has them."""
-        return self._older.lineage(self.past.repository, revisions, head)
+        return self._older.ancestry(self.past.repository, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name."""

@@ -71,7 +71,7 @@ class StoreSource(Protocol):
         It may be called while another task is in `read`. Raises nothing: what cannot be read is not there.
         """
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of revisions to a head. Reads files, up to half a second of history for a new question.
 
         Raises nothing: unreadable ones are missing. A plain directory has no order, and all are missing.

@@ -248,9 +248,9 @@ class UrlSource:
         except StoreError:
             return None
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of revisions to a head, as far as the clone has them."""
-        return self._older.lineage(self._folder, revisions, head)
+        return self._older.ancestry(self._folder, revisions, head)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name. Tags are not fetched, so that ids alone name one."""

@@ -12,7 +12,7 @@ from reconciler.api.content import Content
 from reconciler.api.demand import Demand, DependencyRef, Made, TemplateFacts
 from reconciler.api.fleet import Template
 from reconciler.api.refs import Identity
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, Registry
 
@@ -110,13 +110,13 @@ def scale_target_of(template: Template, interpreters: Registry) -> Identity | No
     """The object that it scales; None of one that cannot be read, which `check_facts` refuses."""
     ask = interpreters.of(*template.identity[:2]).scale_target
     # Few kinds scale others, and only their bodies need be looked at.
-    return None if ask is GENERIC.scale_target else contained(ask, template.body).value
+    return None if ask is GENERIC.scale_target else try_call(ask, template.body).value
 
 
 def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
     """Return the objects that a controller makes of it; none if unreadable, which `check_facts` refuses."""
     ask = interpreters.of(*template.identity[:2]).makes
-    return () if ask is GENERIC.makes else contained(ask, template.body).value or ()
+    return () if ask is GENERIC.makes else try_call(ask, template.body).value or ()
 
 
 def _read(template: Template, interpreter: Interpreter) -> TemplateFacts:

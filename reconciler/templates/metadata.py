@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-from reconciler.api.tree import Json, JsonObject
+from reconciler.api.content import Json, JsonObject
 from reconciler.documents import (
     BRING,
     POLICY_ANNOTATIONS,

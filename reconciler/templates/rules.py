@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from reconciler.api.content import Content
+from reconciler.api.content import Content, Json, JsonObject, canonical_bytes, dig, with_value
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Document, Problem, dotted
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json, JsonObject, canonical_bytes, dig, with_value
 from reconciler.documents import (
     Findings,
     Schema,

@@ -74,11 +74,11 @@ def _cap(decision: Schedule, seen: ClusterObservation, workload: Workload, now: 
         return None
     if claims_of(identity, decision.fleet.templates[identity].body):
         return None  # Their volumes would stay where they are: a person decides about that.
-    cap = max(0, min(assigned - _lacking(workload, assigned), _fit(decision, seen, workload)))
+    cap = max(0, min(assigned - _missing_replicas(workload, assigned), _fit(decision, seen, workload)))
     return cap if cap < assigned else None
 
 
-def _lacking(workload: Workload, assigned: int) -> int:
+def _missing_replicas(workload: Workload, assigned: int) -> int:
     """Return how many desired replicas have no node. Extra pods of a rolling update do not count.
 
     A pod of any revision stands for a desired replica; if the nodes are unknown, ready pods count.

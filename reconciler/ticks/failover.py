@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, PreviousPlacement, Tick
 from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload, workload_in
+from reconciler.api.content import digest_of
 from reconciler.api.fleet import Template
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import Identity
-from reconciler.api.tree import digest_of
 from reconciler.kinds.registry import Registry
 from reconciler.observations import age_s, in_force, is_in_force, later
 from reconciler.placement import closed_by_order

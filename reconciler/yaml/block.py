@@ -12,7 +12,7 @@ import re
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 from reconciler.regex import regex
 from reconciler.yaml.nodes import Note, Remark, remark_of
 from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import orjson
 import yaml
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 from reconciler.regex import regex
 from reconciler.yaml.nodes import build, compose, may_have_aliases
 from reconciler.yaml.scalars import ScalarRefused, as_json_number, plain_value

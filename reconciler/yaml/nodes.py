@@ -14,8 +14,8 @@ from yaml.composer import Composer as PythonComposer
 from yaml.events import AliasEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from reconciler.api.content import Json
 from reconciler.api.problem import Severity
-from reconciler.api.tree import Json
 from reconciler.regex import regex
 from reconciler.yaml.scalars import ScalarRefused, key_text, plain_value, surprise, tagged_value
 from reconciler.yaml.yaml_limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, YamlRefused, refused, too_deep

@@ -14,7 +14,7 @@ from binascii import Error as InvalidBase64
 from decimal import Decimal
 from typing import Final
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 from reconciler.regex import regex
 
 INT64_MIN: Final = -(2**63)

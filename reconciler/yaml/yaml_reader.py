@@ -17,8 +17,8 @@ from typing import Final
 from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Problem, Severity, Source
-from reconciler.api.tree import Json, JsonObject, Step
 from reconciler.regex import regex
 from reconciler.yaml.block import read_block
 from reconciler.yaml.json_text import json_values

@@ -10,9 +10,8 @@ from typing import Any
 import yaml
 
 from reconciler.api.plan import Action, Change, Plan
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.applying import Applied, apply_once
-from reconciler.controller.once.planning import plan_once
+from reconciler.controller.once.planning import Access, plan_once
 from reconciler.fleet.parse import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round

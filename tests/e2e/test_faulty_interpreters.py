@@ -11,9 +11,8 @@ import pytest
 
 from reconciler.api.clusters import Health
 from reconciler.api.refs import Identity
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import observe_once, plan_once
+from reconciler.controller.once.planning import Access, observe_once, plan_once
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.registry import Registry, registry_of
 from reconciler.sim import ClusterSpec, FleetInABox

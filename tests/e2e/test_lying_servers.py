@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.plan import Plan
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import plan_once
+from reconciler.controller.once.planning import Access, plan_once
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.fakes.clocks import TestClock

@@ -14,7 +14,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change, FieldChange
-from reconciler.controller.once.access import Access
+from reconciler.controller.once.planning import Access
 from reconciler.controller.reading.read_clusters import RoundReading, read
 from reconciler.controller.round.act import Acting, Result, act
 from reconciler.journal.sqlite_journal import Journal

@@ -106,7 +106,7 @@ class MemorySource:
         files = self._older.get(revision)
         return _snapshot(revision, files) if files is not None else None
 
-    def lineage(self, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         wanted = {*revisions, head}
         there = sorted((name for name in wanted if name in self._older), key=_number)
         order = tuple(name for name in there if _number(name) <= _number(head)) if head in there else ()

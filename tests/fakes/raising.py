@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS
 

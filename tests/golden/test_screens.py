@@ -11,16 +11,15 @@ from reconciler.api.content import Content
 from reconciler.api.plan import Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
+from reconciler.report.plan.annotations import github_annotations
+from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import Rendering, render_json
-from reconciler.report.review.annotations import github_annotations
-from reconciler.report.review.markdown import plan_markdown
+from reconciler.report.render_json import Rendering, render_json, render_yaml
 from reconciler.report.shown_values import Style
 from reconciler.report.text_table import table
-from reconciler.report.yaml_dump import render_yaml
 from tests.golden.plans import HOSTILE, base64_of, hostile_plan, large_plan, ordinary_plan
 
 Golden = Callable[[str, str], None]

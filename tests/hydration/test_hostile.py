@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli.main import cli
-from reconciler.helm import contained
+from reconciler.helm.sandbox import USUAL, render_twice
 from reconciler.processes import run_program as processes
 from tests.hydration import copied_store
 from tests.hydration.test_hydrate import hydrate, one_render, run
@@ -147,10 +147,8 @@ def test_a_hostile_chart(store: Path, spoil: Callable[[Path], None], code: str, 
 
 
 def test_a_chart_that_writes_without_end_is_ended(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = contained.USUAL._replace(cpu_s=5, memory_bytes=3 * 2**30)
-    monkeypatch.setattr(
-        contained.render_twice, "__kwdefaults__", {"allow_network": False, "limits": limits, "readable": ()}
-    )
+    limits = USUAL._replace(cpu_s=5, memory_bytes=3 * 2**30)
+    monkeypatch.setattr(render_twice, "__kwdefaults__", {"allow_network": False, "limits": limits, "readable": ()})
     one_render(store, "web")
     endless_range(store)
     result = hydrate(store)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 import reconciler.kinds
+from reconciler.api.content import dig
 from reconciler.api.demand import PodShape
 from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK
-from reconciler.api.tree import dig
 from reconciler.errors import ConfigurationError
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluster

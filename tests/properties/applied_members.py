@@ -17,10 +17,10 @@ from reconciler.api.clusters import (
     Read,
     Workload,
 )
+from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import dig
 from reconciler.documents import is_namespaced
 from reconciler.documents.schema import FREE, Schema, builtin_schema
 from reconciler.fleet_snapshot import FleetSnapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Problem, Source
-from reconciler.api.tree import digest_of_bytes
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.parse import parse_file

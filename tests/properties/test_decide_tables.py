@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from reconciler.api.binding import Constraint, PreviousPlacement
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations, Quota, Workload
+from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import digest_of_bytes
 from reconciler.fleet.documents import ParsedFile
 from reconciler.fleet.parse import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.render.signatures import changed_identities, signatures
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import DecisionTables
 from tests.examples import examples
 
@@ -302,8 +302,8 @@ def test_a_memo_never_changes_a_decision(
             clusters=ALL_OBSERVED[kind].clusters, previous=previous, constraints=constraints if ticked else ()
         )
         fresh = number % 5 == 4
-        again = decide(fleet, seen, NOW, copies=copies, fresh=fresh, tables=memo, interpreters=BUILT_IN_KINDS)
-        anew = decide(fleet, seen, NOW, copies=copies, fresh=fresh, interpreters=BUILT_IN_KINDS)
+        again = schedule_fleet(fleet, seen, NOW, copies=copies, fresh=fresh, tables=memo, interpreters=BUILT_IN_KINDS)
+        anew = schedule_fleet(fleet, seen, NOW, copies=copies, fresh=fresh, interpreters=BUILT_IN_KINDS)
         assert again == anew
         for one, other in ((again.bindings, anew.bindings), (again.policies, anew.policies), (again.needs, anew.needs)):
             assert list(one) == list(other)

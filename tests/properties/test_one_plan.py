@@ -18,7 +18,7 @@ from reconciler.api.plan import Cause, Change, Plan
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, plan_round
 from reconciler.planner.revisions import previous_of
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_tables import (
@@ -174,7 +174,7 @@ def check(base: Fleet, head: Fleet, kind: int, ticked: int, sick: int, gone: str
         bed.lose(gone)
     # The members are as base leaves them. Where base itself is about to place something otherwise, they will be.
     assume(
-        previous_of(decide(base, bed.observations, NOW, interpreters=BUILT_IN_KINDS).bindings)
+        previous_of(schedule_fleet(base, bed.observations, NOW, interpreters=BUILT_IN_KINDS).bindings)
         == bed.observations.previous
     )
     offline = compare_revisions(base, head, bed.observations, NOW, interpreters=BUILT_IN_KINDS)

@@ -17,7 +17,7 @@ from reconciler.api.refs import Identity
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import copies_in, plan_round
-from reconciler.scheduler import decide, undecided
+from reconciler.scheduler import schedule_fleet, undecided
 from tests.examples import examples
 from tests.properties.applied_members import AppliedMembers
 from tests.properties.test_decide_tables import ALL_OBSERVED, BASE, CLUSTERS, FIXED, NOW, fleet_of
@@ -38,7 +38,7 @@ def plan_of(world: FleetSnapshot, own: frozenset[str]) -> tuple[tuple[Change, ..
     seen = {name: found for name, found in world.observations.clusters.items() if name in own}
     observations = replace(world.observations, clusters=seen)
     ledger = {name: rows for name, rows in world.journal.ledger.items() if name in own}
-    decision = decide(world.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies_in(ledger))
+    decision = schedule_fleet(world.fleet, observations, NOW, interpreters=BUILT_IN_KINDS, copies=copies_in(ledger))
     left = undecided(decision, own, ledger)
     part = replace(
         world,

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench import unkind
+from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import StoreFile
-from reconciler.api.tree import digest_of_bytes
 from reconciler.fleet import memo_key, parse_file
 from reconciler.store.parse_cache import ParseCache
 from reconciler.yaml import yaml_reader as reader

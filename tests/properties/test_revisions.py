@@ -12,7 +12,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import render_decision
 from reconciler.render import RenderCache, managed_in, problems_in
 from reconciler.render.signatures import render_inputs
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.properties.test_decide_tables import (
     ALL_OBSERVED,
@@ -103,7 +103,7 @@ def applied(files: dict[str, bytes], found: Edits) -> dict[str, bytes]:
 @given(changes)
 def test_what_rendering_makes_is_counted_and_reported_without_rendering(edited: Edits) -> None:
     files = applied(FIXED | {path_of(doc): json.dumps(doc).encode() for doc in BASE}, edited)
-    decision = decide(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet_of(files, {}), ALL_OBSERVED[1], NOW, interpreters=BUILT_IN_KINDS)
     rendered, inputs = render_decision(decision), render_inputs(decision)
     found = managed_in(inputs, RenderCache())
     assert +Counter(found) == Counter(manifest.cluster for manifest in rendered.manifests)

@@ -22,7 +22,7 @@ from reconciler.controller.reading.scope import ReadScope, is_asked, scope_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.planner import is_held_by_guard, plan_round
 from reconciler.render import arrivals, changed_identities
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, job, policy
 
@@ -118,11 +118,11 @@ def test_what_is_read_in_one_cluster_is_planned_as_if_all_were_read(data: st.Dat
         # What moves is on its way when something happens to it.
         bed.run(fleet)
         before = fleet
-    old = decide(before, bed.observations, NOW, interpreters=bed.interpreters)
+    old = schedule_fleet(before, bed.observations, NOW, interpreters=bed.interpreters)
     due = bed.plan(fleet).plan.changes
     marked = data.draw(edits(bed))
     world = bed.world(fleet)
-    decision = decide(fleet, bed.observations, NOW, interpreters=bed.interpreters)
+    decision = schedule_fleet(fleet, bed.observations, NOW, interpreters=bed.interpreters)
 
     copies: dict[str, set[Identity]] = {}
     for cluster, identity in marked:

@@ -23,14 +23,13 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
 from reconciler.report.json_parts import problems_part
+from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import render_json, rendering, sorted_manifests
-from reconciler.report.review.markdown import plan_markdown
-from reconciler.report.yaml_dump import render_yaml
-from reconciler.scheduler import decide
+from reconciler.report.render_json import render_json, render_yaml, rendering, sorted_manifests
+from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.fakes.mutations import SOUND, mutated_documents, mutated_text
 from tests.fakes.worlds import NOW
@@ -61,7 +60,7 @@ def _assert_inert(text: str) -> None:
 def check(data: bytes) -> None:
     """Validate, render and compare the store, and print all of it in every form."""
     fleet = _fleet(data)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shown = rendering(decision, with_bodies=True)
     carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
     found = {*shown.problems, *lint(fleet, decision.claims, carried)}

@@ -18,7 +18,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.refs import Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner.revisions import previous_of
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from reconciler.ticks.deschedule import deschedule
 from reconciler.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
 from tests.examples import examples
@@ -75,10 +75,10 @@ def under(
 ) -> tuple[Schedule, Observations]:
     """The decision under the constraints; `carried_out`: as it is decided again after a round under them."""
     seen = replace(seen, constraints=constraints)
-    decision = decide(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(before.fleet, seen, NOW, interpreters=BUILT_IN_KINDS)
     if carried_out:
         seen = replace(seen, previous=previous_of(decision.bindings))
-        decision = decide(before.fleet, seen, LATER, interpreters=BUILT_IN_KINDS)
+        decision = schedule_fleet(before.fleet, seen, LATER, interpreters=BUILT_IN_KINDS)
     return decision, seen
 
 

@@ -26,11 +26,11 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, without_secrets
 from reconciler.fleet.parse import parse_file
 from reconciler.report.mask import Masker, mask_plan
+from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
 from reconciler.report.plan.plan_text import plan_text
-from reconciler.report.review.markdown import plan_markdown
-from reconciler.report.yaml_dump import render_yaml
+from reconciler.report.render_json import render_yaml
 from reconciler.secrets import has_credential, holds_credential, may_hold_credentials
 from reconciler.store.parse_cache_rows import is_cacheable, packed_file
 from tests.fakes.store_trees import commit_all

@@ -11,8 +11,8 @@ import asyncio
 import shutil
 import time
 
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.journal_from_marks import rebuild_once
+from reconciler.controller.once.planning import Access
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.kinds.registry import BUILT_IN_KINDS

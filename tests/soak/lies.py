@@ -13,9 +13,8 @@ from pathlib import Path
 import yaml
 
 from reconciler.api.fleet import Fleet
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.applying import apply_once
-from reconciler.controller.once.planning import plan_once
+from reconciler.controller.once.planning import Access, plan_once
 from reconciler.errors import ReconcilerError
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim import ClusterSpec, FleetInABox

@@ -13,11 +13,11 @@ import yaml
 from msgspec import Struct
 
 from reconciler.api.clusters import Cluster
+from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import LabelSelector, OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import digest_of
 from reconciler.documents.document_kinds import OVERRIDE_KINDS, PROPAGATION_KINDS
 from reconciler.fleet.cluster_documents import is_cluster, parse_cluster
 from reconciler.policy.override_policy import parse_override_policy

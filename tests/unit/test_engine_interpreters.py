@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from reconciler.api.clusters import Observations
+from reconciler.api.content import dig, with_value
 from reconciler.api.demand import Demand
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.api.tree import dig, with_value
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
@@ -18,7 +18,7 @@ from reconciler.kinds.pod_template import SPEC_TEMPLATE
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.planner import compare_revisions, plan_round, render_decision
 from reconciler.render import changed_identities
-from reconciler.scheduler import DecisionTables, Schedule, decide
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, fleet_of
 
 MEMBERS = ("spec", "members")
@@ -61,7 +61,7 @@ def store(image: str = "ring:1") -> Fleet:
 
 
 def decided(fleet: Fleet, interpreters: Registry, tables: DecisionTables | None = None) -> Schedule:
-    return decide(fleet, Observations(), NOW, interpreters=interpreters, tables=tables)
+    return schedule_fleet(fleet, Observations(), NOW, interpreters=interpreters, tables=tables)
 
 
 def sent(decision: Schedule) -> dict[str, Any]:

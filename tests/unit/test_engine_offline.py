@@ -7,7 +7,7 @@ from reconciler.api.clusters import ClusterObservation, Observations
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -28,7 +28,7 @@ def test_the_placement_of_the_first_revision_is_the_previous_one_of_the_second()
         for c in compare_revisions(base, head, Observations(), NOW, interpreters=BUILT_IN_KINDS).changes
         if c.identity == WEB
     ] == []
-    assert decide(head, Observations(), NOW, interpreters=BUILT_IN_KINDS).bindings[WEB].clusters == ("m1",)
+    assert schedule_fleet(head, Observations(), NOW, interpreters=BUILT_IN_KINDS).bindings[WEB].clusters == ("m1",)
 
 
 def test_a_suspension_that_comes_with_a_smaller_spread_keeps_what_is_there_a_place_to_stay() -> None:

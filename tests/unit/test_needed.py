@@ -10,7 +10,7 @@ import pytest
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.rights import Level, NeededRights, needed_rights, resource_names
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of
 from tests.unit.policy_cases import cases
 
@@ -66,7 +66,7 @@ DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {
 
 def _needed(case: Mapping[str, Any]) -> NeededRights:
     fleet = fleet_of(*(DOCUMENTS[name] for name in case["store"]))
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     recorded = [(group, kind) for group, kind in case.get("recorded", ())]
     return needed_rights(
         decision,
@@ -104,6 +104,6 @@ def test_each_level_has_the_rights_of_the_one_before(case: dict[str, Any]) -> No
 def test_no_right_is_a_wildcard() -> None:
     documents = [DOCUMENTS[name] for name in DOCUMENTS if name != "widget"]
     fleet = fleet_of(*documents)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     found = needed_rights(decision, Level.FULL, [], resource_names(fleet), "fleet-shop").rights
     assert not [right for right in found if "*" in str(right)]

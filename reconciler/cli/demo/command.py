@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli import options
+from reconciler.cli.options import SETTINGS, option
 from reconciler.cli.printing import answer, remark
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from reconciler.cli.demo.world import DemoWorld
 
 
-@click.command(context_settings=options.SETTINGS)
-@options.option("--keep", is_flag=True, help="Leave everything running at the end, until ctrl-C; keep the folder.")
+@click.command(context_settings=SETTINGS)
+@option("--keep", is_flag=True, help="Leave everything running at the end, until ctrl-C; keep the folder.")
 def command(*, keep: bool) -> None:
     """Show what this does: three embedded clusters on loopback, the daemon, and a store that changes.
 

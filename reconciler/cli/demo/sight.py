@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import GVK
-from reconciler.api.tree import JsonObject, dig
 from reconciler.cli.demo.world import DemoWorld
 from reconciler.kube.client import MemberCluster
 from reconciler.ownership import read_owner

@@ -15,7 +15,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.cli.demo.repository import MAIN, DemoRepository
 from reconciler.cli.journal_choice import commits_of
 from reconciler.clock import BackOff, SystemClock
-from reconciler.controller.once.access import Access
+from reconciler.controller.once.planning import Access
 from reconciler.controller.service.serve_fleet import Service, serve
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.vitals.logs import TextLines

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event, EventKind, JournalSnapshot
-from reconciler.controller.once.access import Access, check_fleet, open_members
-from reconciler.controller.once.planning import read_and_plan
+from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan
 from reconciler.controller.reading.read_clusters import RoundReading, answering, remembered
 from reconciler.controller.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.controller.round.hold import OwnershipLock

@@ -17,7 +17,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.once.access import Access, check_fleet, open_members
+from reconciler.controller.once.planning import Access, check_fleet, open_members
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock

@@ -1,24 +1,27 @@
-"""Look once, and plan, decide or observe, without writing anything.
+"""Access of a command to the members and the journal of one fleet.
+
+Look once, and plan, decide or observe, without writing anything.
 
 Rollouts in one look: what `apply` makes and `diff` shows is what the service would do now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Observations, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.clock import Clock
-from reconciler.controller.once.access import Access, open_members
-from reconciler.controller.reading.cluster_filter import pulling
-from reconciler.controller.reading.interest import Opener, no_keys, opened_for
+from reconciler.clock import Clock, SystemClock
+from reconciler.controller.reading.cluster_filter import ClusterFilter, pulling
+from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
 from reconciler.controller.reading.suspensions import restrained
@@ -31,13 +34,91 @@ from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.member_clusters import MemberClusters
+from reconciler.kinds.registry import Registry
+from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
+from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.observations import in_force, moment_of
 from reconciler.planner import Round, copies_in, plan_round, with_standing
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import Schedule
 from reconciler.state import FleetState, StateTables
+
+if TYPE_CHECKING:
+    from reconciler.kube.profile_access import LiveAccess
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """Access to the members and the journal, and the interpreters.
+
+    `clusters`: only these; empty: all of the store, for a service but those that pull.
+    """
+
+    interpreters: Registry
+    kubeconfig: Path | None = None
+    journal: Path | None = None
+    clusters: tuple[str, ...] = ()
+    clock: Clock = field(default_factory=SystemClock)
+    store: str = ""
+    """The name of the store, for the picture of `status`."""
+    open: Opener = no_keys
+    """Decrypts what sops encrypted."""
+    later_keys: LaterKeys | None = None
+    """Tells what could be decrypted only later; None: all is known at once."""
+    who: str = ""
+    """The person who runs the command, for history; empty: nobody, a service."""
+    revisions: RevisionsInForce | None = None
+    """Older revisions of the store; None: it has none."""
+    profiles: LiveAccess | None = None
+    """Access to clusters that follow an inventory; None: the kubeconfig has all of them."""
+    stage: str = ""
+    """Only in this stage of a Rollout may a revision begin; empty: in every one."""
+
+    @property
+    def cluster_filter(self) -> ClusterFilter:
+        """The clusters that a service applies to."""
+        return ClusterFilter(frozenset(self.clusters))
+
+
+def configs_of(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
+    """Return the access of each member, by name, or its error.
+
+    Raises:
+        ConfigurationError: the kubeconfig cannot be read at all.
+    """
+    clusters = [cluster for _, cluster in sorted(fleet.clusters.items())]
+    return load_members(access.kubeconfig, clusters) if access.profiles is None else access.profiles.configs(clusters)
+
+
+@asynccontextmanager
+async def open_members(fleet: Fleet, access: Access) -> AsyncIterator[MemberClusters]:
+    """The members of the fleet. Nothing is connected before the first request."""
+    if access.profiles is not None:
+        await access.profiles.refresh(fleet.settings.name)
+    configs = configs_of(fleet, access)
+    agent = UserAgent(fleet.settings.name or "unnamed", fleet.revision)
+    async with MemberClusters.open(configs, agent=agent, clock=access.clock, is_brief=True) as members:
+        yield members
+
+
+def check_fleet(journal: Journal, fleet: Fleet) -> None:
+    """Bind a new journal to the fleet; refuse a journal of another one, unless the fleet was renamed openly."""
+    name = fleet.settings.name
+    if journal.fleet not in ("", name, *fleet.settings.previous_names):
+        raise ConfigurationError(
+            f"{journal.path}: it is the journal of fleet {journal.fleet}, and the store is fleet {name}; name the "
+            f"journal of {name} with --journal, or none: each fleet has its own ({rename_advice(journal.fleet, name)})"
+        )
+    if journal.fleet != name:
+        journal.record_fleet(name)
+
+
+def rename_advice(former: str, name: str) -> str:
+    """Return when a journal of another name may be continued, and the effect on an existing fleet."""
+    return (
+        f"only if {former} itself was renamed to {name}, add {former} to spec.previousNames of the Fleet document: "
+        f"all that {former} runs is then judged, and deleted, by this store"
+    )
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -177,13 +258,13 @@ class StagedOnce:
             )
         look = self._look(reading, members)
         decision = await self._stager.as_recorded(reading.decision, look, now)
-        reading = replace(reading, snapshot=await self._opened(reading.snapshot, decision))
+        reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, decision))
         planned = plan_round(reading.snapshot, decision)
         look = replace(look, shown=_looked_state(replace(reading, decision=decision), planned))
         self._last = (reading.decision, look, now, only)
         self._staged = staged = await self._stager.stage(*self._last)
         if staged is not decision:
-            reading = replace(reading, snapshot=await self._opened(reading.snapshot, staged))
+            reading = replace(reading, snapshot=await self._decrypted(reading.snapshot, staged))
             planned = plan_round(reading.snapshot, staged)
         return replace(reading, decision=staged), planned
 
@@ -210,7 +291,7 @@ class StagedOnce:
         planned, done = _in_force(self._staged), _in_force(made)
         return frozenset(cluster for _, cluster, _ in planned ^ done)
 
-    async def _opened(self, snapshot: FleetSnapshot, decision: Schedule) -> FleetSnapshot:
+    async def _decrypted(self, snapshot: FleetSnapshot, decision: Schedule) -> FleetSnapshot:
         return replace(snapshot, opened=await opened_for(decision, None, self._opener))
 
     def _look(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:

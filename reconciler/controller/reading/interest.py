@@ -118,9 +118,9 @@ async def opened_for(
 
     Those of older active revisions are among them: a value depends on its place and ciphertext.
     """
-    found = dict(await _opened(decision.fleet, decision, only, opener, is_newest=True))
+    found = dict(await _decrypted(decision.fleet, decision, only, opener, is_newest=True))
     for fleet in decision.staging.fleets.values() if decision.staging is not None else ():
-        for identity, older in (await _opened(fleet, decision, only, opener, is_newest=False)).items():
+        for identity, older in (await _decrypted(fleet, decision, only, opener, is_newest=False)).items():
             newest = found.get(identity)
             if isinstance(older, Opened) and isinstance(newest, Opened):
                 found[identity] = Opened(values={**older.values, **newest.values})
@@ -129,7 +129,7 @@ async def opened_for(
     return found
 
 
-async def _opened(
+async def _decrypted(
     fleet: Fleet, decision: Schedule, only: frozenset[Identity] | None, opener: Opener, *, is_newest: bool
 ) -> Mapping[Identity, Opened | Problem]:
     bound = decision.bindings.keys()

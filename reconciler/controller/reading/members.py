@@ -19,11 +19,11 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 
 from reconciler.api.clusters import Listed, LiveObject, Member, NotRead, Read, Unlisted
+from reconciler.api.content import dig
 from reconciler.api.refs import GVK, Identity, ResourceRef
-from reconciler.api.tree import dig
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller import timing
-from reconciler.controller.reading.live_autoscalers import autoscaled
+from reconciler.controller.reading.capacity_need import autoscaled
 from reconciler.controller.tasks import start
 from reconciler.errors import (
     ClusterUnreachable,

@@ -40,7 +40,7 @@ from reconciler.kube.member_clusters import MemberClusters
 from reconciler.observations import in_force
 from reconciler.observe.observe_cluster import observe
 from reconciler.planner import copies_in
-from reconciler.scheduler import KindSchemas, Schedule, decide
+from reconciler.scheduler import KindSchemas, Schedule, schedule_fleet
 from reconciler.ticks import remembered_times, tick
 
 
@@ -173,7 +173,7 @@ async def read(
     observations = await observe_members(fleet, reachable, known, interpreters, seen_at, deep=extent.deep)
     now, copies = extent.at or seen_at, copies_in(known.ledger)
     observations = replace(observations, closed=closed_by(in_force(known.suspensions, now)))
-    under = partial(decide, fleet, now=now, interpreters=interpreters, copies=copies)
+    under = partial(schedule_fleet, fleet, now=now, interpreters=interpreters, copies=copies)
     decision = under(observations, fresh=extent.fresh)
     if extent.at:
         observations, _ = remembered_times(observations, known.timers)

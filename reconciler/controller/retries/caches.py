@@ -18,10 +18,9 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.retries.conflicts import WriteConflicts
 from reconciler.controller.retries.health_cache import HealthCache
-from reconciler.controller.retries.kind_faults import KindFaults
+from reconciler.controller.retries.kind_faults import KindFaults, UnreachableClusters
 from reconciler.controller.retries.restores import Restores
 from reconciler.controller.retries.retry_queue import RetryQueue, SyncedVersions
-from reconciler.controller.retries.unreachable import UnreachableClusters
 from reconciler.controller.retries.workers import ClusterWorkers
 
 _GROWN_BYTES: Final = 8 * 1024 * 1024

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock
-from reconciler.containment import Contained, awaited, contained, fault_fields
+from reconciler.containment import Contained, fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.retries.restores import number_of
@@ -74,7 +74,7 @@ class HealthCache:
         self.has_news = False
         return dict(self._found)
 
-    def ailing(self) -> Iterator[Copy]:
+    def unhealthy(self) -> Iterator[Copy]:
         """Yield existing, unhealthy copies."""
         for cluster, found in self._found.items():
             for identity, health in found.items():
@@ -233,7 +233,7 @@ class PodDiagnostics:
 
     async def look(self, members: Mapping[str, MemberCluster]) -> int:
         """List the pods of unhealthy workloads that are due; return the number of lists."""
-        ailing = [copy for copy in self._healths.ailing() if self._has_pods(copy[1])]
+        ailing = [copy for copy in self._healths.unhealthy() if self._has_pods(copy[1])]
         if not ailing:
             self._since, self._asked = {}, {}
             self._queue.keep(())
@@ -276,10 +276,10 @@ class PodDiagnostics:
     async def _ask(self, member: MemberCluster, namespace: str) -> None:
         copies = [copy for copy in self._since if copy[0] == member.name and copy[1].namespace == namespace]
         lacking = self._healths.lacking_pods(copies)
-        asked = await awaited(_prompt(member.pods(namespace=namespace)))
+        asked = await try_await(_prompt(member.pods(namespace=namespace)))
         pods = asked.value or ()
-        refused = await awaited(_prompt(_refusals(member, namespace, pods, lacking))) if lacking else NOT_ASKED
-        found = contained(pod_troubles, pods)
+        refused = await try_await(_prompt(_refusals(member, namespace, pods, lacking))) if lacking else NOT_ASKED
+        found = try_call(pod_troubles, pods)
         for fault in filter(None, (asked.fault, refused.fault, found.fault)):
             _tell(member.name, namespace, fault)
         troubles, why = found.value or {}, refused.value or {}

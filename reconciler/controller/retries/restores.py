@@ -21,7 +21,7 @@ from reconciler.api.ledger import Event
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
@@ -135,7 +135,7 @@ class Restores:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
         suspected, self._suspected = self._suspected, {}
         asked = {name: members[name] for name in suspected if name in members}
-        looks = (awaited(_judged(member, uid, suspected[name])) for name, (member, uid) in asked.items())
+        looks = (try_await(_judged(member, uid, suspected[name])) for name, (member, uid) in asked.items())
         went_back = []
         for name, found in zip(asked, await asyncio.gather(*looks), strict=True):
             if found.fault is not None:

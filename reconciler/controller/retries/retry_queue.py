@@ -39,7 +39,7 @@ class SyncedVersions:
         if fresh is not None:
             fresh.add(identity)
 
-    def doubt(self, cluster: str, identity: Identity) -> None:
+    def invalidate(self, cluster: str, identity: Identity) -> None:
         """Nothing is believed of the copy any more."""
         self._versions.get(cluster, {}).pop(identity, None)
 
@@ -67,7 +67,7 @@ class SyncedVersions:
         for result in results:
             change = result.change
             if (result.error and not result.altered) or change.action in (Action.DELETE, Action.RELEASE):
-                self.doubt(change.cluster, change.identity)
+                self.invalidate(change.cluster, change.identity)
             else:
                 self.confirm(change.cluster, change.identity, result.uid, result.resource_version)
 
@@ -224,7 +224,7 @@ class RetryQueue:
         self._failed.discard((cluster, identity))
         self._paced.pop((cluster, identity), None)
 
-    def put_off(self, cluster: str, identity: Identity, pause_s: float) -> None:
+    def requeue_change(self, cluster: str, identity: Identity, pause_s: float) -> None:
         """Look again after the pause."""
         self._retries.requeue_after((cluster, identity), pause_s)
         self._paced.pop((cluster, identity), None)

@@ -17,19 +17,29 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.entering import Begun, Entering
-from reconciler.controller.rollouts.health_probes import (
+from reconciler.controller.rollouts.rollout_inputs import (
     Followed,
+    RevisionsInForce,
+    RolloutInputs,
+    Writing,
     asks_conditions,
     followed_in,
     sights_of,
     with_conditions,
 )
-from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import wait_s
-from reconciler.rollouts import RolloutSelection
+from reconciler.rollouts import (
+    ClusterSights,
+    Records,
+    RolloutSelection,
+    RolloutStatus,
+    SelectedTables,
+    begun_with,
+    staged,
+    stand,
+)
 from reconciler.scheduler import Schedule
-from reconciler.staging import ClusterSights, Records, RolloutStatus, SelectedTables, begun_with, staged, stand
 from reconciler.state import FleetState
 
 Sights = dict[str, dict[str, Sight]]

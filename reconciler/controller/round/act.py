@@ -22,7 +22,7 @@ from reconciler.api.plan import Action, Change, FieldChange, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock, SystemClock
-from reconciler.containment import INTERNAL_ERROR, awaited, contained, fault_fields
+from reconciler.containment import INTERNAL_ERROR, fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.round.perform import Done, is_gone, perform
 from reconciler.controller.round.program_faults import altered_text, fault_of
@@ -125,7 +125,7 @@ def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = Tr
 def tell_each(acting: Acting, results: Iterable[Result]) -> None:
     """Report results. A fault of the callback does not change the results."""
     for result in results:
-        if (fault := contained(acting.tell, result).fault) is not None:
+        if (fault := try_call(acting.tell, result).fault) is not None:
             subject = fault_fields(result.change.cluster, result.change.identity)
             log.error("what became of a change could not be told", exc_info=fault, extra=subject)
 
@@ -171,7 +171,7 @@ async def act(plan: Plan, acting: Acting) -> tuple[Result, ...]:
     acting = replace(as_confirmed(plan, acting), made=lambda cluster, made: results.extend(made))
 
     async def one(cluster: str, waves: Waves) -> None:
-        ended = await awaited(act_in(acting.members[cluster], waves, acting))
+        ended = await try_await(act_in(acting.members[cluster], waves, acting))
         if ended.fault is not None:
             made = {result.change.identity for result in results if result.change.cluster == cluster}
             left = (change for change in chain.from_iterable(waves) if change.identity not in made)
@@ -231,7 +231,7 @@ class _Staying:
         if owner is not None:
             return f"it stays, since {owner} could not be deleted"
         for identity in sorted(change.after & self._terminating.keys()):
-            gone = await awaited(is_gone(self._member, self._terminating[identity], timing.OBJECT_WAIT_S))
+            gone = await try_await(is_gone(self._member, self._terminating[identity], timing.OBJECT_WAIT_S))
             if gone.value is not True:
                 self._failed.add(identity)
                 return f"it stays until {identity} has left, which finalizers keep"
@@ -249,7 +249,7 @@ async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting
 
 async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> Sequence[Result]:
     """Changes that may be made in any order. After a fault around them it is unknown of each whether it was made."""
-    ended = await awaited(_journaled(member, changes, acting))
+    ended = await try_await(_journaled(member, changes, acting))
     if ended.value is not None:
         return ended.value
     assert ended.fault is not None, "what gives nothing has failed"
@@ -261,7 +261,7 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Actin
 async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> list[Result]:
     """Make changes in any order. One commit before the requests and one after them."""
     masker = Masker()
-    unmasked = {id(change): fault for change in changes if (fault := contained(masker.change, change).fault)}
+    unmasked = {id(change): fault for change in changes if (fault := try_call(masker.change, change).fault)}
     # What cannot be masked is not sent, since an answer may quote it.
     unsent = [
         failed_by(unmasked[id(change)], [change], is_open=False)[0] for change in changes if id(change) in unmasked
@@ -297,7 +297,7 @@ async def _tried(
     member: MemberCluster, change: Change, acting: Acting, masker: Masker
 ) -> tuple[Result, AppliedRow | None]:
     """Make one change within an error boundary; return its result, and the row for the journal."""
-    ended = await awaited(_made(member, change, acting))
+    ended = await try_await(_made(member, change, acting))
     row = None
     match ended.fault:
         case None:

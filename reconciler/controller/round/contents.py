@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import dig
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.plan import Action, Change
 from reconciler.api.problem import Problem, Severity, with_problems
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import dig
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.errors import MemberClusterError

@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import JsonObject
 from reconciler.api.refs import GVK
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import JsonObject
 from reconciler.clock import Clock, within
-from reconciler.containment import awaited
+from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.reading.members import told_fault
 from reconciler.controller.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
@@ -123,7 +123,7 @@ class OwnershipLock:
 
         async def one(member: MemberCluster) -> None:
             holding = self._hold(member, fleet, take_over=take_over)
-            found = await awaited(holding if within_s is None else within(holding, within_s))
+            found = await try_await(holding if within_s is None else within(holding, within_s))
             if found.fault is not None:
                 failed[member.name] = _error_of(member, found.fault)
 
@@ -145,7 +145,7 @@ class OwnershipLock:
         pending.update(begun)
         is_entered = False
         try:
-            found = await awaited(self._hold(member, fleet, begun=begun))
+            found = await try_await(self._hold(member, fleet, begun=begun))
             is_entered = found.fault is None
         finally:
             for name in [] if is_entered else [name for name in begun if pending.get(name) is begun[name]]:
@@ -156,7 +156,7 @@ class OwnershipLock:
         """The mark of each member that has one, whoever wrote it. A member that cannot be asked is left out."""
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
+            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
             return member.name, found.value
 
         found = await asyncio.gather(*(one(member) for member in members))
@@ -170,7 +170,7 @@ class OwnershipLock:
         failed: dict[str, MemberClusterError] = {}
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
+            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
             if found.value is None and not isinstance(found.fault, ObjectNotFound):
                 failed[member.name] = _error_of(member, found.fault)
             return member.name, found.value
@@ -328,7 +328,7 @@ class OwnershipLock:
 
     async def lost(self, member: MemberCluster, fleet: str) -> MemberClusterError | None:
         """Return why this process no longer owns a member; None: it does. Only reads."""
-        found = await awaited(_mark_in(member, fleet))
+        found = await try_await(_mark_in(member, fleet))
         if found.value is None:
             return _error_of(member, found.fault)
         mark, term = found.value, self._term()
@@ -342,7 +342,7 @@ class OwnershipLock:
         """Per member the mark of somebody else; only read. A member that cannot be asked is left out."""
 
         async def one(member: MemberCluster) -> tuple[str, Mark | None]:
-            found = await awaited(within(_mark_in(member, fleet), timing.PROMPT_S))
+            found = await try_await(within(_mark_in(member, fleet), timing.PROMPT_S))
             mark = found.value
             if mark is None:
                 _error_of(member, found.fault)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import dig
 from reconciler.api.ledger import HoldRecord
-from reconciler.api.tree import dig
 from reconciler.lease import read_term
 
 _SHARD = "shard"

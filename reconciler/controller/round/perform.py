@@ -14,8 +14,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from reconciler.api.clusters import LiveObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.plan import Action, Change
-from reconciler.api.tree import JsonObject, dig
 from reconciler.controller import timing
 from reconciler.errors import (
     AccountNotMade,

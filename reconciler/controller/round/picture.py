@@ -17,12 +17,12 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Member, NotRead, Read
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import Template
 from reconciler.api.ledger import ARRIVES
 from reconciler.api.plan import Change, Manifest, Plan
 from reconciler.api.problem import NOWHERE, Problem, Severity, with_problems, without_problems
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.containment import INTERNAL_ERROR
 from reconciler.controller.reading.scope import is_asked
 from reconciler.controller.round.act import Result

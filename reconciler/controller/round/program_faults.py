@@ -13,9 +13,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.plan import MISSING, Change, FieldChange
 from reconciler.api.problem import Problem
-from reconciler.api.tree import Json, canonical_bytes
 from reconciler.containment import INTERNAL_ERROR, fault_fields, internal_error
 
 log = logging.getLogger("reconciler")

@@ -17,7 +17,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import ARRIVES, AppliedRow, Intent, IntentEnd, IntentOutcome, JournalSnapshot
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
-from reconciler.containment import contained
+from reconciler.containment import try_call
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Reachable, told_fault
 from reconciler.controller.reading.read_clusters import is_assumed
@@ -112,7 +112,7 @@ def _judged(
             removed=tuple(_removed([each], fleet)),
         )
 
-    found = contained(judge)
+    found = try_call(judge)
     if found.fault is not None:
         tell(each.intent, found.fault)
     return found.value

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
+from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind, Ledger, Losses
 from reconciler.api.plan import Manifest
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json
 from reconciler.controller.reading.read_clusters import RoundReading
 from reconciler.controller.round.act import Result
+from reconciler.controller.round.episodes import Origins, placed_events
 from reconciler.controller.round.picture import is_bound
-from reconciler.controller.round.placements import Origins, placed_events
 from reconciler.controller.round.writes import Behind, last_altered, write_events
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.events import EventFilter

@@ -15,8 +15,16 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.round.act import Result
-from reconciler.controller.round.episodes import STORE, Episodes, Flaps, Healed, Lasting, freeze, holds_by_cluster
-from reconciler.controller.round.placements import Steps
+from reconciler.controller.round.episodes import (
+    STORE,
+    Episodes,
+    Flaps,
+    Healed,
+    Lasting,
+    Steps,
+    freeze,
+    holds_by_cluster,
+)
 from reconciler.controller.round.writes import drift_event, failures_told, last_altered, told_error
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, canonical_bytes
 from reconciler.controller.round.act import Result
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.round.hold import NAMESPACE, ensure_namespace
 from reconciler.controller.vitals.logs import Transitions
@@ -104,7 +104,7 @@ class Elector:
     async def campaign(self) -> None:
         """Wait until this process leads. A cluster of the Lease that is away is asked again and again."""
         while self._leader is None:
-            tried = await awaited(within(self._try(), self._answer_s))
+            tried = await try_await(within(self._try(), self._answer_s))
             wait_s = tried.value if tried.value is not None else self._every_s
             self._tell(tried.fault, "the Lease cannot be read; nobody leads from here until it can")
             if self._leader is None:
@@ -118,7 +118,7 @@ class Elector:
     async def keep(self) -> str:
         """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
         while True:
-            tried = await awaited(within(self._rewrite(self._renewed), self._answer_s))
+            tried = await try_await(within(self._rewrite(self._renewed), self._answer_s))
             if tried.value:
                 return self._resign(tried.value)
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import GVK
 from reconciler.clock import within
-from reconciler.containment import awaited, contained, fault_fields
+from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.reading.members import told_fault
@@ -98,7 +98,7 @@ class Leading(Struct, frozen=True, kw_only=True):
 
 async def who_leads(member: MemberCluster, fleet: str) -> Leading:
     """Return the content of the Lease and of the handover."""
-    found = await awaited(within(_look(member, fleet), timing.PROMPT_S))
+    found = await try_await(within(_look(member, fleet), timing.PROMPT_S))
     if found.value is not None:
         return found.value
     if isinstance(found.fault, MemberClusterError):
@@ -176,7 +176,7 @@ class LeaderTerm:
             await self._parts.clock.sleep(timing.TICK_S)
             looks += 1
             if looks % _CHECKED_EVERY == 0:
-                spoiled = await awaited(within(self._seat.left.is_spoiled(), timing.PROMPT_S))
+                spoiled = await try_await(within(self._seat.left.is_spoiled(), timing.PROMPT_S))
                 told = "" if spoiled.value else told
             version = self._parts.journal.version
             if version != told and await self.leave_once():
@@ -191,7 +191,7 @@ class LeaderTerm:
 
     async def _leave(self) -> bool:
         left = left_by(self._parts.journal, self._seat.elector, self.taken)
-        written = await awaited(self._seat.left.write(left, self._parts.journal.count_left))
+        written = await try_await(self._seat.left.write(left, self._parts.journal.count_left))
         if written.fault is None:
             self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
             return True
@@ -206,11 +206,11 @@ class LeaderTerm:
         parts, seat = self._parts, self._seat
         while self.taken.unread:
             await parts.clock.sleep(timing.CHECK_S)
-            configs = contained(parts.configs_of, self._fleet)
+            configs = try_call(parts.configs_of, self._fleet)
             # It may be reached in another way by now.
             members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
             ours = parts.cluster_filter.cut(self._fleet)
-            found = await awaited(read_unread(ours, parts.journal, members, self.taken.unread, parts.clock))
+            found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.clock))
             if found.fault is not None:
                 self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
             elif found.value is not None and found.value != self.taken.unread:
@@ -233,5 +233,5 @@ class LeaderTerm:
 
     async def _raised_over(self, term: int) -> bool:
         """Return whether this process leads in a term above that of a mark."""
-        raised = await awaited(within(self._seat.elector.raise_term(term), timing.PROMPT_S))
+        raised = await try_await(within(self._seat.elector.raise_term(term), timing.PROMPT_S))
         return bool(raised.value)

@@ -1,4 +1,7 @@
-"""The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all."""
+"""Active orders of persons, and log lines of their beginnings and ends: person, reason, end.
+
+The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from reconciler.api.fleet import Fleet
+from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.clock import Clock
-from reconciler.containment import contained, fault_fields
+from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.once.access import Access, configs_of
+from reconciler.controller.once.planning import Access, configs_of
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.service.leadership import Leadership
 from reconciler.controller.service.leading import FleetProcess, Process
-from reconciler.controller.service.orders_in_force import orders_in, tell_orders
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.service.telling import Telling, forget_others, tell
 from reconciler.controller.store_in_force import StoreInForce
@@ -32,10 +36,56 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
+from reconciler.observations import in_force
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import StoreSource, open_source
 
 log = logging.getLogger("reconciler")
+
+_Order = TypeVar("_Order")
+
+
+class OrdersInForce(NamedTuple):
+    """The orders at one moment. `version`: of the journal, which shows changes between two moments."""
+
+    version: int
+    suspensions: tuple[SuspensionRecord, ...]
+    evictions: tuple[EvictionRecord, ...]
+
+
+def orders_in(journal: Journal, clock: Clock) -> OrdersInForce:
+    """Return the active orders. Only orders are written into the journal by other processes than the service."""
+    now = clock.now()
+    return OrdersInForce(journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now))
+
+
+def tell_orders(before: OrdersInForce, now: OrdersInForce) -> None:
+    """Log the orders that came and those that are over."""
+    for found in _new(now.suspensions, before.suspensions):
+        log.warning("a person suspends writing", extra=_of_suspension("Suspended", found))
+    for found in _new(before.suspensions, now.suspensions):
+        log.info("a suspension is over", extra=_of_suspension("Resumed", found))
+    for order in _new(now.evictions, before.evictions):
+        log.warning("a person evicts an object", extra=_of_eviction("Evicted", order))
+    for order in _new(before.evictions, now.evictions):
+        log.info("an eviction is over", extra=_of_eviction("Readmitted", order))
+
+
+def _of_suspension(event: str, found: SuspensionRecord) -> dict[str, str]:
+    return {"event": event, "obj": found.scope, "by": found.who, "why": _why(found.reason, found.until)}
+
+
+def _of_eviction(event: str, found: EvictionRecord) -> dict[str, str]:
+    about = {"cluster": found.cluster, "obj": str(found.identity)}
+    return {"event": event, **about, "by": found.who, "why": _why(found.reason, found.until)}
+
+
+def _why(reason: str, until: str) -> str:
+    return " ".join(filter(None, (reason, f"(until {until})" if until else "")))
+
+
+def _new(found: tuple[_Order, ...], known: tuple[_Order, ...]) -> tuple[_Order, ...]:
+    return tuple(order for order in found if order not in known)
 
 
 class Service(Struct, frozen=True, kw_only=True):
@@ -64,7 +114,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
         forget_others(service.telling, journal)
-        async with _opened(service, journal, vitals) as player:
+        async with _open_service(service, journal, vitals) as player:
             lookouts = {
                 "orders": _watch_orders(journal, player, service.access.clock),
                 "reloads": _watch_reloads(signals, player, service.access.profiles, journal),
@@ -79,7 +129,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
 
 
 @asynccontextmanager
-async def _opened(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[FleetProcess]:
+async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> AsyncIterator[FleetProcess]:
     access = service.access
     assert access.journal is not None, "a service has a journal"
     source = await open_source(
@@ -167,7 +217,7 @@ async def _watch_orders(journal: Journal, player: FleetProcess, clock: Clock) ->
             )
             _reload(player)
         elif player.loop is not None:
-            player.loop.nudge()
+            player.loop.wake()
 
 
 async def _watch_reloads(signals: Signals, player: FleetProcess, profiles: LiveAccess | None, journal: Journal) -> None:
@@ -209,6 +259,6 @@ async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
 def _reload(player: FleetProcess) -> None:
     if player.loop is None:
         return  # Who stands by reads the kubeconfig when it begins to act.
-    reloaded = contained(player.loop.reload)
+    reloaded = try_call(player.loop.reload)
     if reloaded.fault is not None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())

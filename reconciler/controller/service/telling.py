@@ -20,9 +20,8 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal.events import Recorded
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body, keys_in, signed_headers
-from reconciler.notify.commit_statuses import commit_status
+from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, ForgeOptions, commit_status
 from reconciler.notify.post import Deliveries, Poster
-from reconciler.notify.statuses import CommitStatus, CommitStatuses, ForgeOptions
 from reconciler.notify.webhook import Compose, Outgoing, Webhook, WebhookOptions
 from reconciler.report.status.history_text import Words
 

@@ -44,9 +44,9 @@ class StatusStore:
     def show(self, shown: StatusSnapshot) -> None:
         """Show this from now on, and wake who waits for it."""
         self.shown = shown
-        self.stir()
+        self.wake()
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """Something beside the picture is otherwise: whether the store can be read."""
         self.moment += 1
         waiting, self._waiting = self._waiting, set()

@@ -2,6 +2,11 @@
 
 Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable: `ts level msg
 event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
+
+Log lines of lasting conditions: one at the beginning and one at the end, whatever found it.
+
+They are made from history's events, and from the state that `status` shows, so that all agree. Equal ones are one line
+with a count: ten thousand objects are no ten thousand lines. Source: design#history.
 """
 
 from __future__ import annotations
@@ -10,13 +15,16 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
+from reconciler.api.ledger import Event, EventKind
+from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
+from reconciler.state import ClusterState, FleetState, Lag, Sync
 
 KEYS: Final = (
     *("event", "run", "rev", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
@@ -129,3 +137,202 @@ class Transitions:
             return False
         self._log.info(message, extra=extra)
         return True
+
+
+log = logging.getLogger("reconciler")
+
+_REASONS_MAX: Final = 5
+"""So many reasons of one cluster have a line each; more of them share one."""
+_LINES_MAX: Final = 50
+"""So many clusters have a line each at one time; more of them share one."""
+_NAMED_MAX: Final = 5
+_NUMBER: Final = regex(r"[0-9]+")
+
+
+class _Words(NamedTuple):
+    """`many`: with the count in it."""
+
+    event: str
+    level: int
+    one: str
+    many: str
+
+
+_WORDS: Final[Mapping[EventKind, _Words]] = {
+    EventKind.CLUSTER_AWAY: _Words(
+        "ClusterUnreachable", logging.WARNING, "cluster does not answer", "%d clusters do not answer"
+    ),
+    EventKind.CLUSTER_BACK: _Words("ClusterRecovered", logging.INFO, "cluster answers", "%d clusters answer"),
+    EventKind.KIND_UNREAD: _Words(
+        "KindNotRead", logging.WARNING, "a kind cannot be read in a cluster", "%d kinds cannot be read in a cluster"
+    ),
+    EventKind.KIND_READ: _Words(
+        "KindRead", logging.INFO, "a kind can be read again in a cluster", "%d kinds can be read again in a cluster"
+    ),
+    EventKind.OBJECT_REFUSED: _Words(
+        "ObjectRefused",
+        logging.WARNING,
+        "an object that is not ours is in the way",
+        "%d objects that are not ours are in the way",
+    ),
+    EventKind.WAY_IS_FREE: _Words(
+        "WayIsFree", logging.INFO, "nothing is in the way any more", "nothing is in the way of %d objects any more"
+    ),
+    EventKind.FIGHT_DETECTED: _Words(
+        "FightDetected",
+        logging.WARNING,
+        "somebody keeps undoing our changes; backing off",
+        "somebody keeps undoing our changes to %d objects; backing off",
+    ),
+    EventKind.FIGHT_OVER: _Words(
+        "FightOver",
+        logging.INFO,
+        "nobody undoes our changes any more",
+        "nobody undoes our changes to %d objects any more",
+    ),
+    EventKind.HELD: _Words(
+        "ChangeHeld", logging.WARNING, "changes wait for a person", "changes in %d clusters wait for a person"
+    ),
+    EventKind.HOLD_OVER: _Words(
+        "HoldOver", logging.INFO, "changes are held no longer", "changes in %d clusters are held no longer"
+    ),
+    EventKind.FROZEN: _Words(
+        "Frozen", logging.WARNING, "objects are frozen by a broken file", "objects are frozen by %d broken files"
+    ),
+    EventKind.FREEZE_OVER: _Words(
+        "FreezeOver", logging.INFO, "nothing is frozen any more", "nothing is frozen any more"
+    ),
+    EventKind.DEGRADED: _Words("HealthDegraded", logging.WARNING, "an object is degraded", "%d objects are degraded"),
+    EventKind.RECOVERED: _Words(
+        "HealthChanged", logging.INFO, "an object is degraded no longer", "%d objects are degraded no longer"
+    ),
+    EventKind.IN_STEP: _Words("InStep", logging.INFO, "everything is as the revision says", "everything is as it says"),
+}
+
+
+def tell_events(events: Iterable[Event], *, goes_on: bool = False) -> None:
+    """Log beginnings and ends. `goes_on`: it began before this start of the service."""
+    groups: dict[tuple[str, str, str], list[Event]] = {}
+    for event in events:
+        groups.setdefault((event.kind, _cluster(event), _reason(event)), []).append(event)
+    groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
+    for (kind, *_), found in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
+        _tell(_WORDS[EventKind(kind)], found, goes_on=goes_on)
+
+
+def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
+    """The groups, those of one wider group together where there are too many."""
+    by_wider: dict[Any, list[Any]] = {}
+    for key in groups:
+        by_wider.setdefault(wider(key), []).append(key)
+    found: dict[Any, list[Event]] = {}
+    for wide, keys in by_wider.items():
+        if len(keys) > most:
+            found[(*wide, "")] = [event for key in keys for event in groups[key]]
+        else:
+            found.update({key: groups[key] for key in keys})
+    return found
+
+
+def _tell(words: _Words, found: Sequence[Event], *, goes_on: bool) -> None:
+    data, is_one = found[0].data, len(found) == 1
+    message = words.one if is_one or "%d" not in words.many else words.many % len(found)
+    extra: dict[str, Any] = {
+        "event": "GoesOn" if goes_on else words.event,
+        "cluster": _few(_clusters(found)),
+        "obj": _few([name for event in found for name in _objects(event)]),
+        "rev": data.get("revision") if EventKind(found[0].kind) is EventKind.IN_STEP else None,
+        "by": data.get("who") or data.get("by"),
+        "err_code": data.get("code"),
+        "error" if words.level == logging.WARNING else "why": _why(found),
+    }
+    text = f"{message}, as before this start" if goes_on else message
+    log.log(words.level, text, extra={key: value for key, value in extra.items() if value})
+
+
+def _why(found: Sequence[Event]) -> str:
+    data = found[0].data
+    count = next((f"{data[key]} objects: " for key in ("held", "frozen") if key in data), "")
+    why = f"{count}{data.get('why', '')}"
+    if data.get("since"):
+        why = f"since {data['since']}: {why}".removesuffix(": ")
+    others = len({_reason(event) for event in found}) - 1
+    return f"{why}; and {others} other reasons" if others else why
+
+
+def _few(names: Sequence[str]) -> str:
+    told = list(dict.fromkeys(names))
+    more = len(told) - _NAMED_MAX
+    return ", ".join(told[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _objects(event: Event) -> Sequence[str]:
+    named, is_copy, _ = event.subject.rpartition(" @ ")
+    return [named] if is_copy else event.data.get("objects", ())
+
+
+def _clusters(found: Sequence[Event]) -> Sequence[str]:
+    if found[0].kind in (EventKind.FROZEN, EventKind.FREEZE_OVER):
+        return [str(name) for name in found[0].data.get("clusters", ())]
+    return [name for name in map(_cluster, found) if name]
+
+
+def _cluster(event: Event) -> str:
+    """The cluster of the copy, or that is the subject itself; empty: it is about the whole fleet."""
+    _, is_copy, cluster = event.subject.rpartition(" @ ")
+    return cluster if is_copy else event.subject.partition("cluster ")[2]
+
+
+def _reason(event: Event) -> str:
+    """Return the key of equal events: numbers and names in a message do not count."""
+    code = event.data.get("code")
+    return str(code) if code else _NUMBER.sub("#", str(event.data.get("why", "")))
+
+
+class SyncTransitions:
+    """The clusters in which everything is as the store says, and those in which something is not."""
+
+    def __init__(self) -> None:
+        """Nothing is known of any cluster, and none is expected to be otherwise."""
+        self._deviating: dict[str, str] = {}
+        """Name to the time since when (RFC 3339)."""
+
+    def tell(self, state: FleetState, now: str) -> None:
+        """Log the clusters in which that is otherwise than before. One that cannot be judged is as it was."""
+        begun: dict[str, list[str]] = {}
+        over: dict[str, list[str]] = {}
+        for name in self._deviating.keys() - state.clusters.keys():
+            del self._deviating[name]
+        for name, found in state.clusters.items():
+            if found.is_left or found.why_away is not None:
+                continue
+            if found.total == found.syncs[Lag.SYNCED]:
+                since = self._deviating.pop(name, "")
+                if since:
+                    over.setdefault(since, []).append(name)
+            elif name not in self._deviating and _deviates(found):
+                self._deviating[name] = now
+                begun.setdefault(_counts(found), []).append(name)
+        _tell_sync("ClusterOutOfSync", "objects are not as the store says", begun)
+        _tell_sync(
+            "ClusterInSync",
+            "everything is as the store says again",
+            {f"since {at}": names for at, names in over.items()},
+        )
+
+
+def _deviates(cluster: ClusterState) -> bool:
+    return any(found.sync.is_evaluated and found.sync.sync is not Sync.SYNCED for found in cluster.kept.values())
+
+
+def _counts(cluster: ClusterState) -> str:
+    return ", ".join(f"{count} {lag}" for lag, count in cluster.syncs.items() if count and lag is not Lag.SYNCED)
+
+
+def _tell_sync(event: str, message: str, found: Mapping[str, Sequence[str]]) -> None:
+    """One line for those of equal words; where words differ too much, one for all."""
+    if len(found) > _REASONS_MAX:
+        found = {next(iter(found)): [name for names in found.values() for name in names]}
+    for why, names in found.items():
+        told = message if len(names) == 1 else f"{message} in {len(names)} clusters"
+        log.info(told, extra={"event": event, "cluster": _few(names), "why": why})

@@ -16,7 +16,7 @@ from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.round.placements import Steps
+from reconciler.controller.round.episodes import Steps
 from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.vitals.board import Histograms, Phases, StatusStore
 from reconciler.notify.post import Deliveries
@@ -119,7 +119,7 @@ class Vitals(Struct, kw_only=True):
         self.leads, self.last_round_at, self.step = False, "", None
         self.clusters, self.problems, self.held, self.rollouts, self.suspended = {}, (), {}, (), ()
         self.board.shown = None
-        self.board.stir()
+        self.board.wake()
 
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""

@@ -23,7 +23,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.clock import Clock
-from reconciler.containment import awaited, fault_fields
+from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.tasks import ended, start
 from reconciler.controller.vitals.logs import Transitions
@@ -96,7 +96,7 @@ class PollJudge(Protocol):
         """Return the applied objects of a cluster."""
         ...
 
-    def ailing(self) -> Iterable[Copy]:
+    def unhealthy(self) -> Iterable[Copy]:
         """Yield applied, unhealthy copies in reachable clusters."""
         ...
 
@@ -119,7 +119,7 @@ class Polls:
         self._judge = judge
         self._clock = clock
         self._kept: dict[str, _PolledState] = {}
-        self._turns, self._looks = Turns(FleetSettings().resync_s), Looks(clock)
+        self._turns, self._looks = PollSchedule(FleetSettings().resync_s), Looks(clock)
         self._slots = SharedSlots(_AT_ONCE, timing.SLOW_S)
         self._lists: dict[str, asyncio.Task[None]] = {}
         self._reads: dict[str, asyncio.Task[None]] = {}
@@ -167,7 +167,7 @@ class Polls:
                 self._lists[name] = start(self._asked(kept, partial(self._list, kept)), f"listing {name}")
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
         free = self._kept.keys() - self._reads.keys()
-        for cluster, identity in self._looks.due(copy for copy in self._judge.ailing() if copy[0] in free):
+        for cluster, identity in self._looks.due(copy for copy in self._judge.unhealthy() if copy[0] in free):
             copies[cluster].append(identity)
         for name, identities in copies.items():
             kept = self._kept[name]
@@ -178,7 +178,7 @@ class Polls:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
         name = kept.member.name
         async with self._slots.slot():
-            asked = await awaited(ask())
+            asked = await try_await(ask())
         if isinstance(asked.fault, TimeoutError):
             self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
         elif isinstance(asked.fault, MemberClusterError):
@@ -297,12 +297,12 @@ class Looks:
             self._queue.requeue_rate_limited(copy)
 
 
-class _Turn(Struct):
+class _ScheduledPoll(Struct):
     last_s: float
     next_s: float
 
 
-class Turns:
+class PollSchedule:
     """The next turn of each cluster, once in an interval. All times are monotonic seconds.
 
     Each has a moment of its own, made of its name: clusters are spread over the interval, the same after every start.
@@ -311,12 +311,12 @@ class Turns:
     def __init__(self, interval_s: float) -> None:
         """No cluster has a turn yet."""
         self._interval_s = interval_s
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[str, _ScheduledPoll] = {}
 
     def begin(self, cluster: str, now_s: float) -> None:
         """A cluster has turns from now on. It was read just now; one that has turns keeps them."""
         if cluster not in self._turns:
-            self._turns[cluster] = _Turn(now_s, moment_after(cluster, self._interval_s, now_s))
+            self._turns[cluster] = _ScheduledPoll(now_s, moment_after(cluster, self._interval_s, now_s))
 
     def drop(self, cluster: str) -> None:
         """A cluster has no turns any more."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.tree import digest_of
+from reconciler.api.content import digest_of
 from reconciler.documents import is_system_namespace
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind
 from reconciler.importers.app import App

@@ -10,8 +10,8 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.api.content import Json, dig
 from reconciler.api.problem import Document
-from reconciler.api.tree import Json, dig
 from reconciler.documents import is_label_key, is_label_value
 from reconciler.importers.app import Member
 from reconciler.importers.names import safe_name

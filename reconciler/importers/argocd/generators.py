@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.errors import StoreError
 from reconciler.hydration import resolved
 from reconciler.importers.argocd.destinations import OWN_NAME, OWN_SERVER, Destinations

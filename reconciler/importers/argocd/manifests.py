@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from reconciler.api.tree import JsonObject, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.errors import StoreError
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.problem import Document
-from reconciler.api.tree import JsonObject, dig
 from reconciler.importers.app import App, Membership
 from reconciler.importers.argocd.application import Context, read_application
 from reconciler.importers.argocd.destinations import SECRET_TYPE, Destinations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.importers.app import App
 from reconciler.importers.names import safe_name
 from reconciler.importers.reading import Reading

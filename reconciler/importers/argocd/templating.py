@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 from reconciler.importers.reading import Uncarried
 
 _HOLE: Final = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from reconciler.api.content import JsonObject, digest_of
 from reconciler.api.problem import Document
-from reconciler.api.tree import JsonObject, digest_of
 from reconciler.errors import StoreError
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, is_kustomization
 from reconciler.importers.app import App

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reconciler.api.content import dig
 from reconciler.api.problem import Document
-from reconciler.api.tree import dig
 from reconciler.importers.app import App, Member
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store

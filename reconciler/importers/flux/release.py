@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.api.content import digest_of
 from reconciler.api.problem import Document
-from reconciler.api.tree import digest_of
 from reconciler.hydration import StorePathKind
 from reconciler.importers.app import App, Inline
 from reconciler.importers.charts import local_chart, plain, remote_chart

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from reconciler.api.content import dig
 from reconciler.api.problem import Document
-from reconciler.api.tree import dig
 from reconciler.importers.reading import Notes, Reading, Uncarried
 
 GROUP: Final = "toolkit.fluxcd.io"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.api.clusters import Health
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, text
 from reconciler.kinds.certificate_issuers import GROUP, issuer_of
 from reconciler.kinds.custom.external_secrets import credentials

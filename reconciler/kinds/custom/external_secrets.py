@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.api.clusters import Health
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json, JsonObject, Step, dig
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.api.clusters import Health
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.kinds.body_fields import mappings, namespace_of, text
 from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
-from reconciler.kinds.custom.gateway_references import (
+from reconciler.kinds.custom.gateway_routes import (
     GATEWAY,
     GROUP,
     SECRET,
@@ -19,7 +19,7 @@ from reconciler.kinds.custom.gateway_references import (
     as_dependencies,
     mentions,
     mentions_in,
-    named,
+    reference_identity,
 )
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
@@ -196,7 +196,7 @@ def _backendtlspolicy_told(live: JsonObject) -> ReportedHealth:
 
 
 def _of_ancestor(entry: JsonObject, live: JsonObject) -> ReportedHealth:
-    who = str(named(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
+    who = str(reference_identity(entry.get("ancestorRef"), GATEWAY, namespace_of(live)))
     return told_by(who, entry.get("conditions"), live, ("Accepted",))
 
 

@@ -1,26 +1,81 @@
-"""HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: routes from a Gateway, or a mesh, to backends."""
+"""References between objects of the Gateway API, and the defaults of their missing fields.
+
+Source: Gateway API: BackendObjectReference, SecretObjectReference, ParentReference, LocalObjectReference, and
+ReferenceGrant for objects in another namespace.
+
+HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: routes from a Gateway, or a mesh, to backends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import DependencyRef
-from reconciler.api.tree import Json, JsonObject, Step, dig
+from reconciler.api.problem import dotted
+from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
-from reconciler.kinds.custom.gateway_references import (
-    GATEWAY,
-    GROUP,
-    SERVICE,
-    UNNAMED,
-    ReferenceField,
-    as_dependencies,
-    mentions_in,
-    named,
-)
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.status_conditions import ReportedHealth, is_on_its_way, told_by, worst
+
+GROUP: Final = "gateway.networking.k8s.io"
+
+SERVICE: Final = ("", "Service")
+SECRET: Final = ("", "Secret")
+GATEWAY: Final = (GROUP, "Gateway")
+UNNAMED: Final = ("", "")
+"""Default of a reference that has to have its group and kind."""
+
+
+class ReferenceField(NamedTuple):
+    """One field that names an object."""
+
+    identity: Identity
+    steps: tuple[Step, ...]
+
+
+def reference_identity(given: Json, default: tuple[str, str], namespace: str) -> Identity:
+    """Return the identity of a reference, its name empty when absent; `default`: group and kind if neither is given."""
+    found = mapping(given)
+    group = text(found.get("group")) if "group" in found else default[0]
+    kind = text(found.get("kind")) or default[1]
+    return Identity(group, kind, text(found.get("namespace")) or namespace, text(found.get("name")))
+
+
+def mentions(body: JsonObject, default: tuple[str, str], *steps: str) -> Iterator[ReferenceField]:
+    """The reference at a field, or each of a list of references."""
+    given = dig(body, *steps)
+    if isinstance(given, list):
+        yield from mentions_in(given, default, namespace_of(body), steps)
+    elif mapping(given):
+        yield ReferenceField(reference_identity(given, default, namespace_of(body)), (*steps, "name"))
+
+
+def mentions_in(
+    given: Json, default: tuple[str, str], namespace: str, at: tuple[Step, ...]
+) -> Iterator[ReferenceField]:
+    """Each reference of a list; `at`: the steps to the list."""
+    for index, reference in mappings(given):
+        yield ReferenceField(reference_identity(reference, default, namespace), (*at, index, "name"))
+
+
+def as_dependencies(found: Iterable[ReferenceField], body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Return one dependency for each object, by the first field that names it, sorted.
+
+    An object in another namespace counts if a grant of that namespace allows it; an owner without a namespace belongs
+    to an administrator and needs no grant.
+    """
+    own = namespace_of(body)
+    kind = GVK.parse(text(body.get("apiVersion")), text(body.get("kind"))).group_kind
+    refs: dict[Identity, DependencyRef] = {}
+    for identity, steps in found:
+        if identity.name and identity.kind and identity not in refs:
+            granted_to = (*kind, own) if own and identity.namespace != own else ()
+            refs[identity] = DependencyRef(identity=identity, path=dotted(steps), granted_to=granted_to)
+    return tuple([refs[identity] for identity in sorted(refs)])
+
 
 _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
 
@@ -50,9 +105,11 @@ def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator
     for index, found in mappings(filters):
         for steps in _FILTERS:
             if reference := mapping(dig(found, *steps)):
-                yield ReferenceField(named(reference, SERVICE, namespace), (*at, index, *steps, "name"))
+                yield ReferenceField(reference_identity(reference, SERVICE, namespace), (*at, index, *steps, "name"))
         if reference := mapping(found.get("extensionRef")):
-            yield ReferenceField(named(reference, UNNAMED, namespace), (*at, index, "extensionRef", "name"))
+            yield ReferenceField(
+                reference_identity(reference, UNNAMED, namespace), (*at, index, "extensionRef", "name")
+            )
 
 
 def _told(live: JsonObject) -> ReportedHealth:
@@ -80,7 +137,11 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
     """Return the normal form of a ParentReference: equal parents may be spelled with or without defaults."""
     found = mapping(parent)
     port = found.get("port")
-    return named(found, GATEWAY, namespace), text(found.get("sectionName")), port if isinstance(port, int) else None
+    return (
+        reference_identity(found, GATEWAY, namespace),
+        text(found.get("sectionName")),
+        port if isinstance(port, int) else None,
+    )
 
 
 def _called(parent: Json, namespace: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.content import JsonObject, Step, dig
 from reconciler.api.demand import Component, Demand, DependencyRef
-from reconciler.api.tree import JsonObject, Step, dig
 from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodTemplate, as_dependencies, pod_references

@@ -10,8 +10,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
-from reconciler.api.tree import Json, JsonObject, Step, dig
 from reconciler.kinds.body_fields import count, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.api.clusters import Health
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import DependencyRef, Made
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, dig
 from reconciler.kinds.body_fields import condition, mapping, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodReference, as_dependencies

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from reconciler.api.tree import Json
+from reconciler.api.content import Json
 
 _WHOLE_MAX: Final = 192
 """Bytes of JSON. A smaller value is shared as a whole; the parts of a larger one are shared as well, since a single
@@ -64,22 +64,22 @@ class SharedTrees:
             return None
         try:
             parts = _members_of(body)
-            items = [self._opened(item, 1) for item in _items_of(parts.pop("items"))]
+            items = [self._restored(item, 1) for item in _items_of(parts.pop("items"))]
             return {**{key: orjson.loads(memoryview(value)) for key, value in parts.items()}, "items": items}
         except (msgspec.MsgspecError, ValueError, KeyError, RecursionError):
             return None
 
-    def _opened(self, data: msgspec.Raw, level: int) -> Json:
+    def _restored(self, data: msgspec.Raw, level: int) -> Json:
         """A value that is another one in each object, whose members may be the same."""
         first = memoryview(data)[0]
         if level > _OPENED or first not in (_BRACE, _BRACKET):
             return self._tree(data, level)
         if first == _BRACKET:
-            return [self._opened(item, level) for item in _items_of(data)]
+            return [self._restored(item, level) for item in _items_of(data)]
         found: dict[str, Any] = {}
         for key, value in _members_of(data).items():
             if key in ("metadata", "managedFields"):
-                found[key] = self._opened(value, level + 1)
+                found[key] = self._restored(value, level + 1)
             elif key in ("uid", "resourceVersion"):
                 found[key] = orjson.loads(memoryview(value))
             else:

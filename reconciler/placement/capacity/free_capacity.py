@@ -149,7 +149,7 @@ class FleetRoom:
         self.questions += 1
         if cluster in self._queues:
             self._work_off(cluster)
-        room = self._room(cluster) if cluster in self._observations else None
+        room = self._free_room(cluster) if cluster in self._observations else None
         if room is None or not room.is_known:
             self.unknown.add(cluster)
         return room
@@ -178,7 +178,7 @@ class FleetRoom:
             if not self._limited.isdisjoint(clusters):
                 for index, cluster in enumerate(clusters):
                     if cluster in self._limited:
-                        room = self._room(cluster)
+                        room = self._free_room(cluster)
                         admitted = cluster in there or room.admits_object(namespace, group_kind)
                         found[index] = room.limited(found[index], shape, namespace) if admitted else 0
             return found
@@ -188,7 +188,7 @@ class FleetRoom:
     def take_object(self, cluster: str, namespace: str, group_kind: tuple[str, str]) -> None:
         """Note that an object of the kind will be created there."""
         if cluster in self._observations:
-            self._room(cluster).take_object(namespace, group_kind)
+            self._free_room(cluster).take_object(namespace, group_kind)
 
     def take(self, cluster: str, shape: PodShape, pods: int, namespace: str) -> None:
         """Note that so many pods of a shape, as `known` gives it, will run there."""
@@ -205,14 +205,14 @@ class FleetRoom:
                     queue = queues[cluster] = []
                 queue.append((shape, pods, namespace))
 
-    def _room(self, cluster: str) -> ClusterRoom:
+    def _free_room(self, cluster: str) -> ClusterRoom:
         room = self._rooms.get(cluster)
         if room is None:
             room = self._rooms[cluster] = ClusterRoom(cluster, self._observations[cluster], self._nodes)
         return room
 
     def _work_off(self, cluster: str) -> None:
-        room = self._room(cluster)
+        room = self._free_room(cluster)
         room.take(self._queues.pop(cluster))
         if room.is_limited:
             self._limited.add(cluster)
@@ -229,7 +229,7 @@ def observed_pods(clusters: Observed) -> Observed:
     }
 
 
-def on_its_way(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
+def pending_writes(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
     """Return clusters with the number of expected pods of earlier assignments."""
     found = []
     for cluster, replicas in situation.had.items() if observed else ():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from reconciler.api.content import Json
 from reconciler.api.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan, Unjudged
 from reconciler.api.rollout_progress import (
     Paused,
@@ -26,7 +27,6 @@ from reconciler.api.rollout_progress import (
     WaitsForWindow,
 )
 from reconciler.api.rollouts import ConditionCheck, Window
-from reconciler.api.tree import Json
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
 from reconciler.report.mask import mask_plan
 from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
@@ -171,7 +171,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "grouped": [_group(found) for found in alike(plan.changes)],
         "changes": [_change(change) for change in sorted(plan.changes, key=_order)],
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
-        "unjudged": [_unjudged(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
+        "unjudged": [_not_evaluated(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
         **plan_parts(plan.rollouts),
         "problems": problems_part(plan.problems),
     }
@@ -246,7 +246,7 @@ def _field(field: FieldChange) -> dict[str, Json]:
     }
 
 
-def _unjudged(found: Unjudged) -> dict[str, Json]:
+def _not_evaluated(found: Unjudged) -> dict[str, Json]:
     return {
         "resource": resource_part(found.gvk, found.identity),
         "source": str(found.source),

@@ -13,8 +13,8 @@ from typing import Any
 import jsonpatch
 from jsonpatch import JsonPointer
 
+from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Plan
-from reconciler.api.tree import Json, JsonObject, Step, dig
 from reconciler.ownership import (
     FLEET_LABEL,
     OWNER_ANNOTATION,

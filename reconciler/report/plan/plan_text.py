@@ -40,7 +40,7 @@ def plan_text(plan: Plan, style: Style = PLAIN) -> str:
         [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
         _titled("Changes", [one for one in others if one.entry.held is None], style),
         _placements(plan, style),
-        _unjudged(plan, style),
+        _not_evaluated(plan, style),
         _titled("Held", [one for one in others if one.entry.held is not None], style),
         _problems(plan, style),
     )
@@ -114,7 +114,7 @@ def confirm_lines(held_digest: str, style: Style = PLAIN) -> list[str]:
 UNJUDGED = "Not judged"
 
 
-def _unjudged(plan: Plan, style: Style) -> list[str]:
+def _not_evaluated(plan: Plan, style: Style) -> list[str]:
     ordered = sorted(plan.unjudged, key=lambda found: found.identity)
     lines = [line for found in ordered for line in unjudged_lines(found, style)]
     return [style.bold(UNJUDGED), *lines] if lines else []

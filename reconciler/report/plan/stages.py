@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from reconciler.api.content import Json
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import (
@@ -40,12 +41,10 @@ from reconciler.api.rollout_progress import (
     WaitsForWindow,
 )
 from reconciler.api.rollouts import ChangeTime, ConditionCheck, Gate, OnNewCommit, Stage, Window, WindowKind
-from reconciler.api.tree import Json
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import cluster_list
-from reconciler.rollouts import lay_out
+from reconciler.rollouts import lay_out, selected_of
 from reconciler.scheduler import Schedule
-from reconciler.staging import selected_of
 
 _UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 _CLUSTERS_CHARS_MAX = 60
@@ -70,7 +69,7 @@ def short(revision: str) -> str:
     return visible(revision[:12]) or "nothing"
 
 
-def named(clusters: Sequence[str]) -> str:
+def stage_name(clusters: Sequence[str]) -> str:
     """The clusters, or how many there are where the names are too long for a line."""
     names = cluster_list(clusters)
     return names if len(names) <= _CLUSTERS_CHARS_MAX else f"{len(clusters):,} clusters"
@@ -167,7 +166,7 @@ def _course(found: RolloutPlan) -> str:
 def _stage(found: StagePlan) -> str:
     width = f", {found.at_once} at a time" if 1 < found.at_once < len(found.clusters) else ""
     width = ", all at once" if len(found.clusters) > 1 and found.at_once >= len(found.clusters) else width
-    return f"{visible(found.stage.name)} ({named(found.clusters) or 'no cluster, skipped'}{width})"
+    return f"{visible(found.stage.name)} ({stage_name(found.clusters) or 'no cluster, skipped'}{width})"
 
 
 def _lines(found: RolloutPlan) -> Iterator[str]:

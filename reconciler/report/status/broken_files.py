@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.fleet import Fleet, FrozenReach
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.fleet import LAST_GOOD
 from reconciler.scheduler import Schedule
 

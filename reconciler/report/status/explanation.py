@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Claim, Constraint, Reason
+from reconciler.api.content import Json
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import Json
 from reconciler.overrides import FieldOverride
 from reconciler.render import Rendered
 from reconciler.report.json_parts import placement_part, problem_of, problems_part, reasons_part, resource_part

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.ledger import Event, EventKind
-from reconciler.api.tree import Json, canonical_bytes
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import cut

@@ -14,10 +14,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.api.tree import Json, JsonObject, dig
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
 from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among

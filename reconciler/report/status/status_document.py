@@ -19,10 +19,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from reconciler.api.binding import Binding, Constraint, Tick
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Ledger, SuspensionRecord
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.api.tree import Json, JsonObject
 from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker

@@ -12,7 +12,7 @@ from typing import Any, Final
 from reconciler.api.rollout_progress import Phase
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.plan.plan_text import confirm_lines
-from reconciler.report.plan.stages import named, short
+from reconciler.report.plan.stages import short, stage_name
 from reconciler.report.safe import joined, visible
 from reconciler.report.shown_values import PLAIN, Style, cluster_list
 from reconciler.report.status.broken_files import broken_lines
@@ -42,7 +42,7 @@ def _rollout(found: Document, style: Style, limit: int | None) -> list[str]:
     for stage in found["stages"]:
         members = [clusters[name] for name in stage["clusters"] if name in clusters]
         there = sum(entry["revision"] == found["release"] for entry in members)
-        names = named(stage["clusters"]) or "none"
+        names = stage_name(stage["clusters"]) or "none"
         rows.append([visible(stage["name"]), names, f"{there} of {len(members)}", visible(stage["why"])])
     head, *body = aligned(rows, fit=Fit(width=style.width, drop=(1,), cuts_last=True))
     lines = [
@@ -70,7 +70,7 @@ def _clusters(found: Document, style: Style, limit: int | None) -> list[str]:
     for key in list(groups)[:limit]:
         phase, revision, why = key
         paint = style.dim if phase == Phase.RUNNING else style.red
-        lines.append(f"  {paint(phase)} {named(names[key])} at {short(revision)}: {visible(why)}")
+        lines.append(f"  {paint(phase)} {stage_name(names[key])} at {short(revision)}: {visible(why)}")
     rest = len(groups) - len(lines)
     return [*lines, style.dim(f"  and {rest} more; -o wide shows all")] if rest else lines
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import Identity
-from reconciler.api.tree import Json, canonical_bytes
 from reconciler.placement import constraints_in_force
 from reconciler.planner import render_one
 from reconciler.render import Rendered

@@ -13,7 +13,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from reconciler.errors import StoreError
-from reconciler.store.git.repository import opened
+from reconciler.store.git.repository import using_repository
 from reconciler.store.git.work_tree import Committed, refuse_signing, signature
 
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
@@ -34,7 +34,7 @@ def base_of(folder: Path, branch: str, onto: str = "HEAD") -> str:
         StoreError: the name is no branch's, the branch is checked out, or it and `onto` went different ways.
     """
     try:
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             return str(_base(repository, folder, branch, onto))
     except _FAULTS as error:
         raise StoreError(f"{folder}: the branch {branch} cannot be looked at: {error}") from error
@@ -50,7 +50,7 @@ def commit_on(
             commits have to be signed. The branch stays where it is.
     """
     try:
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             return _committed(repository, folder, branch, base, edits, message, environ)
     except _FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error

@@ -27,7 +27,7 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
-from reconciler.store.git.repository import opened, refuse_bomb
+from reconciler.store.git.repository import refuse_bomb, using_repository
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import is_document
 from reconciler.yaml import MAX_BYTES
@@ -56,14 +56,14 @@ class OlderRevisions:
         self._asked: tuple[Path, frozenset[str], str] | None = None
         self._order: tuple[str, ...] = ()
 
-    def lineage(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
+    def ancestry(self, folder: Path, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of the revisions to the head. Raises nothing: an unreadable one is missing.
 
         Missing ones are checked each time: a garbage collection may have come in between.
         """
         wanted = frozenset({*revisions, head})
         try:
-            with opened(folder) as repository:
+            with using_repository(folder) as repository:
                 found = frozenset(revision for revision in wanted if _commit(repository, revision) is not None)
                 if head not in found:
                     return Lineage(missing=wanted - found)
@@ -82,8 +82,8 @@ def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
     A text is an id, seven or more letters of one, or the name of a tag.
     """
     try:
-        with opened(folder) as repository:
-            named = {text: _named(repository, text) for text in sorted(set(texts))}
+        with using_repository(folder) as repository:
+            named = {text: _commit_named(repository, text) for text in sorted(set(texts))}
     except _FAULTS:
         return {}
     return {text: commit for text, commit in named.items() if commit is not None}
@@ -96,7 +96,7 @@ def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None
         StoreError: the clone cannot be written.
     """
     try:
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             wanted = {below + revision for revision in revisions if _FULL_ID.fullmatch(revision)}
             there = {name for name in repository.references if name.startswith(below)}
             # New ones first, so that a crash in between keeps too much rather than too little.
@@ -127,7 +127,7 @@ def _commit(repository: Any, revision: str) -> Any:
     return found
 
 
-def _named(repository: Any, text: str) -> str | None:
+def _commit_named(repository: Any, text: str) -> str | None:
     """The one commit that a text names. A text that is a tag and letters of another commit names none."""
     if _FULL_ID.fullmatch(text):
         return text if _commit(repository, text) is not None else None
@@ -210,7 +210,7 @@ class Relation(StrEnum):
 def in_force(folder: Path, name: str) -> str | None:
     """The commit that a reference of the clone pins; None when there is none, or it cannot be read."""
     try:
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             found: Any = repository.references.get(name)
             return str(found.peel(pygit2.Commit).id) if found is not None else None
     except _FAULTS:
@@ -225,7 +225,7 @@ def pin(folder: Path, name: str, commit: str) -> None:
     try:
         before = in_force(folder, name)
         oid = pygit2.Oid(hex=commit)
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
                 repository.references.create(f"refs/fleet/kept/{before}", pygit2.Oid(hex=before), force=True)
             repository.references.create(name, oid, force=True)
@@ -237,7 +237,7 @@ def relation(folder: Path, old: str, new: str) -> Relation:
     """Return the relation of the commit `new` to `old`; both are in the clone, or `old` is lost (then unrelated)."""
     before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
     try:
-        with opened(folder) as repository:
+        with using_repository(folder) as repository:
             if before == after or repository.descendant_of(after, before):
                 return Relation.FORWARD
             base: Any = repository.merge_base(before, after)

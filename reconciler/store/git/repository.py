@@ -22,7 +22,7 @@ _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[pygit2.Repository]:
+def using_repository(path: Path) -> Iterator[pygit2.Repository]:
     """The repository until the block ends.
 
     Raises:
@@ -60,7 +60,7 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
     A linked work tree has a HEAD of its own, and the rest with its main repository.
     """
     try:
-        with opened(repository) as found:
+        with using_repository(repository) as found:
             own = Path(found.path)
         pointer = own / "commondir"
         common = (own / pointer.read_text().strip()).resolve() if pointer.is_file() else own

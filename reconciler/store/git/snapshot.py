@@ -83,7 +83,7 @@ class GitStore:
         if match is None:
             raise RevisionNotFound(f"{_shown(rev)} is no branch, tag or commit id")
         try:
-            commit = self._named(match["name"])
+            commit = self._with_name(match["name"])
             for sign, digits in _STEP.findall(match["steps"]):
                 commit = self._ancestor(rev, commit, sign, int(digits or 1))
         except RevisionNotFound as error:
@@ -182,7 +182,7 @@ class GitStore:
         author = found.author.raw_name.decode("utf-8", errors="replace")
         return CommitInfo(str(found.id), _clean(author), found.author.time, _clean(lines[0] if lines else ""))
 
-    def _named(self, name: str) -> pygit2.Commit:
+    def _with_name(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:
             if self._repository.head_is_unborn:
                 raise RevisionNotFound("the repository has no commit yet; commit the store first")

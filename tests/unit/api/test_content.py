@@ -8,11 +8,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from reconciler.api.content import Content, Unmade
+from reconciler.api.content import Content, Unmade, digest_of
 from reconciler.api.fleet import Template
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import digest_of
 
 BODY: dict[str, Any] = {"kind": "ConfigMap", "metadata": {"name": "a", "labels": {"b": "c"}, "annotations": {"d": "e"}}}
 

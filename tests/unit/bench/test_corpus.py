@@ -6,7 +6,7 @@ from bench import corpus
 from reconciler.api.fleet import Snapshot
 from reconciler.fleet.parse import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 
 FLEET = parse(corpus.snapshot(300))
 
@@ -19,7 +19,7 @@ def test_has_no_problem_and_every_document() -> None:
 
 
 def test_binds_half_of_the_workloads_with_their_config_maps() -> None:
-    decision = decide(FLEET, corpus.observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(FLEET, corpus.observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
     kinds = [identity.kind for identity in decision.bindings]
     assert (kinds.count("Deployment"), kinds.count("Service"), kinds.count("ConfigMap")) == (150, 150, 150)
     assert decision.problems == ()

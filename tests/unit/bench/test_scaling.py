@@ -8,7 +8,7 @@ from bench import corpus, scaling
 from bench.report import document, scaling_rows
 from reconciler.fleet.parse import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 
 FLEET = parse(corpus.snapshot(50))
 
@@ -18,7 +18,7 @@ def test_every_workload_has_every_cluster_as_a_candidate() -> None:
         found = parse(scaling.policies(50, division))
         assert found.problems == ()
         assert len(found.propagation) == 3
-        decision = decide(
+        decision = schedule_fleet(
             replace(FLEET, propagation=found.propagation),
             corpus.observations(),
             scaling.NOW,

@@ -19,7 +19,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import plan_round
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from reconciler.state import StateTables
 from tests.fleets import fleet_of
 from tests.unit.cli.command_line import APP, CLUSTERS, FLEET
@@ -69,7 +69,7 @@ def record_round(
         for change in (planned.plan.changes[index] for index in wave)
     ]
     reading = RoundReading(
-        snapshot=snapshot, decision=decide(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), uids={}
+        snapshot=snapshot, decision=schedule_fleet(fleet, Observations(), now, interpreters=BUILT_IN_KINDS), uids={}
     )
     number = remember(journal, planned, reading, results)
     picture = merged(None, planned, results, None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api.tree import dig
+from reconciler.api.content import dig
 from reconciler.sim.api.http import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import APP, Ran, run, write_store

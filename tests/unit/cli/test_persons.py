@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from reconciler.cli.subjects import person
+from reconciler.cli.options import person
 
 HOST = socket.gethostname()
 

@@ -57,7 +57,7 @@ async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_f
         assert not scene.journal.events(subject=APP, kind="updated"), "it was not"
         await scene.until(lambda: counts(scene).get("fought") == 1 and not failed(scene))
         assert scene.loop is not None
-        scene.loop.nudge()  # A resync, an order: neither makes it try again before the pause is over.
+        scene.loop.wake()  # A resync, an order: neither makes it try again before the pause is over.
         rounds = scene.vitals.rounds
         await scene.until(lambda: scene.vitals.rounds > rounds)
         assert server.asked == UNDONE_MAX

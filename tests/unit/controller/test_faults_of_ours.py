@@ -205,7 +205,7 @@ async def test_a_client_that_raises_for_one_cluster_leaves_the_others_alone(
     async with running_after(tmp_path, fault) as scene:
         monkeypatch.setattr(MemberCluster, name, fault.before_awaiting(getattr(MemberCluster, name)))
         assert scene.loop is not None
-        scene.loop.nudge()
+        scene.loop.wake()
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2", timeout_s=PROMPTLY_S)
         scene.app("3", "m1", name="of-m1")
@@ -235,7 +235,7 @@ async def test_a_tick_that_fails_by_a_fault_leaves_placements_as_they_are(
     monkeypatch.setattr(ticks, "propose", fault.before(propose))
     async with running_after(tmp_path, fault) as scene:
         assert scene.loop is not None
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: fault.struck > 0)
         await follows(scene, "2")
     faults = [record for record in caplog.records if getattr(record, "event", "") == "InternalError"]
@@ -287,7 +287,7 @@ async def test_a_kind_whose_description_brings_a_fault_out_has_no_schema(
             custom=[{"apiVersion": "example.org/v1", "kind": "Odd", "metadata": {"name": "odd", "namespace": "demo"}}]
         )
         assert scene.loop is not None
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: fault.struck > 0)
         await follows(scene, "2")
 
@@ -327,7 +327,7 @@ async def test_clusters_that_are_away_are_asked_again_though_one_brings_a_fault_
         await scene.box.servers["m2"].stop()
         monkeypatch.setattr(MemberCluster, "identity", fault.before_awaiting(MemberCluster.identity))
         assert scene.loop is not None
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: fault.struck > 2)
         await scene.box.servers["m2"].start()
         fault.is_on = False

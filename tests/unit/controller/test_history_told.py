@@ -34,7 +34,7 @@ async def round_over_everything(scene: Running) -> None:
     """Return after a round that began from here."""
     assert scene.loop is not None
     rounds = scene.vitals.rounds
-    scene.loop.nudge()
+    scene.loop.wake()
     await scene.until(lambda: scene.vitals.rounds > rounds)
 
 
@@ -229,7 +229,7 @@ async def test_a_copy_that_may_come_back_comes_in_the_name_of_who_let_it(tmp_pat
         await scene.until(lambda: len(placements(scene)) == 2 and bool(told(scene, "deleted", about=f"{WEB} @ m1")))
         await scene.quiet()
         scene.journal.readmit(WEB_ID, "m1", "wu@host", "the node is mended")
-        scene.nudge()
+        scene.wake()
         await scene.until(lambda: scene.ready() == {"m1": 1, "m2": 1} and len(placements(scene)) == 3)
         assert placements(scene) == [(["m1", "m2"], None), (["m2"], "li@host"), (["m1", "m2"], "wu@host")]
         await scene.until(lambda: len(told(scene, "created", about=f"{WEB} @ m1")) == 2)

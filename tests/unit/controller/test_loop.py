@@ -193,10 +193,10 @@ async def test_a_cluster_that_asks_for_an_hour_is_left_alone_and_told_so(tmp_pat
             document = scene.journal.state() or {}
             return next(str(found.get("why")) for found in document["clusters"] if found["name"] == "m2")
 
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: "(Retry-After: 3600 s), and is left alone until 20" in why())
         before, rounds = len(asked), scene.vitals.rounds
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: scene.vitals.rounds > rounds)
         scene.app("3", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "3")
@@ -428,7 +428,7 @@ async def test_a_resumed_suspension_is_caught_up_with(tmp_path: Path) -> None:
         await scene.until(lambda: scene.value("m2") == "2")
         assert scene.value("m1") == "1"
         scene.journal.resume("cluster m1")
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: scene.value("m1") == "2")
 
 
@@ -474,7 +474,7 @@ async def test_a_fight_is_left_and_taken_up_again_after_its_pause(
         for _ in range(looks):
             # What a round finds in order while the pause lasts may be written after it all the same.
             rounds = scene.vitals.rounds
-            scene.loop.nudge()
+            scene.loop.wake()
             await scene.until(lambda before=rounds: scene.vitals.rounds > before)  # type: ignore[misc]
         scene.by_hand("m1", "theirs at last")
         # The pause is a minute, which passes in three seconds here; whoever writes last must not win for good.
@@ -559,7 +559,7 @@ async def test_a_dependency_of_a_suspended_owner_leaves_after_it(tmp_path: Path)
         assert scene.value("m1", "settings") == "1"
         assert scene.loop is not None
         scene.journal.resume("Deployment demo/web")
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: scene.box["m1"].state.get("Deployment", "demo", "web") is None)
         await scene.until(lambda: scene.value("m1", "settings") is None)
 

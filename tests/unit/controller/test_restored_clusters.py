@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import EventKind
-from reconciler.controller.once.access import Access
 from reconciler.controller.once.journal_from_marks import rebuild_once
+from reconciler.controller.once.planning import Access
 from reconciler.fleet.parse import parse
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
@@ -142,7 +142,7 @@ async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tm
         await scene.box.servers["m1"].stop()
         await scene.until(lambda: not scene.vitals.clusters["m1"].is_up)
         assert scene.loop is not None
-        scene.loop.nudge()
+        scene.loop.wake()
         await scene.until(lambda: any("could not be read" in str(found) for found in document(scene)["held"]))
         await scene.quiet()
         assert [scene.value("m2", name) for name in ("a", "b")] == ["1", "1"]

@@ -45,7 +45,7 @@ async def test_what_a_list_was_refused_goes_when_the_right_is_given(tmp_path: Pa
     async with running(tmp_path) as scene:
         assert scene.loop is not None
         with refused(scene, "configmaps"):
-            scene.loop.nudge()
+            scene.loop.wake()
             await scene.until(lambda: told(scene) == [("m2", "ConfigMap")])
             # Rounds that list nothing leave it.
             scene.app("2", "m1", "m2")
@@ -69,7 +69,7 @@ async def test_a_cluster_that_refuses_a_list_for_ever_is_asked_ever_more_rarely_
     async with running(tmp_path) as scene:
         assert scene.loop is not None
         with refused(scene, "configmaps"):
-            scene.loop.nudge()
+            scene.loop.wake()
             await scene.until(lambda: told(scene) == [("m2", "ConfigMap")])
             await scene.quiet()
             clock, faults, before = scene.parts.clock, scene.box.servers["m2"].faults, asked(scene)

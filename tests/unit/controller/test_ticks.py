@@ -10,8 +10,7 @@ import pytest
 from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Action
-from reconciler.controller.once.access import Access
-from reconciler.controller.once.planning import plan_once
+from reconciler.controller.once.planning import Access, plan_once
 from reconciler.fleet.parse import parse
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
@@ -401,7 +400,7 @@ async def test_failover_leaves_out_a_cluster_that_a_person_suspended(tmp_path: P
         await scene.until(lambda: scene.ready() == {"m1": 2})
         with Journal.open_beside(scene.path) as book:
             book.suspend(SuspensionRecord(scope="cluster m2", who="anna"))
-        scene.nudge()
+        scene.wake()
         scene.set_well("m1", is_well=False)
         await scene.until(lambda: scene.ready() == {"m3": 2})
 

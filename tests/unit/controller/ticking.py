@@ -101,16 +101,16 @@ class Ticking(Running):
         )
         with Journal.open_beside(self.path) as book:
             book.evict(order)
-        self.nudge()
+        self.wake()
 
     def readmit(self, cluster: str) -> None:
         with Journal.open_beside(self.path) as book:
             assert book.readmit(WEB, cluster)
-        self.nudge()
+        self.wake()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         assert self.loop is not None
-        self.loop.nudge()
+        self.loop.wake()
 
     def restart(self) -> None:
         """Another loop that knows what the journal knows; the last one has been stopped."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler.api.content import JsonObject, with_value, without
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject, with_value, without
 from tests.fakes.worlds import TestBed, fleet_of, job, policy
 
 CLAIM: dict[str, Any] = {

@@ -14,7 +14,7 @@ from reconciler.documents.schema import builtin_schema, bundled_types, schema_of
 from reconciler.documents.schema_check import body_faults, may_not_fit, surely_fits
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_decision
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
@@ -37,7 +37,7 @@ def set_to(path: str, value: Any, operator: str = "add") -> dict[str, Any]:
 
 
 def problems_of(fleet: Fleet) -> list[tuple[str, str, str, str]]:
-    found = render_decision(decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
+    found = render_decision(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)).problems
     return [(problem.cluster, problem.code, problem.path, problem.message) for problem in found]
 
 

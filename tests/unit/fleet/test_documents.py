@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.api.content import JsonObject
 from reconciler.api.problem import Document
-from reconciler.api.tree import JsonObject
 from reconciler.fleet.documents import DocumentKind, classify
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.problem import Document, Problem, Severity
-from reconciler.api.tree import Json, JsonObject
 from reconciler.documents.field_tables import Field, FieldSupport, FieldType, Shape
 from reconciler.fleet.cluster_documents import parse_cluster
 from reconciler.fleet.documents import KINDS, FieldRow, field_rows

@@ -14,7 +14,7 @@ from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.problem import Severity
 from reconciler.fleet import Earlier, assemble, parse_file, with_last_good
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment
 from tests.unit.yaml_cases import CASES
 
@@ -97,7 +97,7 @@ def _frozen(fleet: Fleet, *unplaced: str) -> set[str]:
         for identity in fleet.templates
         if _shown(identity) not in unplaced
     }
-    decision = decide(fleet, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
     return set(map(_shown, decision.frozen))
 
 

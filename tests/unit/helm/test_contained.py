@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.helm.contained import USUAL, NotContained, RenderFailed
-from reconciler.helm.contained import render_twice as render_contained
+from reconciler.helm.sandbox import USUAL, NotContained, RenderFailed
+from reconciler.helm.sandbox import render_twice as render_contained
 from reconciler.processes import run_program as processes
 from reconciler.processes.run_program import Limits
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.helm.contained import RenderFailed, render_twice
+from reconciler.helm.sandbox import RenderFailed, render_twice
 from reconciler.processes import run_program as processes
 from reconciler.processes.run_program import hides_files
 from tests.hydration import path_with_helm

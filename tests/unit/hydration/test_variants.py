@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.clusters import Cluster
+from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Render
 from reconciler.api.problem import Document
-from reconciler.api.tree import JsonObject
 from reconciler.hydration import (
     Bodies,
     compile_variants,
@@ -24,7 +24,7 @@ from reconciler.hydration import (
     read_rendered,
 )
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.report.yaml_dump import dump_yaml
+from reconciler.report.render_json import dump_yaml
 
 PROD, EDGE = (
     {"labelSelector": {"matchLabels": {"stage": "prod"}}},

@@ -17,7 +17,7 @@ from reconciler.importers.several import Imported, imported, policies_of
 from reconciler.importers.template import template_of
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.render_json import rendering
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fleets import Documents, fleet_of, member
 
 NOW = "2026-11-21T10:00:00Z"
@@ -59,7 +59,7 @@ def rendered(objects: list[Imported]) -> dict[tuple[str, str], Any]:
     fleet = fleet_of(files)
     assert not [found for found in fleet.problems if found.severity is not Severity.HINT]
     assert {policy.conflict_resolution for policy in fleet.propagation} == {ConflictResolution.OVERWRITE}
-    result = rendering(decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS), with_bodies=True)
+    result = rendering(schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS), with_bodies=True)
     return {
         (manifest.cluster, manifest.identity.name): template_of(live(dict(manifest.body)), BUILT_IN_KINDS)
         for manifest in result.manifests

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, Event, Intent, IntentEnd, Losses, RecordedLoss, SuspensionRecord
 from reconciler.api.plan import Action
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import JsonObject
 from reconciler.errors import JournalError
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.rows import META

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.binding import PreviousPlacement, TargetCluster
+from reconciler.api.content import JsonObject
 from reconciler.api.ledger import AppliedRow, Intent
 from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.api.tree import JsonObject
 from reconciler.journal.rows import STATE
 from reconciler.journal.sqlite_journal import Journal
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.api.tree import JsonObject
+from reconciler.api.content import JsonObject
 from reconciler.journal import trail
 from reconciler.journal.rows import json_text
 from reconciler.journal.sqlite_journal import Journal

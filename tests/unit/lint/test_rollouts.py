@@ -8,8 +8,8 @@ from reconciler.api.clusters import Observations
 from reconciler.api.problem import Severity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import PROBLEM_CODES, lint
-from reconciler.scheduler import decide
-from reconciler.staging import selected_of
+from reconciler.rollouts import selected_of
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, deployment, fleet_of, policy
 from tests.unit.planner.test_staged import CANARY, DEPLOYMENTS, REST, rollout
 
@@ -29,7 +29,7 @@ CASES = {
 def test_errors_of_rollouts(case: str) -> None:
     rollouts, codes = CASES[case]
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     found = lint(fleet, decision.claims, (), selected_of(decision))
     rollout_codes = [one.code for one in found if one.code.startswith("rollout-") and one.severity is Severity.ERROR]
     assert rollout_codes == codes
@@ -40,13 +40,13 @@ def test_the_most_specific_rollout_counts_as_the_policy_governs() -> None:
     """A Rollout that names the policy takes the template from one that names its namespace."""
     by_policy = rollout(name="other", templates={"policies": ["demo/app"]})
     fleet = fleet_of(deployment(), policy("Deployment"), rollout(), by_policy)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     assert set(selected_of(decision).rollouts.values()) == {("other",)}
     assert not selected_of(decision).problems
 
 
 def test_an_empty_stage_is_a_warning() -> None:
     fleet = fleet_of(deployment(), DEPLOYMENTS, rollout(EMPTY, REST))
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     found = lint(fleet, decision.claims, (), selected_of(decision))
     assert ("rollout-stage-empty", Severity.WARNING) in {(one.code, one.severity) for one in found}

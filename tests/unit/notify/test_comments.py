@@ -10,9 +10,8 @@ import pytest
 
 from reconciler.errors import ForgeError
 from reconciler.notify.forge_comments import PublishedComment, marker_of, publish
-from reconciler.notify.forge_job import pull_request
 from reconciler.notify.forge_requests import Requests
-from reconciler.notify.forges import GitHub, GitLab
+from reconciler.notify.forges import GitHub, GitLab, pull_request
 from tests.fakes.forge import FakeForge
 
 PLAN = "<!-- fleet-plan -->\n### 2 deletions\n"

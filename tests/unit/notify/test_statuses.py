@@ -14,9 +14,17 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ConfigurationError
-from reconciler.notify.commit_statuses import ForgeKind, repository_of
+from reconciler.notify.commit_statuses import (
+    APART_S,
+    REFUSALS_MAX,
+    SETTLE_S,
+    CommitStatus,
+    CommitStatuses,
+    ForgeKind,
+    ForgeOptions,
+    repository_of,
+)
 from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster
-from reconciler.notify.statuses import APART_S, REFUSALS_MAX, SETTLE_S, CommitStatus, CommitStatuses, ForgeOptions
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply
 

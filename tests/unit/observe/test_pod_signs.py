@@ -10,7 +10,7 @@ from reconciler.api.clusters import Health, LiveObject, Workload
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.pod_shapes import NodeObject, Pod
 from reconciler.observe.model import Unscheduled, unscheduled, workload
-from reconciler.observe.pod_signs import PodSigns, pod_signs
+from reconciler.observe.pod_counts import PodSigns, pod_signs
 from tests.unit.observe.test_model import EARLIER, NOW, live, node, pod, waiting_pod
 
 READY = {"type": "Ready", "status": "True", "lastTransitionTime": EARLIER}

@@ -12,7 +12,7 @@ from reconciler.api.clusters import Observations, Workload
 from reconciler.api.policies import ConflictResolution, Suspension
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import DecisionTables
 from reconciler.ticks.tick import Ticked, tick
 from tests.tick_cases import NOW, fleet, observations
@@ -48,7 +48,7 @@ def ticked(given: dict[str, Any], seen: Observations, **of_policy: Any) -> tuple
     store = replace(store, propagation=changed)
 
     def under(given: Observations) -> Schedule:
-        return decide(store, given, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
+        return schedule_fleet(store, given, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
 
     return tick(under(seen), seen, NOW, under), under
 
@@ -121,9 +121,9 @@ def test_what_a_person_or_descheduling_moves_goes_where_something_may_be_written
     for terms in DIVISIONS:
         given = case(**terms)
         seen = replace(observations(given), constraints=(order,), closed=BY_ORDER[0])
-        assert where(decide(fleet(given), seen, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)) == {"m3": 2}
+        assert where(schedule_fleet(fleet(given), seen, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)) == {"m3": 2}
         everywhere = replace(seen, closed=EVERYWHERE[0])
-        decision = decide(fleet(given), everywhere, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
+        decision = schedule_fleet(fleet(given), everywhere, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)
         assert where(decision) == {"m1": 2}
         assert "fleet is suspended by anna" in str(decision.bindings[WEB].cluster_reasons["m3"])
 
@@ -132,7 +132,7 @@ def test_a_closed_cluster_keeps_what_it_has_and_gets_no_more() -> None:
     given = {**case(), "replicas": 4, "placed": {"m1": 2, "m2": 2}}
     order = Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="r")
     seen = replace(observations(given), constraints=(order,), closed=BY_ORDER[0])
-    assert where(decide(fleet(given), seen, NOW, copies={WEB: {"m1", "m2"}}, interpreters=BUILT_IN_KINDS)) == {
+    assert where(schedule_fleet(fleet(given), seen, NOW, copies={WEB: {"m1", "m2"}}, interpreters=BUILT_IN_KINDS)) == {
         "m2": 2,
         "m3": 2,
     }
@@ -142,7 +142,7 @@ def test_without_a_constraint_orders_move_nothing() -> None:
     given = {**SICK, "placed": {"m2": 2}}
     for closed in (*BY_ORDER, *EVERYWHERE):
         assert where(
-            decide(fleet(given), replace(observations(given), closed=closed), NOW, interpreters=BUILT_IN_KINDS)
+            schedule_fleet(fleet(given), replace(observations(given), closed=closed), NOW, interpreters=BUILT_IN_KINDS)
         ) == {"m2": 2}
 
 
@@ -150,13 +150,15 @@ def test_what_was_decided_before_is_decided_again_when_a_cluster_closes_or_opens
     order = Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="r")
     seen, memo, store = replace(observations(SICK), constraints=(order,)), DecisionTables(), fleet(SICK)
     for now in (seen, replace(seen, closed=BY_ORDER[0]), seen, with_foreign(seen, ""), with_foreign(seen, None)):
-        again = decide(store, now, NOW, copies=WRITTEN, tables=memo, interpreters=BUILT_IN_KINDS)
-        assert where(again) == where(decide(store, now, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS))
+        again = schedule_fleet(store, now, NOW, copies=WRITTEN, tables=memo, interpreters=BUILT_IN_KINDS)
+        assert where(again) == where(schedule_fleet(store, now, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS))
 
 
 def test_a_target_that_turns_out_to_be_taken_is_left_for_another_as_long_as_nothing_was_written_there() -> None:
     order = Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="r")
     seen = with_foreign(replace(observations({**SICK, "placed": {"m2": 2}}), constraints=(order,)), "")
-    assert where(decide(fleet(SICK), seen, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)) == {"m3": 2}
+    assert where(schedule_fleet(fleet(SICK), seen, NOW, copies=WRITTEN, interpreters=BUILT_IN_KINDS)) == {"m3": 2}
     closed = replace(with_foreign(seen, "test"), closed=BY_ORDER[0])
-    assert where(decide(fleet(SICK), closed, NOW, copies={WEB: {"m1", "m2"}}, interpreters=BUILT_IN_KINDS)) == {"m2": 2}
+    assert where(schedule_fleet(fleet(SICK), closed, NOW, copies={WEB: {"m1", "m2"}}, interpreters=BUILT_IN_KINDS)) == {
+        "m2": 2
+    }

@@ -9,10 +9,10 @@ from importlib import import_module
 
 import pytest
 
+from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action
 from reconciler.api.refs import Identity
-from reconciler.api.tree import JsonObject
 from reconciler.diff import Comparer, SeenCopies
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.registry import registry_of

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconciler.api.content import Json
 from reconciler.api.problem import Document, Problem, Severity
-from reconciler.api.tree import Json
 from reconciler.documents.field_tables import Field, FieldType, Shape
 from reconciler.fleet.documents import KINDS
 from reconciler.policy.override_policy import parse_override_policy

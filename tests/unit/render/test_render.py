@@ -11,11 +11,11 @@ import yaml
 from msgspec.structs import replace
 
 from reconciler.api.binding import Binding, Reason, TargetCluster
+from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.api.policies import Division, Flavor, Placement, PropagationPolicy, ReplicaScheduling
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.api.tree import digest_of
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.overrides.select import OverrideIndex
 from reconciler.ownership.marks import OWNER_ANNOTATION, OwnershipRecord, read_owner

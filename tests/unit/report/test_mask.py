@@ -21,14 +21,13 @@ from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership.recorded import LAST_APPLIED
 from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
+from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
+from reconciler.report.plan.html import plans_html
+from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
-from reconciler.report.render_json import Rendering, render_json
-from reconciler.report.review.annotations import github_annotations, plan_annotations, plans_junit
-from reconciler.report.review.html import plans_html
-from reconciler.report.review.markdown import plan_markdown
-from reconciler.report.yaml_dump import render_yaml
+from reconciler.report.render_json import Rendering, render_json, render_yaml
 
 SECRET = GVK("", "v1", "Secret")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
+from reconciler.report.plan.annotations import github_annotations
 from reconciler.report.problems_text import problems_text
-from reconciler.report.review.annotations import github_annotations
 from reconciler.report.shown_values import Style
 
 HINT = Problem(source=Source("a.yaml", 1), code="skipped", message="3 files are no manifests", severity=Severity.HINT)

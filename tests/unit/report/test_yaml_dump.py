@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.report.yaml_dump import dump_yaml
+from reconciler.report.render_json import dump_yaml
 from tests.golden.plans import HOSTILE
 
 texts = st.text(st.characters(codec="utf-8")) | st.text("ab1 :#-\n.'\"\\{[&*!|>%@~=0eExo_+") | st.sampled_from(HOSTILE)

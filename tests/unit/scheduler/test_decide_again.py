@@ -11,7 +11,7 @@ from reconciler.api.refs import Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.render import changed_identities
 from reconciler.render.signatures import signatures
-from reconciler.scheduler import DecisionTables, Schedule, decide
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -32,9 +32,9 @@ def again(*rounds: tuple[Fleet, Copies]) -> tuple[Schedule, set[Identity]]:
     for fleet, copies in rounds:
         before, decision = (
             decision,
-            decide(fleet, Observations(), NOW, copies=copies, tables=tables, interpreters=BUILT_IN_KINDS),
+            schedule_fleet(fleet, Observations(), NOW, copies=copies, tables=tables, interpreters=BUILT_IN_KINDS),
         )
-        assert decision == decide(fleet, Observations(), NOW, copies=copies, interpreters=BUILT_IN_KINDS)
+        assert decision == schedule_fleet(fleet, Observations(), NOW, copies=copies, interpreters=BUILT_IN_KINDS)
         changed = changed_identities(before, decision, tables.changed)
         assert changed == changed_identities(before, decision)
         new = signatures(decision)

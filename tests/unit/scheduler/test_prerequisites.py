@@ -10,7 +10,7 @@ from reconciler.api.plan import Plan
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from reconciler.render.signatures import changed_identities
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, fleet_of, policy
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
@@ -89,7 +89,7 @@ def test_lifting_a_hold_of_a_namespace_lets_go_what_lives_in_it() -> None:
     assert told(live) == [("ConfigMap", "m1", "create", None), ("Namespace", "m1", "create", None)]
     assert offline(base, head) == told(live)
     # A round that settles only what a commit changes settles these, too.
-    before, after = (decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS) for fleet in (base, head))
+    before, after = (schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS) for fleet in (base, head))
     assert {identity.kind for identity in changed_identities(before, after)} == {"ConfigMap", "Namespace"}
 
 

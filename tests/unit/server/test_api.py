@@ -21,7 +21,7 @@ from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.remote import RemoteService
 from reconciler.report.status.state_document import state_document
-from reconciler.report.views.matrix_view import matrix_view
+from reconciler.report.views.cluster_views import matrix_view
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.server import live_views
 from reconciler.server.http_server import Listening, serving
@@ -303,7 +303,7 @@ async def test_whoever_listens_hears_of_each_moment_until_the_end() -> None:
         first = await stream.content.readuntil(b"\n\n")
         assert first.startswith(b"event: round\nid: 1\n")
         assert json.loads(first.partition(b"data: ")[2]) == {"round": 7, "time": "2026-11-21T10:00:00Z"}
-        vitals.board.stir()
+        vitals.board.wake()
         assert (await stream.content.readuntil(b"\n\n")).startswith(b"event: round\nid: 2\n")
         stop.set()
         assert await stream.content.read() == b""

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from reconciler.api.content import Opened
-from reconciler.sops.answer import values_of
 from reconciler.sops.decrypt import DecryptRefused
+from reconciler.sops.program import values_of
 from tests.fakes.sops import SECRET_RULE, Sops
 from tests.unit.sops.test_opening import WIDGET, opened_with, sealed_of
 

@@ -15,11 +15,9 @@ from reconciler.api.fleet import Template
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.clock import BackOff
-from reconciler.sops.answer import unfit
-from reconciler.sops.attempts import Attempts
 from reconciler.sops.decrypt import DecryptRefused
-from reconciler.sops.keyring import Keyring
-from reconciler.sops.program import LIMITS, Program
+from reconciler.sops.keyring import Attempts, Keyring
+from reconciler.sops.program import LIMITS, Program, unfit
 from tests.fakes.sealed_documents import block, ciphertext, sealed, text_of
 from tests.fakes.sops_programs import Fake
 from tests.unit.sops.test_opening import templates

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.api.content import Opened, Sealed
+from reconciler.api.content import JsonObject, Opened, Sealed
 from reconciler.api.fleet import StoreFile, Template
-from reconciler.api.tree import JsonObject
 from reconciler.errors import ConfigurationError
 from reconciler.fleet import parse_file
 from reconciler.secrets import replaced
-from reconciler.sops.decrypt import DecryptRefused, opened
+from reconciler.sops.decrypt import DecryptRefused, decrypted_file
 from reconciler.sops.keyring import read_identities
 from reconciler.yaml import read_yaml
 from tests.fakes.sops import SECRET_RULE, Sops
@@ -91,7 +90,7 @@ def sealed_of(data: bytes, path: str = "s.yaml") -> Sealed:
 
 def opened_with(sops: Sops, sealed: Sealed, *files: Path) -> Opened | DecryptRefused:
     keys = [key for file in files or (sops.key_file,) for key in read_identities(file, {}).keys]
-    return opened(sealed, keys)
+    return decrypted_file(sealed, keys)
 
 
 def bodies(sops: Sops, data: bytes, path: str = "s.yaml") -> list[JsonObject]:
@@ -174,7 +173,7 @@ def test_any_of_several_recipients_opens_it_and_no_other(sops: Sops) -> None:
     assert isinstance(refused, DecryptRefused)
     assert refused.code == "sops-no-key"
     assert all(recipient in refused.message for recipient in recipients.split(","))
-    none = opened(sealed, ())
+    none = decrypted_file(sealed, ())
     assert isinstance(none, DecryptRefused)
     assert none.code == "sops-no-key"
 

@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.api.content import Opened
 from reconciler.errors import ConfigurationError
-from reconciler.sops.answer import values_of
-from reconciler.sops.program import LIMITS, Program, program_of
+from reconciler.sops.program import LIMITS, Program, program_of, values_of
 from tests.fakes.sops import Sops
 from tests.fakes.sops_programs import Fake
 from tests.fakes.vault import transit_engine

@@ -212,7 +212,7 @@ async def test_older_revisions_are_ordered_named_and_read(work: Path, tmp_path: 
         change("2")
         assert await read_new(source) == {"a.yaml": "2"}
         head = str(pygit2.Repository(str(work)).head.target)
-        assert source.lineage([old, "f" * 40], head) == Lineage(order=(old, head), missing=frozenset({"f" * 40}))
+        assert source.ancestry([old, "f" * 40], head) == Lineage(order=(old, head), missing=frozenset({"f" * 40}))
         assert source.resolve([old[:9], head, "HEAD", "main", "HEAD~1"]) == {old[:9]: old, head: head}
         recalled = source.recall(old)
         assert recalled is not None
@@ -227,7 +227,7 @@ async def test_a_directory_has_no_revisions(work: Path, tmp_path: Path) -> None:
         snapshot = await source.read()
         assert snapshot is not None
         missing = frozenset({"f" * 40, snapshot.revision})
-        assert source.lineage(["f" * 40], snapshot.revision) == Lineage(missing=missing)
+        assert source.ancestry(["f" * 40], snapshot.revision) == Lineage(missing=missing)
         assert source.resolve(["f" * 40, "v1"]) == {}
         source.keep(["f" * 40])
 
@@ -242,7 +242,7 @@ async def test_nothing_is_written_into_a_repository_of_a_person(work: Path, tmp_
         git("update-ref", "-d", "refs/heads/main", at=work)
         git("reflog", "expire", "--expire=now", "--all", at=work)
         git("gc", "--quiet", "--prune=now", at=work)
-        assert source.lineage([snapshot.revision], snapshot.revision).missing == {snapshot.revision}
+        assert source.ancestry([snapshot.revision], snapshot.revision).missing == {snapshot.revision}
         assert source.recall(snapshot.revision) is None
 
 
@@ -269,13 +269,13 @@ async def test_what_is_kept_outlasts_a_force_push_fetches_and_a_collection(work:
         for name in [name for name in pygit2.Repository(str(clone)).references if "/kept/" in name]:
             pygit2.Repository(str(clone)).references.delete(name)
         git("gc", "--quiet", "--prune=now", at=clone)
-        assert source.lineage([old], head) == Lineage(order=(head,))
+        assert source.ancestry([old], head) == Lineage(order=(head,))
         recalled = source.recall(old)
         assert recalled is not None
         assert content(recalled) == {"a.yaml": "old"}
         source.keep([])
         git("gc", "--quiet", "--prune=now", at=clone)
-        assert source.lineage([old], head) == Lineage(order=(head,), missing=frozenset({old}))
+        assert source.ancestry([old], head) == Lineage(order=(head,), missing=frozenset({old}))
         assert source.recall(old) is None
 
 

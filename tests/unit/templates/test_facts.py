@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from reconciler.api.content import Content
+from reconciler.api.content import Content, JsonObject
 from reconciler.api.demand import Demand
 from reconciler.api.fleet import Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.tree import JsonObject
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, registry_of

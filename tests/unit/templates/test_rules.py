@@ -10,7 +10,7 @@ from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
 from reconciler.diff.immutable import ALLOW_REPLACE
-from reconciler.documents import policy_annotations
+from reconciler.documents.document_kinds import BRING
 from reconciler.fleet import cluster_documents
 from reconciler.fleet.documents import ParsedFile
 from reconciler.fleet.parse import parse_file
@@ -109,7 +109,7 @@ def test_refuses_annotations_that_are_too_large() -> None:
 def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
     assert {
         ALLOW_REPLACE,
-        policy_annotations.BRING,
+        BRING,
         TAKE_OVER,
         cluster_documents.CONTEXT_ANNOTATION,
         cluster_documents.ALIAS_ANNOTATION,

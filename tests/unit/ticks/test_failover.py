@@ -14,7 +14,7 @@ from reconciler.api.binding import Constraint, PreviousPlacement, Tick
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.observations.instants import age_s
-from reconciler.scheduler.schedule import Schedule, decide
+from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from reconciler.ticks.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions, overdue
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, targets
 
@@ -66,7 +66,7 @@ def lengths(found: tuple[Constraint, ...]) -> dict[str, Any]:
 
 
 def taken_over(found: Ticked) -> dict[str, bool]:
-    after = decide(
+    after = schedule_fleet(
         found.decision.fleet, replace(found.seen, constraints=found.after()), NOW, interpreters=BUILT_IN_KINDS
     )
     return {place(exclusion): is_taken_over(found.decision, after, exclusion) for exclusion in found.due}

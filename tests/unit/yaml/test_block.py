@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from yaml.nodes import ScalarNode
 
 from bench import corpus, unkind
-from reconciler.api.tree import Json, canonical_bytes
+from reconciler.api.content import Json, canonical_bytes
 from reconciler.templates.rules import MAX_OBJECT_BYTES
 from reconciler.yaml import block
 from reconciler.yaml.block import read_block

@@ -12,7 +12,7 @@ from reconciler.controller.reading.capacity_need import clusters_with_room, is_r
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
-from reconciler.scheduler import Schedule, decide
+from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 DYNAMIC: dict[str, Any] = {
@@ -39,7 +39,7 @@ def store(*more: dict[str, Any], image: str = "nginx:1", moving: str = "nginx:1"
 
 
 def decided(fleet: Fleet) -> Schedule:
-    return decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    return schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
 
 
 def observed(fleet: Fleet, before: Fleet | None = None) -> set[str]:

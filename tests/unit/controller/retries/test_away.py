@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from reconciler.controller.retries.unreachable import UnreachableClusters
+from reconciler.controller.retries.kind_faults import UnreachableClusters
 from reconciler.errors import ClusterUnreachable
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
@@ -45,20 +45,20 @@ class Asker:
         self.clock = TestClock()
         self.away = UnreachableClusters(self.clock, lambda: 0.0)
 
-    async def came_back(self, members: MemberClusters, uids: Mapping[str, str], now_s: float) -> list[str]:
+    async def reconnected(self, members: MemberClusters, uids: Mapping[str, str], now_s: float) -> list[str]:
         self.clock.advance(now_s - self.clock.monotonic_s())
-        return await self.away.came_back(members, uids)
+        return await self.away.reconnected(members, uids)
 
 
 async def test_a_cluster_is_asked_only_when_it_was_missing_and_its_pause_is_over(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         absent = Asker()
-        assert not await absent.came_back(scene.members, {}, LATER_S)
+        assert not await absent.reconnected(scene.members, {}, LATER_S)
         absent.away.was_not_read("m1")
-        assert not await absent.came_back(scene.members, {}, LATER_S + 0.5)
-        assert await absent.came_back(scene.members, {}, LATER_S + 1)
+        assert not await absent.reconnected(scene.members, {}, LATER_S + 0.5)
+        assert await absent.reconnected(scene.members, {}, LATER_S + 1)
         absent.away.was_read("m1")
-        assert not await absent.came_back(scene.members, {}, 2 * LATER_S)
+        assert not await absent.reconnected(scene.members, {}, 2 * LATER_S)
 
 
 async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
@@ -66,17 +66,17 @@ async def test_each_failure_in_a_row_doubles_the_pause(tmp_path: Path) -> None:
         absent = Asker()
         absent.away.was_not_read("m1")
         await scene.box.servers["m1"].stop()
-        assert not await absent.came_back(scene.members, {}, 1)
+        assert not await absent.reconnected(scene.members, {}, 1)
         await scene.box.servers["m1"].start()
-        assert not await absent.came_back(scene.members, {}, 2.9)
-        assert await absent.came_back(scene.members, {}, 3)
+        assert not await absent.reconnected(scene.members, {}, 2.9)
+        assert await absent.reconnected(scene.members, {}, 3)
 
 
 async def test_another_cluster_under_the_name_is_no_comeback(tmp_path: Path) -> None:
     async with opened(tmp_path) as scene:
         absent = Asker()
         absent.away.was_not_read("m1")
-        assert not await absent.came_back(scene.members, {"m1": "another uid"}, LATER_S)
+        assert not await absent.reconnected(scene.members, {"m1": "another uid"}, LATER_S)
 
 
 async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ async def test_a_second_name_of_a_cluster_that_is_there_is_no_comeback(tmp_path:
         absent = Asker()
         absent.away.was_not_read("m1")
         uid = await scene.members["m1"].identity()
-        assert not await absent.came_back(scene.members, {"m2": uid}, LATER_S)
-        assert await absent.came_back(scene.members, {"gone": uid}, 2 * LATER_S)
+        assert not await absent.reconnected(scene.members, {"m2": uid}, LATER_S)
+        assert await absent.reconnected(scene.members, {"gone": uid}, 2 * LATER_S)
 
 
 async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_clusters_that_left_the_fleet_are_forgotten(tmp_path: Path) -> Non
         absent = Asker()
         absent.away.was_not_read("m1")
         absent.away.keep(frozenset({"m2"}))
-        assert not await absent.came_back(scene.members, {}, LATER_S)
+        assert not await absent.reconnected(scene.members, {}, LATER_S)
 
 
 async def test_one_that_hangs_is_no_reason_to_ask_another_one_later(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ async def test_one_that_hangs_is_no_reason_to_ask_another_one_later(tmp_path: Pa
         for name in ("m1", "m2"):
             absent.away.was_not_read(name)
         scene.box.servers["m1"].pause()
-        assert await absent.came_back(scene.members, {}, 1) == ["m2"]
+        assert await absent.reconnected(scene.members, {}, 1) == ["m2"]
         scene.box.servers["m1"].resume()
-        assert await absent.came_back(scene.members, {}, 1) == ["m1"], "what was asked is answered late"
+        assert await absent.reconnected(scene.members, {}, 1) == ["m1"], "what was asked is answered late"
         await absent.away.close()
 
 
@@ -114,7 +114,7 @@ async def test_after_days_a_cluster_is_still_asked_every_few_seconds() -> None:
     async with answering(reply(404)) as (server, members):
         for _ in range(30):
             asked, now_s = len(server.asked), now_s + 8
-            await absent.came_back(members, {}, now_s)
+            await absent.reconnected(members, {}, now_s)
             assert len(server.asked) > asked
 
 
@@ -126,7 +126,7 @@ async def test_where_hundreds_are_away_no_more_than_so_many_are_asked_in_a_secon
     members = cast("MemberClusters", {f"m{number}": silent for number in range(1000)})
     for second in range(1, 120):
         asked = silent.asked
-        await absent.came_back(members, {}, second)
+        await absent.reconnected(members, {}, second)
         assert silent.asked - asked <= 1000 / 50 + 1
     assert silent.asked > 1000
 
@@ -145,5 +145,5 @@ async def test_it_is_asked_over_a_new_connection_and_so_is_what_follows() -> Non
         assert members["m1"]._transport.reading.is_open()
         absent = Asker()
         absent.away.was_not_read("m1")
-        assert await absent.came_back(members, {"m1": "u1"}, 1) == ["m1"]
+        assert await absent.reconnected(members, {"m1": "u1"}, 1) == ["m1"]
         assert await members["m1"].identity() == "u1", "neither a dead connection nor the breaker is in the way"

@@ -29,12 +29,12 @@ def test_holds_only_the_version_and_object_that_were_confirmed() -> None:
 
 def test_doubt_and_forgetting_end_a_belief() -> None:
     beliefs = believing(live("a"), live("b"))
-    beliefs.doubt("m1", live("a").identity)
+    beliefs.invalidate("m1", live("a").identity)
     assert not beliefs.holds("m1", live("a"))
     assert beliefs.holds("m1", live("b"))
     beliefs.forget("m1")
     assert not beliefs.holds("m1", live("b"))
-    beliefs.doubt("m1", live("b").identity)
+    beliefs.invalidate("m1", live("b").identity)
 
 
 def test_a_list_contradicts_other_versions_strangers_and_missing_objects() -> None:

@@ -165,7 +165,7 @@ async def test_nothing_is_asked_of_an_update_that_was_not_even_sent(tmp_path: Pa
     change, memory = the_change(before), RetryQueue(clock)
     (unsent,) = not_held([change], MemberClusterError("m1", "another journal holds the fleet"))
     memory.retry(change, is_paced=unsent.is_paced, is_sent=unsent.is_sent)
-    memory.put_off("m2", change.identity, 60.0)
+    memory.requeue_change("m2", change.identity, 60.0)
     clock.advance(600.0)
     for cluster in ("m1", "m2"):
         assert not memory.is_asked_first(replace(change, cluster=cluster))

@@ -30,7 +30,7 @@ def on(*clusters: str, **more: Any) -> dict[str, Any]:
 async def looked(scene: Ticking, times: int = 3) -> None:
     """Return after so many rounds over everything."""
     for _ in range(times):
-        scene.nudge()
+        scene.wake()
         await scene.rounds(1)
 
 

@@ -10,7 +10,7 @@ from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.ledger import EvictionRecord
 from reconciler.api.plan import PlacementChange, Plan
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.round.placements import Origins, placed_events
+from reconciler.controller.round.episodes import Origins, placed_events
 
 WEB, KEYS = Identity("apps", "Deployment", "demo", "web"), Identity("", "Secret", "demo", "keys")
 DEMO, OTHER = Identity("", "Namespace", "", "demo"), Identity("", "Namespace", "", "other")

@@ -13,8 +13,7 @@ import pytest
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.service.leading import FleetProcess
-from reconciler.controller.service.orders_in_force import OrdersInForce, tell_orders
-from reconciler.controller.service.serve_fleet import _watch_orders
+from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, tell_orders
 from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.clocks import QuickClock
 
@@ -25,7 +24,7 @@ class Told:
     def __init__(self) -> None:
         self.words: asyncio.Queue[str] = asyncio.Queue()
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         self.words.put_nowait("nudge")
 
     def reload(self) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.controller import timing
-from reconciler.controller.service.descriptors import Notifier
 from reconciler.controller.service.signals import (
+    Notifier,
     in_service,
     is_progressing,
     status_line,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import ENDS, Event, EventKind
-from reconciler.controller.vitals.transitions import SyncTransitions, tell_events
+from reconciler.controller.vitals.logs import SyncTransitions, tell_events
 from reconciler.state import FleetState, StateTables
 from tests.fakes.worlds import NOW
 from tests.unit.state.scenes import Scene

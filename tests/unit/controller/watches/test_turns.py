@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.controller import timing
-from reconciler.controller.watches.polls import Turns, moment_after
+from reconciler.controller.watches.polls import PollSchedule, moment_after
 
 NAMES = [f"cluster-{number}" for number in range(1000)]
 
 
-def turns_of(names: list[str], interval_s: float, now_s: float = 0.0) -> Turns:
-    turns = Turns(interval_s)
+def turns_of(names: list[str], interval_s: float, now_s: float = 0.0) -> PollSchedule:
+    turns = PollSchedule(interval_s)
     for name in names:
         turns.begin(name, now_s)
     return turns

@@ -6,12 +6,11 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.watches.kind_watches import Watches
+from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
-from reconciler.controller.watches.watch_keeper import WatchKeeper
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import config_map, deployment, fleet_of, job, policy
 
 CONFIG_MAP, DEPLOYMENT, JOB = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Deployment"), GVK("batch", "v1", "Job")
@@ -55,7 +54,7 @@ class Kept:
         self, fleet: Fleet, ledger: Ledger | None = None, *names: str, anew: bool = False
     ) -> dict[str, frozenset[GVK]]:
         members: Any = {name: name for name in names or ("m1", "m2")}
-        decision = decide(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
+        decision = schedule_fleet(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
         self.keeper.follow(decision, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
         return self.now
 

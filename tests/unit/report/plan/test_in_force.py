@@ -10,7 +10,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import render_one
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.status.explanation import explain, explanation_document, explanation_text
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.rollouts import AWAITED, NEW, OLD
 from tests.fakes.worlds import NOW, deployment, fleet_of
 from tests.unit.planner.test_staged import DEPLOYMENTS, rollout
@@ -20,7 +20,7 @@ APP = Identity("apps", "Deployment", "demo", "app")
 
 def explained(*rollouts: dict[str, Any], known: bool = True) -> dict[str, Any]:
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
-    decision = decide(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     standing: Any = rollouts_part([AWAITED], str) if known else ()
     return explanation_document(explain(decision, render_one(decision, APP), APP, (), standing))
 

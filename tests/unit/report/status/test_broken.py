@@ -6,13 +6,13 @@ from typing import Any
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import Observations
+from reconciler.api.content import Json
 from reconciler.api.fleet import FrozenReach
 from reconciler.api.problem import Problem, Source
-from reconciler.api.tree import Json
 from reconciler.fleet import Earlier, ParsedFile, assemble, with_last_good
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.status.broken_files import broken_lines, broken_part
-from reconciler.scheduler import decide
+from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, config_map, fleet_of, policy
 
 LATER = "2026-11-21T11:00:00Z"
@@ -40,7 +40,7 @@ def _broken(*files: ParsedFile, time: str = NOW, before: list[Json] | None = Non
         for identity in read.templates
         if identity.name == "app"
     }
-    decision = decide(read, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
+    decision = schedule_fleet(read, Observations(previous=previous), NOW, interpreters=BUILT_IN_KINDS)
     return broken_part(decision, time, {"broken": before or []}, lambda text: text)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.status.status_document import StatusTables
-from reconciler.scheduler import Schedule, decide
+from reconciler.scheduler import Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import DecisionTables
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
@@ -34,7 +34,7 @@ def stores(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def decided(documents: list[dict[str, Any]], memo: DecisionTables | None = None) -> Schedule:
-    return decide(fleet_of(*documents), Observations(), NOW, tables=memo, interpreters=BUILT_IN_KINDS)
+    return schedule_fleet(fleet_of(*documents), Observations(), NOW, tables=memo, interpreters=BUILT_IN_KINDS)
 
 
 @given(st.lists(stores(), min_size=2, max_size=4))

@@ -11,7 +11,7 @@ import pygit2
 import pytest
 
 from reconciler.errors import StoreError
-from reconciler.store.git.clone import locked, prepare
+from reconciler.store.git.fetch import locked, prepare
 
 INTO = "refs/fleet/fetched/x"
 

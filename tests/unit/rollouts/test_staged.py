@@ -12,7 +12,7 @@ from reconciler.api.binding import Constraint, Tick
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from tests.fakes.worlds import config_map, deployment, policy
-from tests.unit.staging.staged_bed import StagedBed, begun, done, rollout, store, told
+from tests.unit.rollouts.staged_bed import StagedBed, begun, done, rollout, store, told
 
 APP = Identity("apps", "Deployment", "demo", "app")
 MAP = Identity("", "ConfigMap", "demo", "app")

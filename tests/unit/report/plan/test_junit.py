@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.api.plan import Plan
-from reconciler.report.review.annotations import plans_junit
+from reconciler.report.plan.annotations import plans_junit
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import hostile_plan, ordinary_plan
 from tests.golden.pulls import PULLS, fleet_wide_bump

@@ -18,8 +18,7 @@ from reconciler.report.plan.change_lines import counts_by_cluster, short_revisio
 from reconciler.report.plan.first_line import Hold, Word, first_line, losses
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete
-from reconciler.report.review.fitting import Section, ShownSection, fitted, size
-from reconciler.report.review.sections import sections_of
+from reconciler.report.plan.sections import Section, ShownSection, fitted, sections_of, size
 from reconciler.report.safe import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536

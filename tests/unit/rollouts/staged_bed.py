@@ -10,8 +10,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.rollout_progress import Record, Sight
 from reconciler.planner import Round, copies_in, plan_round
 from reconciler.planner.revisions import previous_of
-from reconciler.scheduler import Schedule, decide
-from reconciler.staging import ClusterSights, Revisions, RolloutStatus, selected_of, staged, stand
+from reconciler.rollouts import ClusterSights, Revisions, RolloutStatus, selected_of, staged, stand
+from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, fleet_of
 
 ROLLOUT = "default"
@@ -68,7 +68,9 @@ class StagedBed(TestBed):
 
     def decided(self, fleet: Fleet) -> Schedule:
         world = self.world(fleet)
-        return decide(fleet, world.observations, NOW, interpreters=world.interpreters, copies=copies_in(self.ledger))
+        return schedule_fleet(
+            fleet, world.observations, NOW, interpreters=world.interpreters, copies=copies_in(self.ledger)
+        )
 
     def staged(self, fleet: Fleet, *, as_recorded: bool = True) -> Schedule:
         """`as_recorded`: by what is recorded now, not by what would begin."""

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from reconciler.api.plan import Action, FieldChange, Plan
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.report.review.markdown import BUDGET, BUDGET_MIN, comment_marker, plan_markdown
+from reconciler.report.plan.markdown import BUDGET, BUDGET_MIN, comment_marker, plan_markdown
 from reconciler.report.shown_values import name_lines
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import (

@@ -36,9 +36,9 @@ _FATES: Mapping[DeletionAction, str] = {
 _ANYWHERE = "the clusters where it runs"
 
 
-def unjudged(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
+def not_evaluated(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
     """Return objects placed by unknown capacity, and their followers, that differ between the revisions; sorted."""
-    lacking = {**_lacking(before), **_lacking(after)}
+    lacking = {**_missing_observations(before), **_missing_observations(after)}
     if not lacking:
         return ()
     reasons = {identity: _why(identity, lacking[identity], before, after) for identity in lacking}
@@ -49,7 +49,7 @@ def unjudged(before: Schedule, after: Schedule) -> tuple[Unjudged, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def _lacking(decision: Schedule) -> dict[Identity, tuple[str, ...]]:
+def _missing_observations(decision: Schedule) -> dict[Identity, tuple[str, ...]]:
     return {identity: binding.unknown_room for identity, binding in decision.bindings.items() if binding.unknown_room}
 
 

@@ -7,11 +7,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.content import Opened, Revealed
+from reconciler.api.content import JsonObject, Opened, Revealed
 from reconciler.api.fleet import Template
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
-from reconciler.api.tree import JsonObject
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.overrides import FieldOverride
 from reconciler.ownership import mark_encrypted
@@ -20,7 +19,7 @@ from reconciler.secrets import ciphertexts_in, disturbed, replaced
 _CODE: Final = "sops-override"
 
 
-def revealed(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
+def with_secrets(manifest: Manifest, opened: Opened, interpreter: Interpreter) -> Manifest | None:
     """Return the manifest to send; None if it holds foreign ciphertext.
 
     Its digest stays that of the ciphertext, which may be kept anywhere.

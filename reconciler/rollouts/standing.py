@@ -13,9 +13,11 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record, ReleaseFacts, RolloutProgress, Sight
 from reconciler.api.rollouts import Layout, Rollout
-from reconciler.rollouts import RolloutSelection, adopted, best_of, lay_out, progress, release_of_head
+from reconciler.rollouts.differing import stages_the_same
+from reconciler.rollouts.layout import RolloutSelection, best_of, lay_out
+from reconciler.rollouts.progress import adopted, progress
+from reconciler.rollouts.release import release_of_head
 from reconciler.scheduler import Schedule
-from reconciler.staging.differing import stages_the_same
 
 
 class Revisions(Struct, frozen=True, kw_only=True):

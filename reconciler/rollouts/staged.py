@@ -20,10 +20,10 @@ from reconciler.api.problem import with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.ownership import policy_ref
-from reconciler.rollouts import best_of
+from reconciler.rollouts.differing import RevisionNeeds, needs_of
+from reconciler.rollouts.layout import best_of
+from reconciler.rollouts.standing import RolloutStatus
 from reconciler.scheduler import Schedule
-from reconciler.staging.differing import RevisionNeeds, needs_of
-from reconciler.staging.standing import RolloutStatus
 
 Value = TypeVar("Value")
 

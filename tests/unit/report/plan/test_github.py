@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.api.plan import Plan
-from reconciler.report.review.annotations import plan_annotations
+from reconciler.report.plan.annotations import plan_annotations
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import ordinary_plan
 from tests.golden.pulls import PULLS, fleet_wide_bump, released_team

@@ -1,1 +1,0 @@
-"""A plan for the review of a change: comment, page, annotations, JUnit."""
