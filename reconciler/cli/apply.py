@@ -138,7 +138,8 @@ def _told_left(applied: Applied) -> int:
 def _name_uncommitted(store: str, *, is_head: bool) -> None:
     """Say which files are not applied since no commit has them: `diff` has shown them."""
     from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store, uncommitted
+    from reconciler.store.location import locate_store
+    from reconciler.store.uncommitted import uncommitted
 
     found = uncommitted(locate_store(store)) if is_head and not is_git_url(store) else ()
     if found:

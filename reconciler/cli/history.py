@@ -17,7 +17,7 @@ from reconciler.cli.served import ServedHistory, ServiceAddress, refuse_beside, 
 if TYPE_CHECKING:
     from reconciler.controller.vitals.journal_documents import History
     from reconciler.report.views.questions import HistoryQuestion
-    from reconciler.store.location import Commits
+    from reconciler.store.uncommitted import Commits
 
 _LOOK_S: Final = 1.0
 """Interval at which `--follow` reads the journal."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from reconciler.api.fleet import Fleet
-    from reconciler.store.location import Commits
+    from reconciler.store.uncommitted import Commits
 
 
 def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
@@ -100,7 +100,7 @@ def _read_alone(file: Path) -> Fleet | None:
 
 def commits_of(store: str, *, beside: Path) -> Commits:
     """The commits of a store. `beside`: the journal; a service keeps its clones there."""
-    from reconciler.store.location import Commits
+    from reconciler.store.uncommitted import Commits
 
     def clones() -> Iterator[Path]:
         from reconciler.cli.store_reading import cache_folder

@@ -37,7 +37,7 @@ from reconciler.server.routes import (
 )
 from reconciler.server.server_events import Events
 from reconciler.server.site import Site
-from reconciler.store.location import Commits
+from reconciler.store.uncommitted import Commits
 
 log = logging.getLogger("reconciler")
 

@@ -1,33 +1,27 @@
-"""Uncommitted files of a work tree: a person edited them and may believe them to be active.
-
-Authors and subjects of the revisions that the journal names, where the store is a Git repository at hand.
-
-The meaning of STORE on the command line, its snapshot, and a check of its work tree's HEAD.
+"""The meaning of STORE on the command line, its snapshot, and a check of its work tree's HEAD.
 
 In the middle of a rebase, HEAD is a commit that nobody wants.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from reconciler.api.fleet import Snapshot, StoreFile
-from reconciler.errors import ConfigurationError, ReconcilerError, StoreError, StoreUnsettled
+from reconciler.api.fleet import Snapshot
+from reconciler.errors import ConfigurationError, StoreError, StoreUnsettled
 from reconciler.fleet import is_store_file
 from reconciler.store.directory import read_directory
 from reconciler.store.file_walk import Taker, as_read
-from reconciler.store.git.snapshot import CommitInfo, GitStore
-from reconciler.store.git.url import is_git_url, parse_git_url
-from reconciler.store.url_source import clone_of
+
+if TYPE_CHECKING:
+    from reconciler.store.git.snapshot import GitStore
 
 _WITH_NAMES_OF_BRANCHES: Final = frozenset({"objects", "refs", "logs", "modules", "worktrees"})
 """Folders of a bare repository that hold no file of a person, or files that are named as people name branches."""
@@ -221,99 +215,3 @@ def _is_detached_by_nature(location: StoreLocation, store: GitStore) -> bool:
     if not (store.folder / "commondir").is_file():
         return True  # A submodule: its repository lies in that of its parent.
     return Path(os.path.abspath(location.path)) != Path(os.path.realpath(location.path))  # noqa: PTH100 - links as they are
-
-
-class Uncommitted(NamedTuple):
-    """A file of the store, and its change since the commit: `new`, `changed` or `deleted`."""
-
-    path: str
-    what: str
-
-    def __str__(self) -> str:
-        """`web.yaml (changed)`."""
-        return f"{self.path} ({self.what})"
-
-
-def uncommitted(location: StoreLocation) -> tuple[Uncommitted, ...]:
-    """Return the files that differ from the commit at HEAD, by path; none without a work tree.
-
-    The files are those of `diff`, so every file that it shows and a commit lacks is among them.
-
-    Raises:
-        StoreError: the files or the commit cannot be read.
-    """
-    if location.kind is not StoreKind.WORK_TREE:
-        return ()
-    lying = {file.path: file for file in open_store(location, as_files=True).files}
-    committed = {file.path: file for file in open_store(location, rev="HEAD").files}
-    return tuple(sorted(_differences(lying, committed)))
-
-
-def _differences(lying: dict[str, StoreFile], committed: dict[str, StoreFile]) -> Iterator[Uncommitted]:
-    for path in lying.keys() | committed.keys():
-        if path not in committed:
-            yield Uncommitted(path, "new")
-        elif path not in lying:
-            yield Uncommitted(path, "deleted")
-        elif _blob_id(lying[path].data) != committed[path].blob:
-            yield Uncommitted(path, "changed")
-
-
-def _blob_id(data: bytes) -> str:
-    """As Git names the content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-_COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-
-class Commits:
-    """The commits of a store; one that is no repository, or is not there, has none. For one thread."""
-
-    def __init__(self, store: str, clones: Callable[[], Iterable[Path]]) -> None:
-        """Nothing is opened before the first question. `clones`: folders in which a URL may have been fetched."""
-        self.store = store
-        self._clones = clones
-        self._repository: GitStore | None = None
-        self._is_opened = False
-        self._known: dict[str, CommitInfo | None] = {}
-
-    def words(self, revision: str) -> tuple[str, str] | None:
-        """Author and subject of a revision; None when it is no commit that can be found."""
-        found = self.info(revision)
-        return (found.author, found.subject) if found is not None else None
-
-    def info(self, revision: str) -> CommitInfo | None:
-        """A revision as a commit; None when it is none that can be found."""
-        if not self.store or not _COMMIT_ID.fullmatch(revision):
-            return None
-        if revision not in self._known:
-            self._known[revision] = self._read(revision)
-        return self._known[revision]
-
-    def look_again(self) -> None:
-        """Forget missing revisions: they may have been fetched since."""
-        self._known = {revision: found for revision, found in self._known.items() if found is not None}
-        self._is_opened = self._repository is not None
-
-    def _read(self, revision: str) -> CommitInfo | None:
-        try:
-            repository = self._open()
-            return repository.commit_info(revision) if repository is not None else None
-        except ReconcilerError:
-            return None
-
-    def _open(self) -> GitStore | None:
-        if not self._is_opened:
-            self._is_opened = True
-            folder = self._folder()
-            self._repository = GitStore(folder) if folder is not None else None
-        return self._repository
-
-    def _folder(self) -> Path | None:
-        """The repository: that of the folder, or the clone of a URL that the service or a command has fetched."""
-        if is_git_url(self.store):
-            url = parse_git_url(self.store)
-            clones = (clone_of(url, folder / "git") for folder in self._clones())
-            return next((clone for clone in clones if clone.is_dir()), None)
-        return locate_store(self.store).repository

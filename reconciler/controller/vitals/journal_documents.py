@@ -36,7 +36,7 @@ from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.views.questions import HistoryQuestion, NotFound
 from reconciler.report.views.view_inputs import CommitWords, JournalRows
-from reconciler.store.location import Commits
+from reconciler.store.uncommitted import Commits
 
 
 class EventSubject(NamedTuple):

@@ -12,7 +12,7 @@ ROOT = Path(reconciler.__file__).parent
 MODULES = [
     *(
         ROOT / "scheduler" / f"{name}.py"
-        for name in ("companions", "dependencies", "following", "grants", "makers", "namespaces", "operators")
+        for name in ("companions", "dependencies", "following", "grants", "makers", "namespaces")
     ),
     ROOT / "render/override_references.py",
     *sorted(ROOT.glob("overrides/*.py")),

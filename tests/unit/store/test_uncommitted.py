@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.location import locate_store, uncommitted
+from reconciler.store.location import locate_store
+from reconciler.store.uncommitted import uncommitted
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 

@@ -20,7 +20,7 @@ NODES = {"m1": 20, "m2": 20}
 def no_pods_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Controllers that are slow: what is written is there, and no pod of it."""
 
-    async def nothing(self: MemberCluster) -> tuple[Pod, ...]:
+    async def nothing(self: MemberCluster, namespace: str = "") -> tuple[Pod, ...]:
         return ()
 
     monkeypatch.setattr(MemberCluster, "pods", nothing)
