@@ -99,12 +99,47 @@ class Engine(StrEnum):
     """The comparison of two revisions, without a cluster."""
 
 
+class HeldBy(StrEnum):
+    """The actor that must act before a held change is made."""
+
+    GUARD = "guard"
+    """A person, who confirms it: it is one of too many deletions, or one that takes data along."""
+    MOVE = "move"
+    """Nobody: it is made once other copies serve."""
+    SUSPENDED = "suspended"
+    """A person, who ordered that nothing be written, or a policy that says so."""
+    REPLACEMENT = "replacement"
+    """A person, who allows that the object is deleted and created."""
+    SETTINGS = "settings"
+    """Nobody: the store says that drift is left as it is."""
+    WINDOW = "window"
+    """Nobody: it is made once a window of the fleet opens."""
+    STAGE = "stage"
+    """Nobody here: it is made with the turn of its cluster in a Rollout."""
+    OTHERS = "others"
+    """Nobody: it is made once another object has come or left."""
+
+
+NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
+
+
+class Hold(Struct, frozen=True):
+    """The reason why a change is not made now, as the end of a sentence about the object ("waits for m2 healthy").
+
+    `order`: the scope of the person's order that suspends it; empty: no order does.
+    """
+
+    by: HeldBy
+    why: str
+    order: str = ""
+
+
 class Change(Struct, frozen=True, kw_only=True):
     """One difference between the desired and the live object, in one cluster.
 
-    `held`: the reason why it is not made now ("waits for m2 healthy"), None if it may be. `manifest`: sent by create,
-    update, adopt and replace. `uid` and `resource_version`: preconditions, if set. `engine`: the engine that computed
-    the fields: T (three-way), S (server dry run), O (offline).
+    `hold`: why it is not made now; None: it may be made. `manifest`: sent by create, update, adopt and replace. `uid`
+    and `resource_version`: preconditions, if set. `engine`: the engine that computed the fields: T (three-way), S
+    (server dry run), O (offline).
     """
 
     action: Action
@@ -113,7 +148,7 @@ class Change(Struct, frozen=True, kw_only=True):
     identity: Identity
     cause: Cause
     source: Source = NOWHERE
-    held: str | None = None
+    hold: Hold | None = None
     fields: tuple[FieldChange, ...] = ()
     manifest: JsonObject | None = None
     before: JsonObject | None = None
@@ -146,6 +181,16 @@ class Change(Struct, frozen=True, kw_only=True):
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
     stage: str = ""
     """`ROLLOUT/STAGE` whose turn it waits for, or has; empty: it is made everywhere at once."""
+
+    @property
+    def held(self) -> str | None:
+        """Return in words why it is not made now; None: it may be made."""
+        return self.hold.why if self.hold is not None else None
+
+    @property
+    def waits_for_person(self) -> bool:
+        """Return whether it is made only after a person has acted."""
+        return self.hold is not None and self.hold.by in NEEDS_PERSON
 
 
 class Manifest(Struct, frozen=True, gc=False):

@@ -254,7 +254,6 @@ class Recorder:
             health=self._healths.shown(),
             fights=fights,
             journal=state.known,
-            closed=state.observations.closed,
             last_contact=dict(self._contacts),
             elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
             unlisted=self._kind_faults.shown,

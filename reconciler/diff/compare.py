@@ -14,7 +14,7 @@ from reconciler.api.clusters import Absent, Live, LiveObject, Present
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import IgnoreRule
 from reconciler.api.ledger import AppliedRow
-from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Manifest
+from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.diff.applied_fields import Bodies
@@ -221,10 +221,10 @@ class Comparer:
         if difference.replace:
             return Comparison(change=self._replacement(manifest, live, difference), live=live)
         cause = overall_cause(difference.fields)
-        held = None
+        hold = None
         if cause is Cause.DRIFT and not self._settings.self_heal:
-            held = "drift is left as it is (spec.drift.selfHeal: false)"
-        change = self._change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, held=held)
+            hold = Hold(HeldBy.SETTINGS, "drift is left as it is (spec.drift.selfHeal: false)")
+        change = self._change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, hold=hold)
         return Comparison(
             change=replace(
                 change,
@@ -319,9 +319,9 @@ class Comparer:
 
     def _replacement(self, manifest: Manifest, live: LiveObject, difference: Difference) -> Change:
         assert difference.replace is not None, "a replacement has its reason"
-        held = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
+        hold = why_not_replaced(manifest.identity.kind, manifest.body, difference.replace)
         body = with_live_replicas(manifest, live.body, self._replicas_path(manifest))
-        change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live, held=held)
+        change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live, hold=hold)
         return replace(change, fields=difference.fields, steady_path=())
 
     def _difference(
@@ -365,7 +365,7 @@ class Comparer:
         *,
         body: JsonObject,
         live: LiveObject | None = None,
-        held: str | None = None,
+        hold: Hold | None = None,
     ) -> Change:
         return Change(
             action=action,
@@ -374,7 +374,7 @@ class Comparer:
             identity=manifest.identity,
             cause=cause,
             source=manifest.source,
-            held=held,
+            hold=hold,
             manifest=body,
             declared=None if body is manifest.body or not shared_list(manifest.identity) else manifest.body,
             before=live.body if live else None,

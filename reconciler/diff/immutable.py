@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject, dig, with_value
 from reconciler.api.demand import exact
-from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange
+from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold
 from reconciler.documents import Schema, SchemaNode
 from reconciler.errors import RefusedField
 from reconciler.ownership import FieldPath, matches, parse_path
@@ -218,18 +218,19 @@ _NEVER_REPLACED: Final = frozenset(
 )
 
 
-def why_not_replaced(kind: str, body: JsonObject, at: str) -> str | None:
+def why_not_replaced(kind: str, body: JsonObject, at: str) -> Hold | None:
     """Return why an object is not replaced for the change of a field; None: its template allows it.
 
     `at`: the field that cannot be changed in place.
     """
     if kind in _NEVER_REPLACED:
-        return f"{at} cannot be changed and a {kind} is never replaced"
+        return Hold(HeldBy.REPLACEMENT, f"{at} cannot be changed and a {kind} is never replaced")
     if dig(body, "metadata", "annotations", ALLOW_REPLACE) == "allowed":
         return None
-    return (
+    return Hold(
+        HeldBy.REPLACEMENT,
         f"{at} cannot be changed in place; set the annotation {ALLOW_REPLACE}: allowed "
-        "on the template to delete and create it"
+        "on the template to delete and create it",
     )
 
 
@@ -243,7 +244,7 @@ def as_replacement(change: Change, at: str, path: tuple[str, ...]) -> Change:
         change,
         action=Action.REPLACE,
         cause=Cause.DECLARED,
-        held=why_not_replaced(change.identity.kind, change.manifest, at),
+        hold=why_not_replaced(change.identity.kind, change.manifest, at),
         manifest=body,
         engine=Engine.SERVER_SIDE,
         steady_path=(),

@@ -26,13 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.ledger import AppliedRow
-from reconciler.api.plan import Cause, Change
+from reconciler.api.plan import Change, HeldBy, Hold
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.documents import ProblemCode as Code
@@ -46,7 +47,7 @@ _ASSUMED = CopyAvailability(availability=Available())
 _NOTHING = CopyAvailability(availability=Lacking(0))
 _SILENT_CLUSTERS = (UnknownAvailability(Silence.CLUSTER), UnknownAvailability(Silence.ELSEWHERE))
 
-NOBODY_TAKES_IT = "waits for a cluster that can take it"
+NOBODY_TAKES_IT: Final = Hold(HeldBy.MOVE, "waits for a cluster that can take it")
 
 
 class Run(Enum):
@@ -77,8 +78,8 @@ class Effective(Struct, frozen=True, kw_only=True):
     """
 
     targets: Mapping[str, Replicas]
-    holds: Mapping[str, str] = field(default_factory=dict)
-    waits: Mapping[str, str] = field(default_factory=dict)
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    waits: Mapping[str, Hold] = field(default_factory=dict)
 
 
 def effective(
@@ -131,16 +132,16 @@ def _takes_away(wanted: Replicas, copy: CopyAvailability) -> bool:
     return wanted is None or copy.may_serve_more_than(wanted)
 
 
-def _waits_for(pending: Mapping[str, CopyAvailability]) -> str:
-    """Return the copies to wait for, with those of unknown availability; empty: none."""
+def _waits_for(pending: Mapping[str, CopyAvailability]) -> Hold | None:
+    """Return the copies to wait for, with those of unknown availability; None: none."""
     if not pending:
-        return ""
+        return None
     unknown = [
         f"it is unknown what {cluster} serves: {copy.availability.why}"
         for cluster, copy in pending.items()
         if isinstance(copy.availability, UnknownAvailability)
     ]
-    return "; ".join([f"waits for {', '.join(pending)} healthy", *unknown])
+    return Hold(HeldBy.MOVE, "; ".join([f"waits for {', '.join(pending)} healthy", *unknown]))
 
 
 class MoveMemory(Struct, frozen=True, kw_only=True):
@@ -197,18 +198,19 @@ def pinned(
     begun = {cluster for cluster, run in leaving.items() if run is not Run.PENDING}
     finished = {cluster for cluster in begun if leaving[cluster] is Run.FINISHED}
     word = "finished" if finished else "has started"
-    why = f"the run {word} and is not moved"
+    hold = Hold(HeldBy.OTHERS, f"the run {word} and is not moved")
     if not finished and begun.issubset(ticked):
         arriving = [cluster for cluster in target if cluster not in old]
         refused = {cluster: closed[cluster] for cluster in sorted(arriving) if closed and cluster in closed}
         if target and not refused:
             where = ", ".join(sorted(leaving))
-            return Effective(targets=target, waits=dict.fromkeys(arriving, f"waits until the run in {where} is gone"))
+            wait = Hold(HeldBy.OTHERS, f"waits until the run in {where} is gone")
+            return Effective(targets=target, waits=dict.fromkeys(arriving, wait))
         reasons = "; ".join(f"{cluster} cannot take the run over: {found}" for cluster, found in refused.items())
-        why = reasons or NOBODY_TAKES_IT
+        hold = Hold(HeldBy.OTHERS, reasons) if reasons else NOBODY_TAKES_IT
     kept = {cluster: old[cluster] for cluster in leaving}
     staying = {cluster: replicas for cluster, replicas in target.items() if cluster in old}
-    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), why))
+    return Effective(targets={**staying, **kept}, holds=dict.fromkeys(sorted(kept), hold))
 
 
 def _loses(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: str) -> bool:
@@ -256,7 +258,7 @@ _TIMER = "move "
 
 def is_waiting(change: Change) -> bool:
     """Return whether a change waits for copies that are to take over."""
-    return change.cause is Cause.PLACEMENT and change.held is not None and change.held.startswith("waits for ")
+    return change.hold is not None and change.hold.by is HeldBy.MOVE
 
 
 def timer_of(identity: Identity, cluster: str) -> str:

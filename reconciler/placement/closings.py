@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations, workload_in
 from reconciler.api.fleet import Fleet
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ConflictResolution, PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.ownership import conflict_resolution
@@ -21,20 +22,21 @@ from reconciler.placement.values import Situation
 FLEET = "fleet"
 
 
-def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> str | None:
+def closed_by_order(closed: Mapping[str, str], identity: Identity, cluster: str) -> Hold | None:
     """Return why a person's order blocks writes of a template in a cluster; None: no order does.
 
     `closed`: the reason of each order by its scope: `fleet`, `cluster NAME`, or a subject (`Deployment demo/web`).
     """
     if not closed:
         return None
-    return next((closed[scope] for scope in (FLEET, f"cluster {cluster}", str(identity)) if scope in closed), None)
+    scopes = (FLEET, f"cluster {cluster}", str(identity))
+    return next((Hold(HeldBy.SUSPENDED, closed[scope], scope) for scope in scopes if scope in closed), None)
 
 
-def suspended_by(policy: PropagationPolicy, cluster: str) -> str | None:
+def suspended_by(policy: PropagationPolicy, cluster: str) -> Hold | None:
     """Return why a policy suspends writes in a cluster; None: it does not."""
     if policy.suspension.dispatching or cluster in policy.suspension.clusters:
-        return f"dispatching is suspended by {policy.ref}"
+        return Hold(HeldBy.SUSPENDED, f"dispatching is suspended by {policy.ref}")
     return None
 
 
@@ -99,8 +101,10 @@ def _closing(
 ) -> str | None:
     ordered = suspended_by(policy, cluster) or closed_by_order(observations.closed, identity, cluster)
     seen = workload_in(observations.clusters, identity, cluster)
-    if ordered or seen is None or seen.of_fleet is None:
-        return ordered
+    if ordered is not None:
+        return ordered.why
+    if seen is None or seen.of_fleet is None:
+        return None
     settings = fleet.settings
     if seen.of_fleet and seen.of_fleet in (settings.name, *settings.previous_names):
         return None

@@ -2,17 +2,15 @@
 
 from reconciler.planner.causes import CLUSTER_NOT_READ, RUNS_ELSEWHERE, not_listed
 from reconciler.planner.deletion import INCOMPLETE, Decided, DeletionAction, lose, lost_copies
-from reconciler.planner.guard import HELD_BY_GUARD, guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
+from reconciler.planner.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
 from reconciler.planner.open_questions import not_evaluated
-from reconciler.planner.order import CLOSED, held_by_windows, kept_waves, waves, waves_without
+from reconciler.planner.order import held_by_windows, kept_waves, waves, waves_without
 from reconciler.planner.plan_round import Round, compare_revisions, copies_in, plan_round, render_decision, render_one
 from reconciler.planner.purge import Scheduled, effective_after_failure, failures_of, is_grace_over, scheduled
 from reconciler.planner.revisions import previous_of, with_progress, with_standing
 
 __all__ = [
-    "CLOSED",
     "CLUSTER_NOT_READ",
-    "HELD_BY_GUARD",
     "INCOMPLETE",
     "RUNS_ELSEWHERE",
     "Decided",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
 from reconciler.api.content import JsonObject, dig
-from reconciler.api.plan import Action, Cause, Change, FieldChange, Manifest
+from reconciler.api.plan import Action, Cause, Change, FieldChange, Hold, Manifest
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
@@ -140,10 +140,10 @@ def confirmed_shares(
             yield change
 
 
-def with_wait(change: Change, wait: str | None, hold: str | None) -> Change:
+def with_wait(change: Change, wait: Hold | None, hold: Hold | None) -> Change:
     """Return the change with the reason of its waiting, if any: its own, a run elsewhere, its policy."""
-    why = change.held or wait or hold
-    return replace(change, held=why) if why else change
+    found = change.hold or wait or hold
+    return replace(change, hold=found) if found else change
 
 
 RIGHT_MISSING = "right-missing"

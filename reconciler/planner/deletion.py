@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Binding, Reason
 from reconciler.api.clusters import LiveObject, Member, Read
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.api.refs import Identity
@@ -139,7 +139,7 @@ class LostCopy(Struct, frozen=True, kw_only=True):
     loss: LossCause
     fate: DeletionAction
     why: str
-    hold: str | None = None
+    hold: Hold | None = None
 
     @property
     def is_frozen(self) -> bool:
@@ -205,7 +205,7 @@ def _loss(
 
 
 def lose(
-    decision: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: str | None
+    decision: Schedule, snapshot: FleetSnapshot, lost: LostCopy, hold: Hold | None
 ) -> tuple[Change | None, Problem | None]:
     """The change that a lost copy asks for, or the problem that stands in its way; neither where it is frozen.
 
@@ -236,20 +236,21 @@ def lose(
     )
     suspended = lost.hold or decision.hold(identity, member.name)
     if release:
-        return replace(change, held=suspended), None
+        return replace(change, hold=suspended), None
     change = replace(change, confirm=_why_confirmed(decision, lost))
     row = snapshot.journal.row(member.name, identity)
     settings = snapshot.fleet.settings
     managers = managers_of_fleet(settings.name, settings.previous_names)
     witness = missing_witness(lost.live, member, row.uid if row else None, managers)
     if not snapshot.journal.has_history:
-        return replace(change, held="nothing is deleted before one complete round has been recorded"), None
+        why = "nothing is deleted before one complete round has been recorded"
+        return replace(change, hold=Hold(HeldBy.OTHERS, why)), None
     if witness:
         text = f"{identity} is no longer wanted but is not deleted: {witness}"
         return None, Problem(
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
-    return replace(change, held=hold or suspended), None
+    return replace(change, hold=hold or suspended), None
 
 
 def _why_confirmed(decision: Schedule, lost: LostCopy) -> str:

@@ -18,7 +18,7 @@ from reconciler.api.binding import Binding
 from reconciler.api.clusters import Read
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.plan import Action, Change
+from reconciler.api.plan import Action, Change, HeldBy, Hold
 from reconciler.api.policies import Companion
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
@@ -196,7 +196,7 @@ def _judged(
 def _as_ordered(change: Change, snapshot: FleetSnapshot) -> Change:
     """The change as a person's orders leave it."""
     return replace(
-        change, held=change.held or closed_by_order(snapshot.observations.closed, change.identity, change.cluster)
+        change, hold=change.hold or closed_by_order(snapshot.observations.closed, change.identity, change.cluster)
     )
 
 
@@ -209,11 +209,11 @@ def _after(
     going = {identity: changes.get(identity) for identity in needed_by}
     for identity, owner in going.items():
         if owner is not None and owner.action is Action.RELEASE:
-            held = f"waits until {identity} is released" if owner.held is not None else None
-            return replace(change, action=Action.RELEASE, confirm="", held=held)
+            hold = Hold(HeldBy.OTHERS, f"waits until {identity} is released") if owner.hold is not None else None
+            return replace(change, action=Action.RELEASE, confirm="", hold=hold)
     for identity, owner in going.items():
         if owner is None or owner.held is not None:
-            return replace(change, held=_until_left(change.cluster, identity, snapshot))
+            return replace(change, hold=_until_left(change.cluster, identity, snapshot))
     return replace(change, after=frozenset(going))
 
 
@@ -227,7 +227,7 @@ def _after_finalized(
         if _is_let_go(snapshot, change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
             continue
         if other is None or other.held is not None:
-            return replace(change, held=_until_left(change.cluster, identity, snapshot))
+            return replace(change, hold=_until_left(change.cluster, identity, snapshot))
         after.add(identity)
     return replace(change, after=frozenset(after))
 
@@ -244,6 +244,7 @@ def _finalizers(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> tu
     return finalizers_of_others(live) if live is not None else ()
 
 
-def _until_left(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> str:
+def _until_left(cluster: str, identity: Identity, snapshot: FleetSnapshot) -> Hold:
     keepers = _finalizers(snapshot, cluster, identity)
-    return f"waits until {identity} has left" + (f", which {', '.join(keepers)} keeps" if keepers else "")
+    which = f", which {', '.join(keepers)} keeps" if keepers else ""
+    return Hold(HeldBy.OTHERS, f"waits until {identity} has left{which}")

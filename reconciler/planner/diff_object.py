@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.clusters import Absent, Read
-from reconciler.api.plan import Cause, Change, Manifest
+from reconciler.api.plan import Cause, Change, Hold, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.diff import Comparer, Comparison, Copies, SeenCopies
@@ -53,7 +53,7 @@ class ObjectPlan(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
     instead: Mapping[str, Manifest | None] = field(default_factory=dict)
-    holds: Mapping[str, str] = field(default_factory=dict)
+    holds: Mapping[str, Hold] = field(default_factory=dict)
     at_rest: Mapping[str, Rest] = field(default_factory=dict)
     copies: tuple[str, ...] = ()
     """The clusters that have one of ours."""
@@ -176,7 +176,7 @@ def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None
         ]
         wait = waits_for_prerequisite(decision, identity, member.name, there)
         if wait is not None:
-            return replace(comparison, change=replace(comparison.change, held=wait))
+            return replace(comparison, change=replace(comparison.change, hold=wait))
     if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")
         return replace(comparison, change=replace(comparison.change, reason=reason))
@@ -192,12 +192,12 @@ def _arrivals(manifests: Manifests, identity: Identity, target: Collection[str],
     return set() if is_same else set(target) - set(old)
 
 
-def _reduced_later(now: Comparison, target: Comparison, why: str) -> list[Change]:
+def _reduced_later(now: Comparison, target: Comparison, hold: Hold) -> list[Change]:
     """Return the change of everything but the smaller replica count, and that of the count, held."""
     due = {change.path: change for change in target.change.fields} if target.change else {}
     done = {change.path for change in now.change.fields} if now.change else set()
     rest = tuple([change for path, change in due.items() if path not in done or path in REPLICA_FIELDS])
     found = [now.change] if now.change is not None else []
     if target.change is not None and rest:
-        found.append(replace(target.change, held=why, fields=placed(rest), cause=Cause.PLACEMENT))
+        found.append(replace(target.change, hold=hold, fields=placed(rest), cause=Cause.PLACEMENT))
     return found

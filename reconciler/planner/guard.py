@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Losses, RecordedLoss
-from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed
+from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.observations import instant
 from reconciler.templates import replicas_moved
@@ -39,9 +39,6 @@ _GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
     ("", "Namespace"): ": everything in it goes with it, what is not ours too",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ": all objects of its kind go with it, those of others too",
 }
-
-HELD_BY_GUARD = "guard: "
-"""The beginning of a guard's reason; other holds end by themselves, these wait for a person."""
 
 NO_LOSSES = Losses()
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -105,7 +102,7 @@ def guard(
         confirmed = frozenset(_copy(changes[index]) for index in reasons)
         return Guarded(changes=changes, confirmed=confirmed, left=_left(guards.confirm, due | kept))
     held = tuple(
-        replace(change, held=f"{HELD_BY_GUARD}{reasons[index]}") if index in reasons else change
+        replace(change, hold=Hold(HeldBy.GUARD, f"guard: {reasons[index]}")) if index in reasons else change
         for index, change in enumerate(changes)
     )
     return Guarded(
@@ -251,7 +248,7 @@ def held_digest(held: Iterable[ChangeKey]) -> str:
 
 def is_held_by_guard(change: Change) -> bool:
     """Return whether a person must confirm the change."""
-    return change.held is not None and change.held.startswith(HELD_BY_GUARD)
+    return change.hold is not None and change.hold.by is HeldBy.GUARD
 
 
 def is_held_by_number(change: Change) -> bool:

@@ -151,7 +151,7 @@ class _Differences:
             yield "spec.placement.partial of the Fleet changes"
         if self._before.holds.get(identity) != self._after.holds.get(identity):
             hold = self._after.holds.get(identity)
-            yield f"it {hold}" if hold else f"it no longer {self._before.holds[identity]}"
+            yield f"it {hold.why}" if hold else f"it no longer {self._before.holds[identity].why}"
 
     def _fate(self, identity: Identity) -> str:
         """Return the effect on its copies, wherever they are."""

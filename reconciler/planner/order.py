@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Action, Cause, Change, Plan
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Plan
 from reconciler.api.refs import Identity
 from reconciler.ownership import read_owner
 from reconciler.policy import Closed
@@ -170,10 +170,6 @@ def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
     return found
 
 
-CLOSED = "a window of the fleet is closed"
-"""The beginning of such a hold's reason."""
-
-
 def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[Identity]) -> Plan:
     """The plan with every change held that a closed window covers. `moved`: what a tick or a person moves."""
     if not closed:
@@ -183,10 +179,11 @@ def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[
 
 
 def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) -> Change:
-    if closed is None or change.held is not None:
+    if closed is None or change.hold is not None:
         return change
     if change.cause is Cause.DRIFT and closed.heals_drift:
         return change
     if change.cause is Cause.PLACEMENT and change.identity in moved:
         return change
-    return replace(change, held=f"{CLOSED} until {closed.until}" if closed.until else CLOSED)
+    until = f" until {closed.until}" if closed.until else ""
+    return replace(change, hold=Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}"))

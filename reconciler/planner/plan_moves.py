@@ -73,6 +73,9 @@ def _why_not_written(copies: Copies, cluster: str) -> str | None:
         return member.why if isinstance(member, NotRead) else "it was not compared with what is there"
     if comparison.problem is not None:
         return f"{identity} {comparison.problem.message}"
-    held = comparison.change.held if comparison.change is not None else None
-    ordered = closed_by_order(snapshot.observations.closed, identity, cluster)
-    return held or copies.decision.hold(identity, cluster) or ordered
+    hold = (
+        (comparison.change.hold if comparison.change is not None else None)
+        or copies.decision.hold(identity, cluster)
+        or closed_by_order(snapshot.observations.closed, identity, cluster)
+    )
+    return hold.why if hold is not None else None

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import ClusterObservation, workload_in
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import Identity
 from reconciler.observations import Available, CopyAvailability, Effective, Replicas, age_s, effective, gains
 from reconciler.scheduler import Schedule
 
-KEPT_BY_POLICY = "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
+KEPT_BY_POLICY: Final = Hold(
+    HeldBy.OTHERS, "purgeMode Never keeps the failed copy until `reconciler evict` takes it away"
+)
 
 
 def effective_after_failure(
@@ -48,20 +52,20 @@ def effective_after_failure(
         return _without(state, failed.keys() - effective(target, old, taken).holds.keys())
     others = {cluster: replicas for cluster, replicas in old.items() if cluster not in failed}
     state = effective(target, others, serving)
-    why = KEPT_BY_POLICY
+    hold = KEPT_BY_POLICY
     if terms.purge_mode is PurgeMode.IMMEDIATELY:
         unwritten = [cluster for cluster in sorted(target) if gains(target, old, cluster)]
         if not unwritten and any(serving[cluster].is_written for cluster in target):
             return state
-        why = f"waits for {', '.join(unwritten or sorted(target))} to take over"
+        hold = Hold(HeldBy.MOVE, f"waits for {', '.join(unwritten or sorted(target))} to take over")
     kept = {cluster: old[cluster] for cluster in failed if cluster in old}
-    return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, why)})
+    return replace(state, targets={**state.targets, **kept}, holds={**state.holds, **dict.fromkeys(kept, hold)})
 
 
 def _without(state: Effective, copies: Collection[str]) -> Effective:
     """The state once nothing holds these copies, which are on no target."""
     targets = {cluster: replicas for cluster, replicas in state.targets.items() if cluster not in copies}
-    return Effective(targets=targets, holds={name: why for name, why in state.holds.items() if name not in copies})
+    return Effective(targets=targets, holds={name: hold for name, hold in state.holds.items() if name not in copies})
 
 
 def run_kept_by_policy(

@@ -240,11 +240,11 @@ class Masker:
                 self._hidden_data(values, plain=part == "stringData")
 
     def _worded(self, change: Change) -> Change:
-        if change.held is None and change.reason is None:
+        if change.hold is None and change.reason is None:
             return change
-        held = self.text(change.held) if change.held is not None else None
+        hold = replace(change.hold, why=self.text(change.hold.why)) if change.hold is not None else None
         reason = self.reason(change.reason) if change.reason is not None else None
-        return replace(change, held=held, reason=reason)
+        return replace(change, hold=hold, reason=reason)
 
     def _walked(self, value: Json) -> Json:
         if isinstance(value, str):

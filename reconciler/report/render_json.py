@@ -135,12 +135,12 @@ def rendering(decision: Schedule, clusters: frozenset[str] = frozenset(), *, wit
 
 
 def _rendering_binding(decision: Schedule, binding: Binding) -> Binding:
-    why = decision.holds.get(binding.identity)
-    if why is None:
+    hold = decision.holds.get(binding.identity)
+    if hold is None:
         return binding
     source = decision.policies[binding.identity].source
     return replace(
-        binding, reasons=(*binding.reasons, Reason(rule="waits", text=f"not sent yet: it {why}", source=source))
+        binding, reasons=(*binding.reasons, Reason(rule="waits", text=f"not sent yet: it {hold.why}", source=source))
     )
 
 

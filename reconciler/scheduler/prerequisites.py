@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
 
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.scheduler.namespaces import comes_by_itself, namespace_identity
 from reconciler.scheduler.schedule import Schedule
 
 _DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _NAMESPACE = ("", "Namespace")
-_FROZEN = "it is frozen, since the store cannot be read completely"
+_FROZEN = Hold(HeldBy.OTHERS, "it is frozen, since the store cannot be read completely")
 
 
 def prerequisites(decision: Schedule, identity: Identity) -> Iterator[Identity]:
@@ -27,14 +28,14 @@ def prerequisites(decision: Schedule, identity: Identity) -> Iterator[Identity]:
         yield definition
 
 
-def withheld(decision: Schedule, identity: Identity, cluster: str) -> str | None:
+def withheld(decision: Schedule, identity: Identity, cluster: str) -> Hold | None:
     """Return why a scheduled object is not written in a cluster; None: it is."""
     return _FROZEN if identity in decision.frozen else decision.hold(identity, cluster)
 
 
 def waits_for_prerequisite(
     decision: Schedule, identity: Identity, cluster: str, there: Collection[Identity] = ()
-) -> str | None:
+) -> Hold | None:
     """Return the missing and held-back prerequisite that an object waits for in a cluster; None: none.
 
     `there`: prerequisites that may exist already.
@@ -43,7 +44,7 @@ def waits_for_prerequisite(
         if cluster in decision.bindings[needed].clusters and needed not in there:
             why = withheld(decision, needed, cluster)
             if why is not None:
-                return f"waits for {needed}: {why}"
+                return Hold(HeldBy.OTHERS, f"waits for {needed}: {why.why}")
     return None
 
 
@@ -90,7 +91,7 @@ def _standing(decision: Schedule, needed: Identity) -> tuple[tuple[Hashable, ...
     return (clusters, _withheld_in(decision, needed))
 
 
-def _withheld_in(decision: Schedule, identity: Identity) -> tuple[tuple[str, str], ...]:
+def _withheld_in(decision: Schedule, identity: Identity) -> tuple[tuple[str, Hold], ...]:
     found = ((cluster, withheld(decision, identity, cluster)) for cluster in _clusters(decision, identity))
     return tuple([(cluster, why) for cluster, why in found if why is not None])
 

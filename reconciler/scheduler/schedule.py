@@ -15,6 +15,7 @@ from reconciler.api.binding import Binding, Constraint, Tick
 from reconciler.api.clusters import Observations
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import Problem, Severity, with_problems
 from reconciler.api.refs import GVK, Identity, PolicyRef
@@ -66,7 +67,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     bindings: Mapping[Identity, Binding]
     policies: Mapping[Identity, PropagationPolicy]
     frozen: frozenset[Identity] = frozenset()
-    holds: Mapping[Identity, str] = field(default_factory=dict)
+    holds: Mapping[Identity, Hold] = field(default_factory=dict)
     ticked: Mapping[tuple[Identity, str], Constraint] = field(default_factory=dict)
     needs: Mapping[Identity, frozenset[Identity]] = field(default_factory=dict)
     makers: Makers = NO_MAKERS
@@ -77,7 +78,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """The active revisions of staged templates; None: HEAD's, everywhere."""
     problems: tuple[Problem, ...] = ()
 
-    def hold(self, identity: Identity, cluster: str) -> str | None:
+    def hold(self, identity: Identity, cluster: str) -> Hold | None:
         """Return why a template may not be written in a cluster of its placement; None: it may."""
         policy = self.policies.get(identity)
         return (suspended_by(policy, cluster) if policy is not None else None) or self.holds.get(identity)
@@ -268,17 +269,17 @@ def _items(tables: DecisionTables, inputs: ScheduleInputs, identities: Iterable[
 
 def _waits_for_overrides(
     fleet: Fleet, policies: Mapping[Identity, PropagationPolicy]
-) -> tuple[dict[Identity, str], list[Problem]]:
+) -> tuple[dict[Identity, Hold], list[Problem]]:
     """Templates whose policy names override policies that are not in the store. Karmada: dependentOverrides."""
     there = {policy.ref for policy in fleet.overrides}
-    missing: dict[PolicyRef, str] = {}
+    missing: dict[PolicyRef, Hold] = {}
     problems: list[Problem] = []
     for policy in fleet.propagation:
         kind = "ClusterOverridePolicy" if policy.is_cluster_scoped else "OverridePolicy"
         wanted = [PolicyRef(kind, policy.ref.namespace, name) for name in policy.dependent_overrides]
         absent = ", ".join(str(ref) for ref in wanted if ref not in there)
         if absent:
-            missing[policy.ref] = f"waits for {absent}"
+            missing[policy.ref] = Hold(HeldBy.OTHERS, f"waits for {absent}")
             message = f"what {policy.ref} selects waits for {absent}; add it, or take it out of dependentOverrides"
             problems.append(
                 Problem(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from reconciler.api.binding import Binding, Constraint, PreviousPlacement
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, Template
+from reconciler.api.plan import Hold
 from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table, union
@@ -78,7 +79,7 @@ class DecisionTables:
         self.bindings = Table[Identity, Binding]()
         self.governing = Table[Identity, PropagationPolicy]()
         """The policy of everything that is bound: its own, or the one inherited from owners."""
-        self.holds = Table[Identity, str]()
+        self.holds = Table[Identity, Hold]()
         self.ticked = Table[tuple[Identity, str], Constraint]()
 
     def begin(self, inputs: ScheduleInputs) -> AbstractSet[Identity]:

@@ -37,7 +37,6 @@ from reconciler.state.state_values import (
     HealthWord,
     Healthy,
     Held,
-    HeldBy,
     Lag,
     Left,
     Missing,
@@ -52,8 +51,6 @@ from reconciler.state.state_values import (
     SyncState,
     UnknownHealth,
     by_copy,
-    held_by,
-    waits_for_person,
 )
 
 __all__ = [
@@ -76,7 +73,6 @@ __all__ = [
     "HealthWord",
     "Healthy",
     "Held",
-    "HeldBy",
     "Holds",
     "Lag",
     "Left",
@@ -101,14 +97,12 @@ __all__ = [
     "degraded",
     "frozen",
     "health_of",
-    "held_by",
     "held_for_person",
     "is_evaluated",
     "refused",
     "says_more",
     "state_of",
     "step_of",
-    "waits_for_person",
     "why_unschedulable",
     "why_waiting",
 ]

@@ -14,18 +14,17 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from reconciler.api.clusters import Read
+from reconciler.api.plan import HeldBy
 from reconciler.state.state_values import (
     Copy,
     Degraded,
     Frozen,
     Held,
-    HeldBy,
     ObjectState,
     Progressing,
     Refused,
     StateFacts,
     UnknownHealth,
-    held_by,
 )
 
 T = TypeVar("T")
@@ -77,8 +76,8 @@ def held_for_person(facts: StateFacts, copy: Copy, state: ObjectState | None) ->
     """Return whether a change waits until a person confirms or allows it."""
     ending = _ending(facts, copy, state)
     for change in facts.changes.get(copy, ()) if ending is ConditionEnd.OVER else ():
-        if change.held is not None and (by := held_by(change, facts.closed)) in FOR_A_PERSON:
-            return Holds(Held(by, change.held))
+        if (hold := change.hold) is not None and hold.by in FOR_A_PERSON:
+            return Holds(Held(hold.by, hold.why))
     return ending
 
 

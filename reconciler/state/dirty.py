@@ -132,7 +132,7 @@ def _copies(before: StateFacts, now: StateFacts) -> set[Copy]:
     found |= changed_keys(before.failures, now.failures) | changed_keys(before.fights, now.fights)
     found |= changed_keys(before.frozen, now.frozen)
     modes = (before.decision.fleet.settings.observe_only, now.decision.fleet.settings.observe_only)
-    if before.closed != now.closed or modes[0] != modes[1]:
+    if modes[0] != modes[1]:
         found |= now.changes.keys()
     return found
 

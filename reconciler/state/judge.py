@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.api.clusters import Read
-from reconciler.api.plan import Change
+from reconciler.api.plan import Change, HeldBy
 from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Stays
@@ -21,7 +21,6 @@ from reconciler.state.state_values import (
     Frozen,
     HealthState,
     Held,
-    HeldBy,
     Left,
     LookedAt,
     Missing,
@@ -32,7 +31,6 @@ from reconciler.state.state_values import (
     StateFacts,
     SyncState,
     UnknownHealth,
-    held_by,
 )
 
 _IN_THE_WAY: Final = frozenset({"object-not-ours", "object-of-another-tool", "object-let-go"})
@@ -129,8 +127,8 @@ def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems:
 def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
     """Return the state of a copy with pending changes. A hold counts before pending writes: it stays after them."""
     for change in due:
-        if change.held is not None:
-            return Held(held_by(change, facts.closed), change.held)
+        if change.hold is not None:
+            return Held(change.hold.by, change.hold.why, change.hold.order)
     if facts.decision.fleet.settings.observe_only:
         return Held(HeldBy.SETTINGS, "spec.mode of the Fleet document is observe: nothing is written")
     return Pending(f"it is to be {due[0].action.done}")

@@ -17,13 +17,14 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from reconciler.api.plan import NEEDS_PERSON
 from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
 from reconciler.incremental import Table
 from reconciler.placement import SHORTFALLS
 from reconciler.state.dirty import dirty_keys, turned
 from reconciler.state.judge import state_of
-from reconciler.state.state_values import NEEDS_PERSON, NOMINAL, HealthWord, Held, Lag, ObjectState, StateFacts
+from reconciler.state.state_values import NOMINAL, HealthWord, Held, Lag, ObjectState, StateFacts
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 

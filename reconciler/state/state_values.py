@@ -1,7 +1,5 @@
 """The inputs of the fleet's state: results of rounds, and observations between them.
 
-The holder of a change: one that ends by itself, or a person.
-
 The words of state: those of Argo CD, since people know them, each with the reason that makes it useful.
 
 Source: Argo CD, "Resource Health" and the sync statuses of an Application.
@@ -17,60 +15,10 @@ from msgspec import Struct, field
 
 from reconciler.api.clusters import Member, NotRead, Read, Unlisted
 from reconciler.api.ledger import JournalSnapshot
-from reconciler.api.plan import Action, Cause, Change, Manifest
+from reconciler.api.plan import Change, HeldBy, Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
-from reconciler.observations import is_waiting
-from reconciler.placement import closed_by_order
-from reconciler.planner import CLOSED, is_held_by_guard
 from reconciler.scheduler import Schedule
-
-
-class HeldBy(StrEnum):
-    """The actor that must act before a held change is made."""
-
-    GUARD = "guard"
-    """A person, who confirms it: it is one of too many deletions, or one that takes data along."""
-    MOVE = "move"
-    """Nobody: it is made once other copies serve."""
-    SUSPENDED = "suspended"
-    """A person, who ordered that nothing be written, or a policy that says so."""
-    REPLACEMENT = "replacement"
-    """A person, who allows that the object is deleted and created."""
-    SETTINGS = "settings"
-    """Nobody: the store says that drift is left as it is."""
-    WINDOW = "window"
-    """Nobody: it is made once a window of the fleet opens."""
-    STAGE = "stage"
-    """Nobody here: it is made with the turn of its cluster in a Rollout."""
-    OTHERS = "others"
-    """Nobody: it is made once another object has come or left."""
-
-
-NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})
-
-
-def held_by(change: Change, closed: Mapping[str, str]) -> HeldBy:
-    """Return the holder of a held change. `closed`: the reasons of write blocks, by the scope of an order."""
-    assert change.held is not None, "it is not held"
-    if is_held_by_guard(change):
-        return HeldBy.GUARD
-    is_ordered = closed_by_order(closed, change.identity, change.cluster) == change.held
-    if is_ordered or change.held.startswith("dispatching is suspended"):
-        return HeldBy.SUSPENDED
-    if change.held.startswith(CLOSED):
-        return HeldBy.WINDOW
-    if is_waiting(change):
-        return HeldBy.MOVE
-    if change.action is Action.REPLACE:
-        return HeldBy.REPLACEMENT
-    return HeldBy.SETTINGS if change.cause is Cause.DRIFT and change.action is Action.UPDATE else HeldBy.OTHERS
-
-
-def waits_for_person(change: Change, closed: Mapping[str, str]) -> bool:
-    """Return whether a change is made only after a person has acted."""
-    return change.held is not None and held_by(change, closed) in NEEDS_PERSON
-
 
 THE_SERVER: Final = "the server"
 """The name for an admission webhook or policy that changes a write and appears in no field manager."""
@@ -132,10 +80,11 @@ class Pending(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A change of it waits. `by`: the holder; `why`: in words."""
+    """A change of it waits. The fields are those of `Hold`."""
 
     by: HeldBy
     why: str
+    order: str = ""
     lag: ClassVar[Lag] = Lag.HELD
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
@@ -324,8 +273,7 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     """The facts after a round over some of the fleet, of all of it.
 
     `changes`: pending ones. `failures`: of changes that were tried. `health`: of unhealthy copies, by cluster.
-    `fights`: copies in conflict back-off. `closed`: the reason of each write block, by the scope of a person's order.
-    `last_contact`: the last reading of each cluster (RFC 3339).
+    `fights`: copies in conflict back-off. `last_contact`: the last reading of each cluster (RFC 3339).
     """
 
     decision: Schedule
@@ -337,7 +285,6 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     health: Mapping[str, Mapping[Identity, HealthState]] = field(default_factory=dict)
     fights: Mapping[Copy, Fought] = field(default_factory=dict)
     journal: JournalSnapshot = field(default_factory=JournalSnapshot)
-    closed: Mapping[str, str] = field(default_factory=dict)
     last_contact: Mapping[str, str] = field(default_factory=dict)
     frozen: Mapping[Copy, str] = field(default_factory=dict)
     """The reasons why undesired copies stay: a broken file may want them."""

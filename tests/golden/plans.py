@@ -5,9 +5,21 @@ from __future__ import annotations
 import base64
 
 from reconciler.api.binding import Reason, TargetCluster
-from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, FieldOwner, PlacementChange, Plan
+from reconciler.api.plan import (
+    MISSING,
+    Action,
+    Cause,
+    Change,
+    FieldChange,
+    FieldOwner,
+    HeldBy,
+    Hold,
+    PlacementChange,
+    Plan,
+)
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
+from tests.fakes.holds import hold
 
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -39,7 +51,9 @@ def base64_of(text: str) -> str:
 
 
 def change(action: Action, cluster: str, gvk: GVK, name: str, **more: object) -> Change:
+    held = more.pop("held", None)
     values: dict[str, object] = {
+        "hold": hold(str(held)) if held is not None else None,
         "cause": Cause.DECLARED,
         "source": Source(f"apps/{name}.yaml", 18),
         **more,
@@ -178,7 +192,7 @@ def hostile_plan() -> Plan:
                 identity=Identity("", text, text, text),
                 cause=Cause.DECLARED,
                 source=source,
-                held=text if index % 2 else None,
+                hold=Hold(HeldBy.OTHERS, text) if index % 2 else None,
                 fields=fields,
                 reason=Reason(rule="rule", text=text, source=source, cluster=text),
             )

@@ -61,8 +61,6 @@ UNSEEN: Mapping[str, Callable[[Scene, Copy], object]] = {
     "degraded": lambda scene, copy: scene.health.update({copy: TOLD["Degraded"]}),
     "missing": lambda scene, copy: scene.health.update({copy: TOLD["Missing"]}),
     "well": lambda scene, copy: scene.health.pop(copy, None),
-    "suspend": lambda scene, copy: scene.closed.update({"fleet": "fleet is suspended"}),
-    "resume": lambda scene, copy: scene.closed.clear(),
 }
 """What no round looks at; the tables have to find it."""
 LOOKED_AT: Mapping[str, Callable[[Scene, Copy], object]] = {

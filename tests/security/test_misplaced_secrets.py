@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.content import Content
 from reconciler.api.fleet import StoreFile
-from reconciler.api.plan import Action, Cause, Change, FieldChange, Manifest, Plan
+from reconciler.api.plan import Action, Cause, Change, FieldChange, HeldBy, Hold, Manifest, Plan
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, without_secrets
@@ -216,7 +216,7 @@ def test_many_values_beside_many_objects_are_masked_in_linear_time() -> None:
         Change(action=Action.CREATE, cluster="m1", gvk=gvk, identity=Identity("", "Secret", "demo", "s"),
                cause=Cause.DECLARED, manifest=secret(data=data)),
         *(Change(action=Action.CREATE, cluster="m1", gvk=GVK("apps", "v1", "Deployment"), cause=Cause.DECLARED,
-                 identity=Identity("apps", "Deployment", "demo", f"d{index}"), held="waits " * 50)
+                 identity=Identity("apps", "Deployment", "demo", f"d{index}"), hold=Hold(HeldBy.OTHERS, "waits " * 50))
           for index in range(300)),
     ]  # fmt: skip
     tries = []

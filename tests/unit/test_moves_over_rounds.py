@@ -72,7 +72,7 @@ def test_a_copy_stays_where_nothing_can_take_it(bed: TestBed) -> None:
     # A crash before the end of the round: the copy in m1 was made, its placement never recorded.
     bed.observations = replace(bed.observations, previous={}, clusters={"m2": silent})
     bed.down = {"m2"}
-    assert due(bed, on("m2")) == [("delete", "m1", NOBODY_TAKES_IT)]
+    assert due(bed, on("m2")) == [("delete", "m1", NOBODY_TAKES_IT.why)]
 
 
 def test_an_edit_and_a_return_in_the_middle_of_a_move(bed: TestBed) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from itertools import chain
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
@@ -36,7 +36,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.planner import Round, kept_waves
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.state import StateTables, waits_for_person
+from reconciler.state import StateTables
 
 _NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
 
@@ -56,13 +56,11 @@ class Applied(Struct, frozen=True, kw_only=True):
     round: Round
     results: tuple[Result, ...] = ()
     is_agreed: bool = True
-    closed: Mapping[str, str] = field(default_factory=dict)
-    """The reason of each write block, by the scope of a person's order."""
 
     @property
     def left_to_persons(self) -> int:
         """Return the number of changes that wait for a person."""
-        return sum(waits_for_person(change, self.closed) for change in self.round.plan.changes)
+        return sum(change.waits_for_person for change in self.round.plan.changes)
 
 
 async def apply_once(
@@ -110,7 +108,7 @@ async def apply_once(
             results = await _act(planned, acting, holder, refused)
             remember(journal, planned, reading, results)
             _record_picture(journal, planned, reading, results, access)
-    return Applied(round=planned, results=results, closed=reading.snapshot.observations.closed)
+    return Applied(round=planned, results=results)
 
 
 def _record_picture(
@@ -133,7 +131,6 @@ def _record_picture(
         failures=failures,
         health=not_healthy(health),
         journal=replace(snapshot.journal, ledger=journal.ledger()),
-        closed=snapshot.observations.closed,
         last_contact={**last_contacts(journal.state()), **read},
     )
     states = StateTables()

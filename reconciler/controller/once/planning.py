@@ -315,7 +315,6 @@ def _looked_state(reading: RoundReading, planned: Round) -> FleetState:
         elsewhere=snapshot.elsewhere,
         health=not_healthy(looked_health(planned, snapshot)),
         journal=snapshot.journal,
-        closed=snapshot.observations.closed,
     )
     return StateTables().update(facts)
 

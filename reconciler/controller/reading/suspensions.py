@@ -46,8 +46,7 @@ def suspend(plan: Plan, suspensions: Iterable[SuspensionRecord]) -> Plan:
 
 
 def _held(change: Change, closed: Mapping[str, str]) -> Change:
-    why = closed_by_order(closed, change.identity, change.cluster)
-    return replace(change, held=change.held or why) if why is not None else change
+    return replace(change, hold=change.hold or closed_by_order(closed, change.identity, change.cluster))
 
 
 def _words(found: SuspensionRecord) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
-from reconciler.api.plan import Action, Cause, Change, Engine, FieldChange
+from reconciler.api.plan import Action, Cause, Change, Engine, FieldChange, HeldBy, Hold
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import GVK
 from reconciler.controller.reading.members import told_fault
@@ -159,7 +159,7 @@ def _without(change: Change, entries: tuple[FieldChange, ...]) -> Change:
 
 
 def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:
-    return replace(change, held="the API server would refuse it"), _would_be_refused(change, error)
+    return replace(change, hold=Hold(HeldBy.OTHERS, "the API server would refuse it")), _would_be_refused(change, error)
 
 
 def _would_be_refused(change: Change, error: InvalidObject) -> Problem:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from reconciler.api.clusters import NotRead, Read
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
-from reconciler.api.plan import Cause, Change
+from reconciler.api.plan import Cause, Change, HeldBy
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.round.act import Result
@@ -35,14 +35,12 @@ from reconciler.state import (
     Copy,
     Degraded,
     FleetState,
-    HeldBy,
     Holds,
     Refused,
     StateChange,
     StateFacts,
     degraded,
     frozen,
-    held_by,
     held_for_person,
     is_evaluated,
     refused,
@@ -255,9 +253,9 @@ def _left(facts: StateFacts) -> Iterator[tuple[Copy, Change, DriftOutcome, str]]
                 continue
             if is_observed:
                 yield copy, change, DriftOutcome.LEFT, "the fleet is only observed (spec.mode: observe)"
-            elif change.held is not None:
-                is_left = held_by(change, facts.closed) is HeldBy.SETTINGS
-                yield copy, change, DriftOutcome.LEFT if is_left else DriftOutcome.HELD, change.held
+            elif (hold := change.hold) is not None:
+                is_left = hold.by is HeldBy.SETTINGS
+                yield copy, change, DriftOutcome.LEFT if is_left else DriftOutcome.HELD, hold.why
             elif copy in facts.fights:
                 yield copy, change, DriftOutcome.LEFT, facts.fights[copy].why
 

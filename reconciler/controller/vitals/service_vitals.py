@@ -21,7 +21,7 @@ from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.vitals.board import Histograms, Phases, StatusStore
 from reconciler.notify.post import Deliveries
 from reconciler.planner import Round
-from reconciler.state import ClusterState, FleetState, RevisionStep, held_by
+from reconciler.state import ClusterState, FleetState, RevisionStep
 
 log = logging.getLogger("reconciler")
 
@@ -138,7 +138,7 @@ def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[st
     """Bring the vital signs up to date. `heard`: the clusters that were asked now."""
     log_faults(vitals.problems, picture.plan.problems)
     vitals.problems = picture.plan.problems
-    vitals.held = _held(picture.plan.changes, state.facts.closed if state.facts is not None else {})
+    vitals.held = _held(picture.plan.changes)
     for name in vitals.clusters.keys() - state.clusters.keys():
         del vitals.clusters[name]
     for name, found in state.clusters.items():
@@ -159,12 +159,12 @@ def show_step(vitals: Vitals, step: RevisionStep, steps: Steps) -> None:
         vitals.in_step_s.observe((), steps.fresh_s)
 
 
-def _held(changes: Iterable[Change], closed: Mapping[str, str]) -> dict[str, int]:
+def _held(changes: Iterable[Change]) -> dict[str, int]:
     """Return the number of held changes by holder; zeros too, so that an alert has a series before the first one."""
     found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
     for change in changes:
-        if change.held is not None:
-            by = str(held_by(change, closed))
+        if change.hold is not None:
+            by = str(change.hold.by)
             found[by if by in found else "other"] += 1
     return found
 

@@ -24,7 +24,7 @@ from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker, mask_plan
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
-from reconciler.report.plan.first_line import Hold, first_line, hold_by_reason, losses, plain
+from reconciler.report.plan.first_line import HoldGroup, first_line, group_of, losses, plain
 from reconciler.report.plan.groups import counted_kind
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
 from reconciler.report.safe import visible
@@ -61,7 +61,7 @@ def plan_annotations(plan: Plan) -> str:
 def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
     counts = losses(plan)
     is_bad = not plan.is_complete or any(problem.severity is Severity.ERROR for problem in plan.problems)
-    is_lost = any(number for hold in Hold for number in counts[hold].values())
+    is_lost = any(number for hold in HoldGroup for number in counts[hold].values())
     severity = Severity.ERROR if is_bad else Severity.WARNING if is_lost else Severity.HINT
     lines = [plain(first_line(plan))]
     if not plan.is_complete:
@@ -131,14 +131,14 @@ def _suites(plan: Plan) -> Iterable[str]:
 def _junit_of_change(one: EqualChanges, confirm: tuple[str, ...]) -> _Case:
     entry = one.entry
     subject = str(entry.identity) if one.objects == 1 else counted_kind(entry.identity.kind, one.objects)
-    hold = hold_by_reason(entry.held)
-    verdict = {Hold.NONE: "", Hold.GUARD: "failure", Hold.WAITING: "skipped"}[hold]
+    hold = group_of(entry.hold)
+    verdict = {HoldGroup.NONE: "", HoldGroup.GUARD: "failure", HoldGroup.WAITING: "skipped"}[hold]
     text = tuple(alike_lines(one, detail=WHOLE))
     return _Case(
         name=f"{entry.action} {subject} in {cluster_list(entry.clusters)}",
         verdict=verdict,
         message=entry.held or "",
-        text=(*text, *confirm) if hold is Hold.GUARD else text,
+        text=(*text, *confirm) if hold is HoldGroup.GUARD else text,
         file=one.sources[0].path if one.sources else "",
     )
 

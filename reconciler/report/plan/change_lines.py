@@ -159,7 +159,7 @@ def unjudged_lines(found: Unjudged, style: Style = PLAIN, detail: Detail = FULL)
         identity=found.identity,
         cause=Cause.DECLARED,
         source=found.source,
-        held=None,
+        hold=None,
         reason="",
         clusters=(),
         fields=fields,

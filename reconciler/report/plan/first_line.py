@@ -13,9 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import MISSING, Action, Change, Plan
+from reconciler.api.plan import MISSING, Action, HeldBy, Hold, Plan
 from reconciler.api.problem import Severity
-from reconciler.planner import HELD_BY_GUARD
 from reconciler.regex import regex
 from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
@@ -64,7 +63,7 @@ def plain(words: Iterable[Word]) -> str:
     return "".join(visible(word.text) for word in words)
 
 
-class Hold(Enum):
+class HoldGroup(Enum):
     """The hold of a change: none, for a person, or for a time."""
 
     NONE = ""
@@ -72,37 +71,32 @@ class Hold(Enum):
     WAITING = "held for now"
 
 
-def hold_of(change: Change) -> Hold:
-    """Return the hold of a change."""
-    return hold_by_reason(change.held)
+def group_of(hold: Hold | None) -> HoldGroup:
+    """Return the group of changes with this hold."""
+    if hold is None:
+        return HoldGroup.NONE
+    return HoldGroup.GUARD if hold.by is HeldBy.GUARD else HoldGroup.WAITING
 
 
-def hold_by_reason(held: str | None) -> Hold:
-    """Return the hold of changes with this reason; None: no hold."""
-    if held is None:
-        return Hold.NONE
-    return Hold.GUARD if held.startswith(HELD_BY_GUARD) else Hold.WAITING
-
-
-def losses(plan: Plan) -> dict[Hold, dict[str, int]]:
+def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
     """Return the number of deletions, replacements and releases, by hold."""
-    counts = {hold: {str(action): 0 for action in DESTRUCTIVE} for hold in Hold}
+    counts = {hold: {str(action): 0 for action in DESTRUCTIVE} for hold in HoldGroup}
     for change in plan.changes:
         if change.action in DESTRUCTIVE:
-            counts[hold_of(change)][str(change.action)] += 1
+            counts[group_of(change.hold)][str(change.action)] += 1
     return counts
 
 
 def _losses_now(plan: Plan) -> list[list[Word]]:
-    said = spoken_losses(losses(plan)[Hold.NONE])
+    said = spoken_losses(losses(plan)[HoldGroup.NONE])
     return [[Word(said)]] if said else []
 
 
 def _held(plan: Plan) -> list[list[Word]]:
     lost = losses(plan)
-    others = Counter(hold_of(change) for change in plan.changes if change.action not in DESTRUCTIVE)
+    others = Counter(group_of(change.hold) for change in plan.changes if change.action not in DESTRUCTIVE)
     parts = []
-    for hold in (Hold.GUARD, Hold.WAITING):
+    for hold in (HoldGroup.GUARD, HoldGroup.WAITING):
         said = [spoken_losses(lost[hold]), counted(others[hold], "change") if others[hold] else ""]
         if any(said):
             parts.append([Word(f"{', '.join(part for part in said if part)} {hold.value}")])

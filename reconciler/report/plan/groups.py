@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hold
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import OWNER_ANNOTATION
@@ -95,10 +95,15 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
     identity: Identity
     cause: Cause
     source: Source
-    held: str | None
+    hold: Hold | None
     reason: str
     clusters: tuple[str, ...]
     fields: tuple[FieldLine, ...]
+
+    @property
+    def held(self) -> str | None:
+        """Return in words why it is not made now; None: it may be made."""
+        return self.hold.why if self.hold is not None else None
 
     @property
     def is_destructive(self) -> bool:
@@ -111,21 +116,21 @@ def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
     groups: dict[tuple[Any, ...], list[Change]] = {}
     for change in changes:
         reason = str(change.reason) if change.reason is not None else ""
-        key = (change.action, change.gvk, change.identity, change.cause, change.source, change.held, reason)
+        key = (change.action, change.gvk, change.identity, change.cause, change.source, change.hold, reason)
         groups.setdefault(key, []).append(change)
     entries = (_entry(key, members) for key, members in groups.items())
     return tuple(sorted(entries, key=_order))
 
 
 def _entry(key: tuple[Any, ...], members: list[Change]) -> PlanEntry:
-    action, gvk, identity, cause, source, held, reason = key
+    action, gvk, identity, cause, source, hold, reason = key
     return PlanEntry(
         action=action,
         gvk=gvk,
         identity=identity,
         cause=cause,
         source=source,
-        held=held,
+        hold=hold,
         reason=reason,
         clusters=tuple(sorted({member.cluster for member in members})),
         fields=_field_lines(members),

@@ -32,7 +32,7 @@ from reconciler.report.plan.change_lines import (
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.first_line import Hold, first_line, losses, plain
+from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
@@ -150,7 +150,7 @@ def _head(plan: Plan) -> Iterable[Markup]:
     base, head = (element("code", short_revision(revision)) for revision in (plan.base, plan.head))
     yield element("p", "Fleet plan ", base, " → ", head, f" · {counts}" if counts else "", class_="dim")
     lost = losses(plan)
-    words_of = {Hold.NONE: "Contains ", Hold.GUARD: "The guard holds ", Hold.WAITING: "Held for now: "}
+    words_of = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}
     box = [f"{words_of[hold]}{spoken_losses(number)}." for hold, number in lost.items() if any(number.values())]
     if any(number[Action.RELEASE] for number in lost.values()):
         box.append("What is released stays in its cluster and becomes unmanaged.")

@@ -15,7 +15,7 @@ from reconciler.api.plan import Action, Plan
 from reconciler.api.problem import Severity
 from reconciler.report.mask import mask_plan
 from reconciler.report.plan.change_lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
-from reconciler.report.plan.first_line import Hold, Word, first_line, losses
+from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete
 from reconciler.report.plan.sections import Section, ShownSection, fitted, sections_of, size
@@ -76,7 +76,7 @@ def _spans(words: Iterable[Word]) -> str:
 def _loss_box(plan: Plan) -> list[str]:
     """A red box wherever anything is deleted, replaced or released, held or not."""
     found = losses(plan)
-    words = {Hold.NONE: "Contains ", Hold.GUARD: "The guard holds ", Hold.WAITING: "Held for now: "}
+    words = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}
     box = [f"> **{words[hold]}{spoken_losses(counts)}.**" for hold, counts in found.items() if any(counts.values())]
     if any(counts[Action.RELEASE] for counts in found.values()):
         box.append("> What is released stays in its cluster and becomes **unmanaged**.")

@@ -80,7 +80,7 @@ def explain(
         traces=tuple((cluster, found.trace) for cluster, found in rendered.items() if found.manifest and found.trace),
         frozen=reach.why if reach else "",
         constraints=constraints,
-        holds=tuple((cluster, why) for cluster in clusters if (why := decision.hold(identity, cluster))),
+        holds=tuple((cluster, hold.why) for cluster in clusters if (hold := decision.hold(identity, cluster))),
         problems=tuple(
             problem
             for problem in sorted({*decision.problems, *said})

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject, dig
-from reconciler.api.plan import Change
+from reconciler.api.plan import Change, HeldBy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.planner import Round
@@ -24,7 +24,7 @@ from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
 from reconciler.report.status.status_document import StatusTables
-from reconciler.state import ClusterState, FleetState, HealthWord, HeldBy, Lag, ObjectState
+from reconciler.state import ClusterState, FleetState, HealthWord, Lag, ObjectState
 
 ROWS_MAX: Final = 1000
 """So many are listed; a fleet that comes up has a hundred thousand that wait for their turn."""

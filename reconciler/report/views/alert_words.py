@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
+from reconciler.api.plan import HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity
 from reconciler.observations import PATIENCE_S, age_s, is_waiting, timer_of
@@ -19,7 +20,6 @@ from reconciler.state import (
     Fought,
     Frozen,
     Held,
-    HeldBy,
     NotKnown,
     ObjectState,
     Refused,
@@ -83,8 +83,8 @@ def _held_key(sight: ViewModel, cluster: str, identity: Identity, sync: Held) ->
         waits = any(map(is_waiting, sight.changes(cluster, identity)))
         if waits and since is not None and age_s(since, sight.now) >= PATIENCE_S:
             yield NeedKey(AlertKind.STUCK, sync.why, "", identity)
-    elif sync.by is not HeldBy.SUSPENDED or sync.why not in sight.facts.closed.values():
-        # A copy that a person's suspension holds is covered by the alert of the suspension.
+    elif not sync.order:
+        # A copy that a person's order suspends is covered by the alert of the suspension.
         yield NeedKey(AlertKind.SUSPENDED if sync.by is HeldBy.SUSPENDED else AlertKind.HELD, sync.why, sync.by)
 
 

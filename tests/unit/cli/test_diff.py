@@ -14,7 +14,7 @@ from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.cli.diff import exit_code, only
-from reconciler.planner.guard import HELD_BY_GUARD
+from tests.fakes.holds import hold
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
 
@@ -31,7 +31,7 @@ CREATE = Change(
 
 def held(why: str) -> Change:
     return Change(action=Action.DELETE, cluster="m1", gvk=CREATE.gvk, identity=CREATE.identity, cause=Cause.REMOVED,
-                  held=why)  # fmt: skip
+                  hold=hold(why))  # fmt: skip
 
 
 def problem(severity: Severity, cluster: str = "") -> Problem:
@@ -41,10 +41,10 @@ def problem(severity: Severity, cluster: str = "") -> Problem:
 PLANS: Mapping[str, tuple[Plan, int, int]] = {
     "nothing to do": (Plan(base="", head=""), 0, 0),
     "a change": (Plan(base="", head="", changes=(CREATE,)), 0, 2),
-    "held by a guard": (Plan(base="", head="", changes=(CREATE, held(f"{HELD_BY_GUARD}too many"))), 0, 3),
+    "held by a guard": (Plan(base="", head="", changes=(CREATE, held("guard: too many"))), 0, 3),
     "held by a move": (Plan(base="", head="", changes=(held("waits for m2 healthy"),)), 0, 2),
     "a cluster was not read": (Plan(base="", head="", changes=(CREATE,), is_complete=False), 0, 4),
-    "not read and held": (Plan(base="", head="", changes=(held(HELD_BY_GUARD),), is_complete=False), 0, 4),
+    "not read and held": (Plan(base="", head="", changes=(held("guard: "),), is_complete=False), 0, 4),
     "a warning": (Plan(base="", head="", problems=(problem(Severity.WARNING),)), 0, 0),
     "an error beats all": (Plan(base="", head="", changes=(CREATE,), problems=(problem(Severity.ERROR),)), 1, 1),
 }

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.clusters import Health, LastHealth
 from reconciler.api.ledger import AppliedRow
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.observations import (
@@ -66,7 +67,10 @@ def test_placement_in_force(row: dict[str, Any]) -> None:
     state = effective(row["target"], row["old"], serving)
     holds = row.get("holds", {})
     kept = {cluster: row["old"][cluster] for cluster in holds}
-    assert state == Effective(targets={**row["target"], **kept}, holds=holds)
+    assert state.targets == {**row["target"], **kept}
+    assert {cluster: (hold.by, hold.why) for cluster, hold in state.holds.items()} == {
+        cluster: (HeldBy.MOVE, why) for cluster, why in holds.items()
+    }
 
 
 @pytest.mark.parametrize("row", cases("availability"))
@@ -134,21 +138,26 @@ def test_everything_available_means_the_target_is_in_force(target: dict[str, int
     assert state.targets == (target or old)
 
 
+GONE_FIRST = Hold(HeldBy.OTHERS, "waits until the run in m1 is gone")
+
+
 def test_started_job_stays_under_an_edit() -> None:
     state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=())
     assert state.targets == {"m1": 1}
-    assert state.holds == {"m1": "the run has started and is not moved"}
+    assert state.holds == {"m1": Hold(HeldBy.OTHERS, "the run has started and is not moved")}
 
 
 def test_started_job_ends_before_a_tick_starts_it_elsewhere() -> None:
     state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",))
     assert state.targets == {"m2": 1}
-    assert state.waits == {"m2": "waits until the run in m1 is gone"}
+    assert state.waits == {"m2": GONE_FIRST}
 
 
 def test_started_job_stays_under_a_tick_while_nothing_can_take_it_over() -> None:
     state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.STARTED}, ["m1"], {"m2": "m2 is closed"})
-    assert state == Effective(targets={"m1": 1}, holds={"m1": "m2 cannot take the run over: m2 is closed"})
+    assert state == Effective(
+        targets={"m1": 1}, holds={"m1": Hold(HeldBy.OTHERS, "m2 cannot take the run over: m2 is closed")}
+    )
     assert pinned({}, {"m1": 1}, {"m1": Run.STARTED}, ticked=("m1",)).targets == {"m1": 1}
 
 
@@ -161,7 +170,7 @@ def test_an_order_about_one_started_job_takes_no_other_one_away() -> None:
 
 def test_a_job_that_may_begin_at_any_moment_goes_before_it_comes_elsewhere() -> None:
     state = pinned({"m2": 1}, {"m1": 1}, {"m1": Run.PENDING}, ticked=())
-    assert state == Effective(targets={"m2": 1}, waits={"m2": "waits until the run in m1 is gone"})
+    assert state == Effective(targets={"m2": 1}, waits={"m2": GONE_FIRST})
 
 
 def test_a_job_that_has_not_begun_stays_where_nothing_can_take_it() -> None:

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.planner.order import kind_rank, waves
+from tests.fakes.holds import hold
 
 
 def change(kind: str, name: str = "x", action: Action = Action.CREATE, held: str | None = None) -> Change:
     identity = Identity("", kind, "demo", name)
     return Change(
-        action=action, cluster="m1", gvk=GVK("", "v1", kind), identity=identity, cause=Cause.DECLARED, held=held
+        action=action, cluster="m1", gvk=GVK("", "v1", kind), identity=identity, cause=Cause.DECLARED, hold=hold(held)
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import ClusterObservation, Workload
+from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import ApplicationFailover, PurgeMode
 from reconciler.api.refs import GVK, Identity
 from reconciler.observations import Available, CopyAvailability, Effective, Lacking, Replicas
@@ -62,7 +63,7 @@ def after(
 
 GRACIOUSLY, IMMEDIATELY, NEVER = PurgeMode.GRACIOUSLY, PurgeMode.IMMEDIATELY, PurgeMode.NEVER
 MOVED: dict[str, Replicas] = {"m2": 2}
-WAITS = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": "waits for m2 healthy"})
+WAITS = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 healthy")})
 GONE = Effective(targets={"m2": 2})
 
 
@@ -134,10 +135,10 @@ def test_of_two_failures_the_grace_of_both_must_be_over() -> None:
 
 def test_graciously_the_end_of_the_grace_concerns_the_failed_copy_alone() -> None:
     state = after(GRACIOUSLY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, age_s=600, with_nodes="m2")
-    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": "waits for m2 healthy"})
+    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
     shrinks = after(GRACIOUSLY, {"m2": 3, "m3": 1}, {"m1": 1, "m2": 3, "m3": 2}, age_s=600, with_nodes="m2 m3",
                     written="m2 m3")  # fmt: skip
-    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": "waits for m2 healthy"})
+    assert shrinks == Effective(targets={"m2": 3, "m3": 2}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
 
 
 def test_immediately_the_old_copy_goes_once_another_is_written() -> None:
@@ -147,13 +148,13 @@ def test_immediately_the_old_copy_goes_once_another_is_written() -> None:
 
 @pytest.mark.parametrize(("old", "written"), [({}, ""), ({"m2": 1}, "m2"), ({"m2": 2}, "")])
 def test_what_cannot_be_written_takes_nothing_over(old: dict[str, Replicas], written: str) -> None:
-    waits = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": "waits for m2 to take over"})
+    waits = Effective(targets={"m1": 2, "m2": 2}, holds={"m1": Hold(HeldBy.MOVE, "waits for m2 to take over")})
     assert after(IMMEDIATELY, MOVED, {"m1": 2, **old}, written=written) == waits
 
 
 def test_immediately_concerns_the_failed_copy_alone() -> None:
     state = after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1})
-    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": "waits for m2 healthy"})
+    assert state == Effective(targets={"m2": 2, "m3": 1}, holds={"m3": Hold(HeldBy.MOVE, "waits for m2 healthy")})
     assert after(IMMEDIATELY, MOVED, {"m1": 1, "m2": 2, "m3": 1}, ready="m2") == GONE
 
 
@@ -167,7 +168,7 @@ def test_never_the_failed_copy_stays(ready: str, age_s: float) -> None:
 def test_never_concerns_the_failed_copy_alone() -> None:
     state = after(NEVER, MOVED, {"m1": 1, "m3": 1})
     assert state.targets == {"m1": 1, "m2": 2, "m3": 1}
-    assert state.holds == {"m1": KEPT_BY_POLICY, "m3": "waits for m2 healthy"}
+    assert state.holds == {"m1": KEPT_BY_POLICY, "m3": Hold(HeldBy.MOVE, "waits for m2 healthy")}
     assert after(NEVER, MOVED, {"m1": 1, "m3": 1}, ready="m2").targets == {"m1": 1, "m2": 2}
 
 

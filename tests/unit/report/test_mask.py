@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.content import Content
-from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Manifest, Plan
+from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, HeldBy, Hold, Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership.recorded import LAST_APPLIED
@@ -110,7 +110,7 @@ def test_a_planted_value_is_in_no_report_in_no_form(canary: str, other: str) -> 
         field(f'metadata.annotations["{LAST_APPLIED}"]', MISSING, canary),
         field("metadata.annotations", MISSING, {LAST_APPLIED: canary, "copy": base64_of(canary)}),
         manifest=body,
-        held=f"the API server says: {canary}",
+        hold=Hold(HeldBy.OTHERS, f"the API server says: {canary}"),
         reason=Reason(rule="r", text=f"because {json.dumps(canary)}"),
     )
     config = changed(
@@ -296,4 +296,4 @@ def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
 def test_hostile_text_does_not_slow_the_masking(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     change = changed(CONFIG_MAP, field("data.a", text, MISSING))
-    mask_plan(plan_of(replace(change, held=text)))
+    mask_plan(plan_of(replace(change, hold=Hold(HeldBy.OTHERS, text))))

@@ -15,6 +15,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.controller.round.picture import facts_of, looked_health, merged, not_healthy
 from reconciler.planner import Round, plan_round
 from reconciler.state import Copy, Degraded, Failed, Fought, HealthState, Missing, StateFacts
+from tests.fakes.holds import hold
 from tests.fakes.worlds import FLEET, TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -42,7 +43,6 @@ class Scene:
         self.under_way: set[Copy] = set()
         self.unread: dict[Copy, str] = {}
         self.held: dict[Copy, str] = {}
-        self.closed: dict[str, str] = {}
         self.broken = ""
         """The text of one more file."""
         self.picture: Round | None = None
@@ -99,7 +99,6 @@ class Scene:
             health=not_healthy(health),
             fights=dict(self.fights),
             journal=JournalSnapshot(ledger={name: dict(rows) for name, rows in self.bed.ledger.items()}),
-            closed=dict(self.closed),
             last_contact=dict.fromkeys(self.clusters, SEEN),
         )
 
@@ -115,7 +114,7 @@ class Scene:
 
     def _as_held(self, change: Change) -> Change:
         why = self.held.get((change.cluster, change.identity))
-        return replace(change, held=why) if why is not None else change
+        return replace(change, hold=hold(why)) if why is not None else change
 
 
 def scene_of(row: Mapping[str, Any]) -> Scene:
@@ -139,5 +138,4 @@ def scene_of(row: Mapping[str, Any]) -> Scene:
     if "finished" in row:
         scene.bed.ledger["m1"][APP] = replace(scene.bed.ledger["m1"][APP], finished=True)
     scene.observe = "observe" in row
-    scene.closed = dict(row.get("closed", {}))
     return scene

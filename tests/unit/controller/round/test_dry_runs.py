@@ -131,7 +131,7 @@ async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_
         edited = deployment()
         edited["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
         reading, planned = await scene.plan(fleet_of(edited, rule, clusters=("m1", "m2")))
-        unknown = replace(the_change(planned), action=Action.UPDATE, held=None)
+        unknown = replace(the_change(planned), action=Action.UPDATE, hold=None)
         planned = replace(planned, plan=replace(planned.plan, changes=(unknown,)))
         before = await dry_run(planned, scene.members, reading.snapshot)
         assert the_change(before).action is Action.UPDATE

@@ -8,6 +8,7 @@ from reconciler.controller.round.act import Result
 from reconciler.controller.round.picture import failures_after
 from reconciler.planner import Round
 from reconciler.state import Failed
+from tests.fakes.holds import hold
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -49,7 +50,7 @@ def test_a_failure_ends_when_the_change_is_made_or_no_longer_due() -> None:
 
 def test_a_change_that_is_held_waits_and_has_not_failed() -> None:
     planned = first_round()
-    held = replace(app_at_m1(planned), held="suspended")
+    held = replace(app_at_m1(planned), hold=hold("suspended"))
     rest = without(planned, app_at_m1(planned))
     picture = replace(rest, plan=replace(rest.plan, changes=(*rest.plan.changes, held)))
     assert failures_after({AT_M1: Failed("no room")}, picture, []) == {}

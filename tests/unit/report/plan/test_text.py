@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Action, Cause, FieldChange, FieldOwner, Plan
 from reconciler.report.plan.plan_text import has_destruction, plan_text
 from reconciler.report.shown_values import Style
+from tests.fakes.holds import hold
 from tests.golden.plans import CONFIG_MAP, change, hostile_plan, image_bump, ordinary_plan
 
 
@@ -64,7 +65,7 @@ def test_what_is_held_says_why_and_how_to_let_it_pass() -> None:
     assert "HELD: guard: 14 deletions" in text
     assert "spec.guards.confirm: 8c1f" in text
     assert "\nDeletions, replacements and releases\n- delete" in text
-    assert "spec.guards.confirm" not in plan_text(plan_of(replace(held, held="waits for m2 healthy")))
+    assert "spec.guards.confirm" not in plan_text(plan_of(replace(held, hold=hold("waits for m2 healthy"))))
 
 
 def test_an_incomplete_plan_never_looks_clean() -> None:

@@ -17,6 +17,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round, plan_round
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
 from reconciler.state import Copy, Failed, HealthWord, Lag, StateTables
+from tests.fakes.holds import hold
 from tests.unit.cli.journals import LATER, NOW, down, empty, shop
 
 APP = Identity("", "ConfigMap", "demo", "app")
@@ -37,7 +38,7 @@ def planned(members: dict[str, Member] | None = None) -> Round:
 
 def held(found: Round, why: str) -> Round:
     """The round with everything that is due held."""
-    changes = tuple(replace(change, held=why) for change in found.plan.changes)
+    changes = tuple(replace(change, hold=hold(why)) for change in found.plan.changes)
     return replace(found, plan=replace(found.plan, changes=changes, waves=(), held_digest="d1"))
 
 
@@ -108,7 +109,7 @@ def test_what_is_held_names_its_reason_and_the_digest() -> None:
 def test_two_changes_of_one_object_count_once() -> None:
     found = planned()
     again = Change(action=Action.RELEASE, cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=APP,
-                   cause=Cause.POLICY, held="waits")  # fmt: skip
+                   cause=Cause.POLICY, hold=hold("waits"))  # fmt: skip
     found = replace(found, plan=replace(found.plan, changes=(*found.plan.changes, again)))
     assert counts(document(found)) == {"pending": 1, "held": 1}
 

@@ -151,7 +151,6 @@ def test_no_view_tells_what_a_secret_holds_or_a_credential_in_words_of_strangers
         changes={("m1", secret): (changed,)},
         failures={("m1", APP): Failed(f"admission webhook says {PASSWORD}"), ("m1", secret): Failed(HOSTILE)},
         health={"m1": {APP: Degraded(HOSTILE)}},
-        closed={"fleet": HOSTILE},
     )
     text = everything(sight_of(facts), secret)
     for hidden in (PASSWORD, "aHVudGVyMnNlY3JldA==", "b2xk"):
