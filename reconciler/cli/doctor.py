@@ -28,7 +28,7 @@ from reconciler.errors import ConfigurationError, ReconcilerError
 if TYPE_CHECKING:
     from reconciler.api.clusters import Cluster
     from reconciler.controller.once.planning import Access
-    from reconciler.controller.service.leadership import Leading
+    from reconciler.controller.service.handover import LeaderStatus
     from reconciler.kube.client import MemberCluster
     from reconciler.kube.connection.kubeconfig import MemberConfig
     from reconciler.kube.discovery import Discovery
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from reconciler.scheduler import Schedule
 
 
-def leader_words(found: Leading) -> str:
+def leader_words(found: LeaderStatus) -> str:
     """Return a line that names the leader."""
     where = f"the Lease in {found.cluster}"
     if found.error:
@@ -47,7 +47,7 @@ def leader_words(found: Leading) -> str:
     return f"{found.holder} leads in term {found.term}; it renewed {where} at {found.renewed or 'no time'}{left}"
 
 
-def leader_part(found: Leading) -> Mapping[str, object]:
+def leader_part(found: LeaderStatus) -> Mapping[str, object]:
     """The same for programs."""
     return {
         "cluster": found.cluster,
@@ -197,7 +197,7 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
         remark(f"{why_nameless(fleet)}; apply and run need one")
 
 
-def _told_beside(fleet: Fleet, access: Access, leading: Leading | None) -> Iterator[str]:
+def _told_beside(fleet: Fleet, access: Access, leading: LeaderStatus | None) -> Iterator[str]:
     """Which clusters were not asked, and who leads."""
     for name in sorted(_pulling(fleet, access)):
         yield f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
@@ -211,9 +211,9 @@ def _pulling(fleet: Fleet, access: Access) -> frozenset[str]:
     return frozenset() if access.clusters else pulling(fleet)
 
 
-async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading | None]:
+async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderStatus | None]:
     from reconciler.controller.once.planning import configs_of, open_members
-    from reconciler.controller.service.leadership import Leading, who_leads
+    from reconciler.controller.service.handover import LeaderStatus, who_leads
     from reconciler.rights import EXPLAINING, Level, resource_names
 
     decision, recorded, known = decided(fleet, access), recorded_kinds(access), resource_names(fleet)
@@ -239,7 +239,7 @@ async def _examine(fleet: Fleet, access: Access) -> tuple[list[Finding], Leading
         if ha is not None and (not access.clusters or ha.cluster in access.clusters):
             member = members.get(ha.cluster)
             why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
-            leading = Leading(cluster=ha.cluster, error=why)
+            leading = LeaderStatus(cluster=ha.cluster, error=why)
             if member is not None:
                 leading = await who_leads(member, fleet.settings.name)
     findings = [

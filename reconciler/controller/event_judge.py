@@ -52,7 +52,7 @@ class EventHandler:
         self._parts = parts
         self._state = state
         self._agenda = agenda
-        self._beliefs = memory.beliefs
+        self._beliefs, self._doubted = memory.beliefs, memory.doubted
         self._fights = memory.fights
         self._unfinished = memory.unfinished
         self._lanes = memory.lanes
@@ -192,9 +192,9 @@ class EventHandler:
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         """Handle a broken watch: a round has to ask the cluster, and reports it if it is unreachable."""
-        vital = self._parts.vitals.clusters.get(cluster)
-        if vital is not None and vital.is_up and not vital.is_doubted:
-            vital.is_doubted = True
+        vital = self._parts.vitals.shown.clusters.get(cluster)
+        if vital is not None and vital.is_up and cluster not in self._doubted:
+            self._doubted.add(cluster)
             self._beliefs.forget(cluster)
             self._agenda().mark_cluster(cluster)
 

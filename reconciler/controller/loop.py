@@ -241,7 +241,7 @@ class ControlLoop:
         if fleet is not None and agenda.reconnect:
             self._unfinished.forgive(fleet.clusters)
             self._reconnect(fleet, agenda)
-        if fleet is not None and self._parts.is_other_part(fleet.settings.ha):
+        if fleet is not None and self._parts.is_other_part(fleet):
             self._stop.set()  # Another process may lead now: whoever runs this loop decides that first.
             return
         if fleet is None:

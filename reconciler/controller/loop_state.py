@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -54,16 +54,8 @@ from reconciler.state import FleetState
 from reconciler.store.source import StoreSource
 
 
-def _never(ha: HighAvailability | None) -> bool:
-    return False
-
-
 def _unchanged() -> Hashable:
     return None
-
-
-async def _tell_nobody() -> None:
-    pass
 
 
 ConfigsOf = Callable[[Fleet], Mapping[str, MemberConfig | ConfigurationError]]
@@ -88,14 +80,16 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     """The clusters that it applies to."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
-    is_other_part: Callable[[HighAvailability | None], bool] = _never
-    """Returns whether `spec.ha` differs from the options of this process."""
-    tell_revision: Callable[[], Awaitable[None]] = _tell_nobody
-    """Have the process that acts next know by which revision this one acts from now on."""
+    ha: HighAvailability | None = None
+    """The Lease by which this process leads; None: it is alone."""
     access_stamp: Callable[[], Hashable] = _unchanged
     """Another value once the files were written that say how clusters are reached."""
     later_keys: LaterKeys | None = None
     """Tells what could be decrypted only later; None: all is known at once."""
+
+    def is_other_part(self, fleet: Fleet) -> bool:
+        """Return whether the fleet has another Lease than this process leads by: its loop has to end."""
+        return self.cluster_filter.is_whole and _terms(fleet.settings.ha) != _terms(self.ha)
 
     def follow_keys(self, mark: Callable[[Collection[Identity]], None]) -> None:
         """Have objects marked, in the loop that runs now, that could be decrypted only after they were asked for."""
@@ -130,6 +124,10 @@ class LoopParts(Struct, frozen=True, kw_only=True):
         self.vitals.allowance_s = items * timing.ITEM_S
         self.vitals.heartbeat_s = now_s = self.clock.monotonic_s()
         self.vitals.phases.turn(phase, now_s)
+
+
+def _terms(ha: HighAvailability | None) -> tuple[str, int] | None:
+    return (ha.cluster, ha.lease_duration_s) if ha is not None else None
 
 
 log = logging.getLogger("reconciler")

@@ -36,11 +36,12 @@ from reconciler.controller.round.picture import (
     with_faults,
     without_made,
 )
+from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.round.remember import record_picture, remember, remember_results
 from reconciler.controller.round.told import RecordedEvents
-from reconciler.controller.vitals.board import RoundPhase, StatusSnapshot
+from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
-from reconciler.controller.vitals.service_vitals import show, show_step
+from reconciler.controller.vitals.status_store import snapshot_of
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import changed_keys
@@ -50,7 +51,7 @@ from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.status.status_document import StatusTables
 from reconciler.scheduler import Schedule
-from reconciler.state import THE_SERVER, FleetState, StateTables, step_of
+from reconciler.state import THE_SERVER, FleetState, StateTables
 
 log = logging.getLogger("reconciler")
 
@@ -66,7 +67,7 @@ class Recorder:
     def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
         """Share what the rounds know."""
         self._parts = parts
-        self._beliefs = memory.beliefs
+        self._beliefs, self._doubted = memory.beliefs, memory.doubted
         self._fights = memory.fights
         told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
         events = [event for _, event in reversed(told)]
@@ -268,10 +269,9 @@ class Recorder:
             rollouts=state.rollouts,
         )
         document = record_picture(parts.journal, shown, self._tables)
-        self._put_up(replace(shown, number=document["round"]), state, document["since"])
-        show(parts.vitals, picture, fleet_state, heard)
+        log_faults(parts.vitals.shown.problems, picture.plan.problems)
         self._tell(fleet_state, now)
-        show_step(parts.vitals, step_of(fleet_state), self._told.steps)
+        self._publish(replace(shown, number=document["round"]), state, document["since"], heard)
         ends_s = parts.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
         return replace(state, picture=picture, failures=failures, shown=fleet_state)
@@ -286,11 +286,21 @@ class Recorder:
         tell_events(events)
         self._syncs.tell(state, now)
 
-    def _put_up(self, picture: StateOfFleet, state: State, since: str) -> None:
-        """Show it to whoever looks."""
-        servers = state.members.servers
-        shown = StatusSnapshot(picture=picture, observations=state.observations, since=since, servers=servers)
-        self._parts.vitals.board.show(shown)
+    def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:
+        """Show it to whoever looks. How long the revision took to be in step counts once."""
+        vitals, steps = self._parts.vitals, self._told.steps
+        snapshot = replace(
+            snapshot_of(picture, heard, vitals.shown),
+            observations=state.observations,
+            since=since,
+            servers=state.members.servers(),
+            revision_seen_at=steps.seen_at,
+            is_told_in_step=steps.is_told,
+        )
+        vitals.status.publish(snapshot)
+        self._doubted.difference_update(heard)
+        if steps.fresh_s is not None:
+            vitals.in_step_s.observe((), steps.fresh_s)
 
     def _with_stalled(self, picture: Round, timers: Mapping[str, str], now: str) -> Round:
         """Return the round with overdue waits, which are logged once."""

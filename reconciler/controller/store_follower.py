@@ -6,6 +6,7 @@ Source: design#last-good-revision.
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.ledger import EventKind
@@ -26,6 +27,14 @@ from reconciler.rollouts import refused_without_revisions
 log = logging.getLogger("reconciler")
 
 
+class Successor(Protocol):
+    """The process that acts next."""
+
+    async def leave_once(self) -> bool:
+        """Have it know by which revision this one acts; return whether it can."""
+        ...
+
+
 class StoreFollower:
     """Reads the store on request; logs its faults once, and shows them until they are mended.
 
@@ -38,6 +47,8 @@ class StoreFollower:
         self.fleet: Fleet | None = None
         """The last fleet that became active."""
         self._parts = parts
+        self.successor: Successor | None = None
+        """None: no other process acts next."""
         self._note = ""
         self._errors: tuple[Problem, ...] = ()
         self._refusal = ""
@@ -125,7 +136,8 @@ class StoreFollower:
             advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
             parts.journal.record_events([advanced])
         parts.journal.record_in_force(fleet.revision, good_blobs)
-        await parts.tell_revision()  # Before anything is done by it.
+        if self.successor is not None:
+            await self.successor.leave_once()  # Before anything is done by it.
         self._is_in_force, self.fleet = True, fleet
         return fleet
 
@@ -137,7 +149,7 @@ class StoreFollower:
             log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
-        vitals.board.wake()
+        vitals.status.wake()
         self._episodes.update(EventKind.SOURCE_FAILED, {STORE: {"why": error}}, self._parts.clock.now(), over=())
         return None if self._is_in_force else await self._recalled()
 
@@ -165,7 +177,7 @@ class StoreFollower:
         if vitals.source_error:
             record_source_error(self._parts.journal, "")
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
-            vitals.board.wake()
+            vitals.status.wake()
         vitals.source_error = ""
 
     def _say_how_it_is_followed(self) -> None:

@@ -10,9 +10,9 @@ caller waits for it.
 | `orders`, `reloads`, `profiles`, `receivers` | when the journal is open (`service.serve`) | with the service |
 | `receiver NAME` | with `receivers`: one for each webhook, and one for the forge | with `receivers` |
 | `event N`, `first of several` | where events are waited for | when the waiting ends |
-| `stop`, `campaign`, `store of a standby` | when a process stands by (`service.leading`) | when it leads or ends |
+| `campaign`, `store of a standby` | when a process stands by (`service.leadership`) | when it leads or ends |
 | `lease` | when a process leads | when the Lease is lost, or the service ends |
-| `handover`, `unread marks` | with the control loop of a leader | with that loop |
+| `handover`, `unread marks` | when a leader has taken over | when it leads no more |
 | `store`, `away`, `kinds`, `pods`, `restores`, `polls`, `start` | with the control loop (`loop.loop`) | with it |
 | `stop of the loop` | with the control loop | when the loop is to end |
 | `asking CLUSTER` | when a cluster is away or may be silent (`pace.away`, `observing.silence`) | with the answer |

@@ -177,7 +177,7 @@ async def serving(
     token = listening.token()
     known = commits or Commits("", tuple)
     views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None)
-    events = Events(vitals.board)
+    events = Events(vitals.status)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
     routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(clock).routes())
     server = _Server(

@@ -16,9 +16,9 @@ from reconciler import __version__
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
-from reconciler.controller.vitals.board import StatusSnapshot
 from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.naming import called, close_to
@@ -65,7 +65,7 @@ class LiveViews:
     @property
     def moment(self) -> int:
         """As `Views`."""
-        return self._vitals.board.moment
+        return self._vitals.status.moment
 
     async def fleet(self) -> FleetView:
         """As `Views`."""
@@ -114,15 +114,13 @@ class LiveViews:
             self._thread.submit(self._desk.close)
         self._thread.shutdown(wait=False)
 
-    async def _made(self, make: Callable[[StatusSnapshot | None, Signs], _Answer]) -> _Answer:
+    async def _made(self, make: Callable[[StatusSnapshot, Signs], _Answer]) -> _Answer:
         """Make an answer from the current snapshot in the thread. Raises NotShown when too many wait."""
         if self._waiting >= _WAITING_MAX:
             raise NotShown("too many ask at once; ask again in a moment")
         self._waiting += 1
         try:
-            work = asyncio.get_running_loop().run_in_executor(
-                self._thread, make, self._vitals.board.shown, self._signs()
-            )
+            work = asyncio.get_running_loop().run_in_executor(self._thread, make, self._vitals.shown, self._signs())
             return await work
         finally:
             self._waiting -= 1
@@ -150,9 +148,9 @@ class LiveViews:
             raise NotShown("there is no journal to tell of")
         return self._desk
 
-    def _fleet(self, shown: StatusSnapshot | None, signs: Signs) -> FleetView:
+    def _fleet(self, shown: StatusSnapshot, signs: Signs) -> FleetView:
         noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
-        if shown is None:
+        if shown.picture is None:
             return fleet_view(signs, None, noted)
         sight = self._looked(shown, signs)
         # The present phase of the process does not matter.
@@ -161,8 +159,8 @@ class LiveViews:
         now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
         return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
 
-    def _of(self, shown: StatusSnapshot | None, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
-        if shown is None:
+    def _of(self, shown: StatusSnapshot, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
+        if shown.picture is None:
             raise NotShown(_EARLY if signs.leads else _STANDS_BY)
         sight = self._looked(shown, signs)
         return self._keep(key, lambda: make(sight, *of))
@@ -176,7 +174,8 @@ class LiveViews:
 
     def _looked(self, shown: StatusSnapshot, signs: Signs) -> ViewModel:
         """Return the view model of this moment. A new moment discards the one before."""
-        noted = self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        picture, noted = shown.picture, self._desk.noted() if self._desk is not None else _NOTHING_NOTED
+        assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
         made_of = (id(shown), id(noted), signs.source_error)
         if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
@@ -184,11 +183,11 @@ class LiveViews:
             # Both are kept, so that no other value gets their numbers.
             self._made_of, self._kept_alive = made_of, (shown, noted)
             self._sight = before = ViewModel(
-                picture=replace(shown.picture, source_error=signs.source_error),
+                picture=replace(picture, source_error=signs.source_error),
                 observations=shown.observations,
                 noted=noted,
                 since=shown.since or None,
-                servers=shown.servers(),
+                servers=shown.servers,
                 now=now,
                 **({"words": self._desk.words} if self._desk is not None else {}),
             )

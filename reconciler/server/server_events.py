@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from reconciler.controller.vitals.board import StatusStore
+from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.server.routes import HEADERS, fault
 
 LISTENERS_MAX: Final = 64
@@ -20,9 +20,9 @@ BEAT_S: Final = 15.0
 class Events:
     """Those who listen. Source: HTML Living Standard, "Server-sent events"."""
 
-    def __init__(self, board: StatusStore, *, beat_s: float = BEAT_S) -> None:
+    def __init__(self, status: StatusStore, *, beat_s: float = BEAT_S) -> None:
         """Nobody listens yet."""
-        self._board, self._beat_s = board, beat_s
+        self._status, self._beat_s = status, beat_s
         self._stopped = asyncio.Event()
         self._count = 0
 
@@ -51,27 +51,27 @@ class Events:
         return answer
 
     async def _tell(self, answer: web.StreamResponse) -> None:
-        told = self._board.moment
+        told = self._status.moment
         await answer.write(self._message())
         stopped = asyncio.create_task(self._stopped.wait())
         try:
             while not stopped.done():
-                changed = asyncio.create_task(self._board.changed(told))
+                changed = asyncio.create_task(self._status.changed(told))
                 try:
                     await asyncio.wait((changed, stopped), timeout=self._beat_s, return_when=asyncio.FIRST_COMPLETED)
                 finally:
                     changed.cancel()
                 if stopped.done():
                     return
-                if self._board.moment == told:
+                if self._status.moment == told:
                     await answer.write(b": alive\n\n")
                     continue
-                told = self._board.moment
+                told = self._status.moment
                 await answer.write(self._message())
         finally:
             stopped.cancel()
 
     def _message(self) -> bytes:
-        shown = self._board.shown
-        data = {"round": shown.picture.number if shown else 0, "time": shown.picture.time if shown else None}
-        return f"event: round\nid: {self._board.moment}\ndata: {json.dumps(data)}\n\n".encode()
+        picture = self._status.snapshot.picture
+        data = {"round": picture.number if picture else 0, "time": picture.time if picture else None}
+        return f"event: round\nid: {self._status.moment}\ndata: {json.dumps(data)}\n\n".encode()

@@ -163,7 +163,7 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
         return document(body, 200 if is_ready else 503)
 
     async def metrics(views: Views, asked: PageRequest) -> web.StreamResponse:
-        body = exposition(vitals, clock.monotonic_s)
+        body = exposition(vitals, clock.monotonic_s())
         return web.Response(body=body, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
 
     async def status(views: Views, asked: PageRequest) -> web.StreamResponse:

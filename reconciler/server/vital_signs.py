@@ -6,12 +6,12 @@ Rollouts as numbers: by stage and by phase, never by commit and never by object.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, get_args
 
 from reconciler import __version__
 from reconciler.api.problem import Problem
-from reconciler.api.rollout_progress import Phase, StageState
+from reconciler.api.rollout_progress import Phase, RolloutProgress, StageState
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.report.mask import scrub_text
@@ -31,24 +31,24 @@ def readiness(vitals: Vitals) -> dict[str, str]:
 
 def _is_held_elsewhere(vitals: Vitals) -> bool:
     """Return whether all answering clusters are owned by a copy of the journal, so that nothing can be written."""
-    answering = {name for name, cluster in vitals.clusters.items() if cluster.is_up and not cluster.is_left}
+    answering = {name for name, cluster in vitals.shown.clusters.items() if cluster.is_up and not cluster.is_left}
     return bool(answering) and answering <= {problem.cluster for problem in _held_elsewhere(vitals)}
 
 
 def _held_elsewhere(vitals: Vitals) -> list[Problem]:
-    return [problem for problem in vitals.problems if problem.code == "fleet-held-elsewhere"]
+    return [problem for problem in vitals.shown.problems if problem.code == "fleet-held-elsewhere"]
 
 
 def degradations(vitals: Vitals) -> list[str]:
     """Return the faults that do not make the daemon unready."""
     found = [
         f"cluster {name}: {cluster.why or 'does not answer'}"
-        for name, cluster in sorted(vitals.clusters.items())
+        for name, cluster in sorted(vitals.shown.clusters.items())
         if not cluster.is_up and not cluster.is_left
     ]
     found += [
         f"cluster {name}: {cluster.why}; {sum(cluster.objects.values())} of our objects are there still"
-        for name, cluster in sorted(vitals.clusters.items())
+        for name, cluster in sorted(vitals.shown.clusters.items())
         if cluster.is_left
     ]
     found += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
@@ -94,10 +94,10 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
                 "lastSuccess": cluster.last_success or None,
                 "drifts": vitals.drifts[name],
             }
-            for name, cluster in sorted(vitals.clusters.items())
+            for name, cluster in sorted(vitals.shown.clusters.items())
         ],
         "changes": changes,
-        "held": dict(sorted(vitals.held.items())),
+        "held": dict(sorted(vitals.shown.held.items())),
         "suspended": list(vitals.suspended),
         "problems": [
             {
@@ -107,9 +107,9 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
                 "path": problem.path,
                 "message": scrub_text(problem.message),
             }
-            for problem in vitals.problems[:_PROBLEMS_MAX]
+            for problem in vitals.shown.problems[:_PROBLEMS_MAX]
         ],
-        "problemsTotal": len(vitals.problems),
+        "problemsTotal": len(vitals.shown.problems),
     }
 
 
@@ -118,24 +118,18 @@ Sample = tuple[Sequence[str], float]
 _STATES: Final = tuple(str(found.__struct_config__.tag) for found in get_args(StageState))
 
 
-def stage_states(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+def stage_states(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
     """1 for the state of each stage; zeros too, since an alert needs the series before it fires."""
-    for found in vitals.rollouts:
+    for found in rollouts:
         for stage in found.stages:
             word = state_word(stage.state)
             for state in _STATES:
                 yield (found.rollout, stage.name, state), float(state == word)
 
 
-def clusters_by_phase(vitals: Vitals, now_s: float) -> Iterator[Sample]:
+def clusters_by_phase(rollouts: Iterable[RolloutProgress]) -> Iterator[Sample]:
     """Return the number of clusters in each phase."""
-    for found in vitals.rollouts:
+    for found in rollouts:
         counts = Counter(cluster.phase for cluster in found.clusters.values())
         for phase in Phase:
             yield (found.rollout, str(phase)), float(counts[phase])
-
-
-def rollouts_done(vitals: Vitals, now_s: float) -> Iterator[Sample]:
-    """Yield 1 for each Rollout whose revision is active in every stage."""
-    for found in vitals.rollouts:
-        yield (found.rollout,), float(found.is_done)

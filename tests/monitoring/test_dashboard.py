@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.server.metrics import HISTOGRAMS, METRICS, PREFIX
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.server.metrics import PREFIX, histograms, metrics
 from tests.monitoring.queries import unknown_in
 
 DASHBOARD: dict[str, Any] = json.loads((Path(__file__).parents[2] / "monitoring/dashboard.json").read_text())
@@ -63,8 +64,8 @@ def test_panels_have_ids_and_places_of_their_own() -> None:
 def test_each_metric_of_what_goes_wrong_is_shown() -> None:
     shown = set(re.findall(rf"{PREFIX}(\w+)", " ".join(QUERIES)))
     shown |= {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    assert {row.name for row in HISTOGRAMS} <= shown
-    assert {row.name for row in METRICS} - shown <= {
+    assert {row.name for row in histograms(Vitals())} <= shown
+    assert {row.name for row in metrics(Vitals(), 0.0)} - shown <= {
         "build_info", "start_time_seconds", "source_last_read_timestamp_seconds", "rounds_total",
         "last_round_timestamp_seconds", "round_duration_seconds", "watches_ended_early_total", "suspended_scopes",
         "webhook_oldest_timestamp_seconds", "webhook_gone",

@@ -20,7 +20,7 @@ from reconciler.server.metrics import exposition
 from reconciler.state import RevisionStep
 from tests.docs.pages import anchors
 from tests.monitoring.queries import unknown_in
-from tests.unit.server.vital_signs import busy
+from tests.unit.server.vital_signs import busy, showing
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "monitoring"
@@ -48,12 +48,12 @@ def test_each_alert_fires_for_its_trouble_and_none_while_all_is_well() -> None:
 
 def test_promtool_takes_the_metrics() -> None:
     vitals = busy()
-    vitals.step = RevisionStep(revision="5f3c9d2a", clusters=2, in_step=1)
+    showing(vitals, step=RevisionStep(revision="5f3c9d2a", clusters=2, in_step=1))
     vitals.webhooks["hooks.example.com"] = vitals.commit_status = Deliveries(delivered=3)
     vitals.requests.observe(("m1", "read", "2xx"), 0.1)
     vitals.phases.histograms.observe(("plan",), 0.1)
     vitals.in_step_s.observe((), 12.0)
-    promtool("check", "metrics", given=exposition(vitals, lambda: 103.0))
+    promtool("check", "metrics", given=exposition(vitals, 103.0))
 
 
 def test_every_alert_has_a_test_that_it_fires() -> None:

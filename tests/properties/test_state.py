@@ -14,7 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity
-from reconciler.controller.vitals.service_vitals import Vitals, show
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import StatusSnapshot, snapshot_of
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet, state_document
 from reconciler.report.status.status_document import StatusDocument, status_document
@@ -164,7 +165,8 @@ def test_everything_that_tells_of_it_says_the_same_numbers(troubles: list[tuple[
         for name, (syncs, healths) in expected.items()
     }
     vitals = Vitals()
-    show(vitals, picture, state, list(state.clusters))
+    shown_now = StateOfFleet(round=picture, state=state, time="", source="")
+    vitals.status.publish(snapshot_of(shown_now, list(state.clusters), StatusSnapshot()))
     assert of_metrics(vitals) == expected
     shown = page_document(vitals, 0.0)["clusters"]
     assert {entry["name"]: (some(entry["objects"]), some(entry["health"])) for entry in shown} == expected
@@ -212,7 +214,7 @@ def of_text(text: str) -> dict[str, dict[str, int]]:
 def of_metrics(vitals: Vitals) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
     """What the two gauges say."""
     found: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
-    for family in text_string_to_metric_families(exposition(vitals, lambda: 0.0).decode()):
+    for family in text_string_to_metric_families(exposition(vitals, 0.0).decode()):
         for index, (metric, label) in enumerate((("objects", "state"), ("object_health", "health"))):
             for sample in family.samples if family.name == PREFIX + metric else ():
                 counts = found.setdefault(sample.labels["cluster"], ({}, {}))[index]

@@ -180,7 +180,7 @@ class Trial:
     async def _has_begun(self) -> None:
         """Wait until the service has read its kubeconfig: it ends where it cannot begin with one."""
         deadline = time.monotonic() + REST_TIMEOUT_S
-        while not self.vitals.clusters:
+        while not self.vitals.shown.clusters:
             assert not self.service.task.done(), f"the service ended: {self.service.task}"
             assert time.monotonic() < deadline, "the service looks at no cluster"
             await asyncio.sleep(0.02)
@@ -349,7 +349,9 @@ class Trial:
 
         What an earlier one left may be right already; this one still puts its mark there, once it gets an answer.
         """
-        return len(self.vitals.clusters) == len(CLUSTERS) and all(seen.is_up for seen in self.vitals.clusters.values())
+        return len(self.vitals.shown.clusters) == len(CLUSTERS) and all(
+            seen.is_up for seen in self.vitals.shown.clusters.values()
+        )
 
     async def _stays_at_rest(self) -> None:
         """Once nothing is written for a while, nothing more is ever written."""

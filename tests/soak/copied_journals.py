@@ -64,9 +64,9 @@ class CopiedJournalTrial(Trial):
         is_alone = self.service.task.done()
         async with service_on(self.box, copy, source, vitals) as running:
             deadline = time.monotonic() + REST_TIMEOUT_S
-            while {found.cluster for found in vitals.problems if found.code == HELD_ELSEWHERE} != set(CLUSTERS):
+            while {found.cluster for found in vitals.shown.problems if found.code == HELD_ELSEWHERE} != set(CLUSTERS):
                 assert not running.task.done(), f"{when}: the second service ended: {running}"
-                assert time.monotonic() < deadline, f"{when}: the copy is not told: {vitals.problems}"
+                assert time.monotonic() < deadline, f"{when}: the copy is not told: {vitals.shown.problems}"
                 await asyncio.sleep(0.02)
             if is_alone:
                 for _ in range(self.rng.randint(1, 3)):

@@ -71,4 +71,6 @@ class RoundCaches:
         self.lanes, self.healths = ClusterWorkers(wake), HealthCache(wake)
         self.beliefs, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
         self.unfinished = RetryQueue(clock)
+        self.doubted: set[str] = set()
+        """Clusters of which a watch or a poll failed, and that no round has asked since whether they answer."""
         self.away, self.kind_faults = UnreachableClusters(clock), KindFaults(clock)

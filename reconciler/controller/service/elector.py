@@ -42,7 +42,7 @@ from reconciler.ownership import field_manager
 
 log = logging.getLogger("reconciler")
 
-_LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
+LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
 _RENEWALS: Final = 5
 """So many times in its duration a Lease is renewed, or looked at by who waits for it."""
 _ANSWERS: Final = 3
@@ -214,7 +214,7 @@ class Elector:
 
     async def _look(self) -> None:
         try:
-            self._live = await self._member.get(_LEASE, NAMESPACE, lease_name(self._terms.fleet))
+            self._live = await self._member.get(LEASE, NAMESPACE, lease_name(self._terms.fleet))
         except ObjectNotFound:
             self._live = None
         lease = read_lease(self._live.body) if self._live is not None else Lease()
@@ -241,9 +241,9 @@ class Elector:
         body, name = lease_body(fleet, NAMESPACE, lease), lease_name(fleet)
         if self._live is None:
             await ensure_namespace(self._member, manager)
-            return await self._member.create(_LEASE, NAMESPACE, name, body, manager=manager)
+            return await self._member.create(LEASE, NAMESPACE, name, body, manager=manager)
         return await self._member.apply(
-            *(_LEASE, NAMESPACE, name, body),
+            *(LEASE, NAMESPACE, name, body),
             manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
         )  # fmt: skip
 

@@ -1,38 +1,40 @@
-"""The part of this process in its fleet, for every writer.
+"""The part of a process in its fleet: alone, standby or leader; and the control loop while it acts.
 
-The leader, for a person who asks: nothing is written, and no clock is compared. Source: ADR 20.
-
-Tasks beside the control loop of a leader: it renews the Lease, and writes the handover.
+Source: design#one-leader; ADR 20. The loop knows nothing of it: a process that leads runs one, and has ended it when
+it leads no more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import Enum, auto
 from math import inf
-from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Fleet
-from reconciler.api.refs import GVK
-from reconciler.clock import within
-from reconciler.containment import fault_fields, try_await, try_call
+from reconciler.api.fleet import Fleet, HighAvailability
+from reconciler.clock import since_boot_s
+from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.reading.members import told_fault
-from reconciler.controller.round.hold import NAMESPACE
-from reconciler.controller.service.elector import Elector
-from reconciler.controller.service.takeover import HandoverFile, Taken, left_by, read_unread
+from reconciler.controller.service.elector import Elector, LeaseTerms
+from reconciler.controller.service.handover import HandoverFile
+from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm, reached_now
+from reconciler.controller.service.takeover import catch_up, take_over
+from reconciler.controller.store_follower import StoreFollower
+from reconciler.controller.tasks import beside, either, first_of
+from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.errors import ConfigurationError, Deposed, FleetHeld, MemberClusterError, ObjectNotFound
-from reconciler.kube.client import MemberCluster
-from reconciler.kube.connection.kubeconfig import MemberConfig
+from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.kube.member_clusters import MemberClusters
-from reconciler.lease import HandoverTooLarge, lease_name, read_lease
+from reconciler.lease import HandoverTooLarge
+from reconciler.store.local_source import wait_for
+
+log = logging.getLogger("reconciler")
 
 
 class Part(Enum):
@@ -46,26 +48,18 @@ class Part(Enum):
 
 
 class Leadership:
-    """The part of this process. Until anything is known it stands by."""
+    """The part of this process, for every writer. Until anything is known it stands by, and nothing may be written."""
 
     def __init__(self) -> None:
-        """Nothing may be written yet."""
+        """Stand by."""
         self.part = Part.STANDBY
         self.leaders: frozenset[str] = frozenset()
         """Journals of processes that led under the Lease."""
         self._elector: Elector | None = None
 
-    def alone(self) -> None:
-        """There is no Lease."""
-        self.part, self._elector = Part.ALONE, None
-
-    def stand_by(self) -> None:
-        """Write nothing."""
-        self.part, self._elector = Part.STANDBY, None
-
-    def lead(self, elector: Elector, leaders: frozenset[str]) -> None:
-        """Write for as long as the Lease is held."""
-        self.part, self._elector, self.leaders = Part.LEADER, elector, leaders
+    def become(self, part: Part, elector: Elector | None = None) -> None:
+        """Play this part from now on. `elector`: of a leader, which writes for as long as it holds the Lease."""
+        self.part, self._elector = part, elector
 
     def term(self) -> int | None:
         """The term in which this process leads; None: there is no Lease, or it does not hold it."""
@@ -78,160 +72,220 @@ class Leadership:
         return self._elector.writing_left_s() if self._elector is not None else 0.0
 
 
-_LEASE: Final = GVK("coordination.k8s.io", "v1", "Lease")
+class FleetProcess:
+    """One process of a fleet. `loop` is the control loop that runs now; None: it stands by."""
 
-
-class Leading(Struct, frozen=True, kw_only=True):
-    """The Lease's content and the handover. `holder`: the leader; empty: nobody, or unknown.
-
-    `renewed`: the last renewal of the Lease, by its holder's clock. `has_handover`: whether there is a handover.
-    `error`: the error of reading any of it.
-    """
-
-    cluster: str
-    holder: str = ""
-    term: int = 0
-    renewed: str = ""
-    has_handover: bool = False
-    error: str = ""
-
-
-async def who_leads(member: MemberCluster, fleet: str) -> Leading:
-    """Return the content of the Lease and of the handover."""
-    found = await try_await(within(_look(member, fleet), timing.PROMPT_S))
-    if found.value is not None:
-        return found.value
-    if isinstance(found.fault, MemberClusterError):
-        return Leading(cluster=member.name, error=found.fault.message)
-    assert found.fault is not None, "what gives nothing has failed"
-    is_silent = isinstance(found.fault, TimeoutError)
-    why = "no answer in time" if is_silent else told_fault(member.name, found.fault)
-    return Leading(cluster=member.name, error=why)
-
-
-async def _look(member: MemberCluster, fleet: str) -> Leading:
-    left = await HandoverFile(member, fleet).read()
-    try:
-        lease = read_lease((await member.get(_LEASE, NAMESPACE, lease_name(fleet))).body)
-    except ObjectNotFound:
-        return Leading(cluster=member.name, has_handover=left is not None)
-    return Leading(
-        cluster=member.name,
-        holder=lease.holder,
-        term=lease.transitions,
-        renewed=lease.renewed,
-        has_handover=left is not None,
-    )
-
-
-log = logging.getLogger("reconciler")
-
-_CHECKED_EVERY: Final = 10
-"""Once in so many times the written handover is checked: a person may have changed it."""
-
-
-class LeaderContext(Struct, frozen=True, kw_only=True):
-    """The context of a leader. `members`: clusters on connections of their own."""
-
-    elector: Elector
-    left: HandoverFile
-    members: MemberClusters
-
-    async def keep(self, lost: asyncio.Event) -> None:
-        """Keep the Lease; `lost` is set when it is."""
-        try:
-            why = await self.elector.keep()
-            log.warning("this process leads no more", extra={"event": "LeadLost", "why": why})
-        finally:
-            lost.set()
-
-
-class LeaderTerm:
-    """One run of the control loop of a leader. `over` is set when the loop has to begin anew."""
-
-    def __init__(self, seat: LeaderContext, parts: LoopParts, fleet: Fleet, taken: Taken) -> None:
-        """Nothing is asked yet."""
-        self.over = asyncio.Event()
-        self.taken = taken
-        self._seat = seat
-        self._parts = parts
-        self._fleet = fleet
+    def __init__(self, parts: LoopParts, leadership: Leadership, name: str) -> None:
+        """Nothing is read yet. `name`: of this process, and of no other one ever."""
+        self.loop: ControlLoop | None = None
+        self._parts, self._leadership, self._name = parts, leadership, name
+        self._members = parts.opened
+        """The clusters as the last loop left them: the next one goes on with their clients."""
+        self._follower = StoreFollower(parts)
         self._told = Transitions(log)
-        self._one_by_one = asyncio.Lock()
+        self._is_behind = False
+        """True if this process had to let another one lead, since the store that it reads is older than what was."""
 
-    @property
-    def parts(self) -> LoopParts:
-        """Return the parts of the control loop: clusters with unread marks are left alone."""
-        return replace(self._parts, configs_of=self._configs_of)
+    async def run(self, stop: asyncio.Event) -> None:
+        """Play the part that the store and the Lease give, until `stop` is set.
 
-    def _configs_of(self, fleet: Fleet) -> Mapping[str, MemberConfig | ConfigurationError]:
-        why = ConfigurationError("its marks could not be read since this process leads; it is left alone until then")
-        found = self._parts.configs_of(fleet)
-        return {name: why if name in self.taken.unread else config for name, config in found.items()}
-
-    async def leave(self) -> None:
-        """Keep up what the next leader has to know."""
-        told, looks = "", 0
-        while True:
-            await self._parts.clock.sleep(timing.TICK_S)
-            looks += 1
-            if looks % _CHECKED_EVERY == 0:
-                spoiled = await try_await(within(self._seat.left.is_spoiled(), timing.PROMPT_S))
-                told = "" if spoiled.value else told
-            version = self._parts.journal.version
-            if version != told and await self.leave_once():
-                told = version
-
-    async def leave_once(self) -> bool:
-        """Write the present handover; return whether that is done. A failure is logged."""
-        if self._seat.elector.term is None:
-            return False
-        async with self._one_by_one:
-            return await self._leave()
-
-    async def _leave(self) -> bool:
-        left = left_by(self._parts.journal, self._seat.elector, self.taken)
-        written = await try_await(self._seat.left.write(left, self._parts.journal.count_left))
-        if written.fault is None:
-            self._told.leave("handover", "the next leader can know everything again", event="HandoverWritten")
-            return True
-        is_told = isinstance(written.fault, (MemberClusterError, HandoverTooLarge))
-        extra = {"event": "HandoverFailed", "error": str(written.fault), **({} if is_told else fault_fields())}
-        text = "timers, orders and caps of now would be lost if another process led"
-        self._told.enter("handover", str(written.fault), logging.WARNING, text, **extra)
-        return False
-
-    async def read_unread(self) -> None:
-        """Read marks of clusters that answer at last; the loop begins anew with them."""
-        parts, seat = self._parts, self._seat
-        while self.taken.unread:
-            await parts.clock.sleep(timing.CHECK_S)
-            configs = try_call(parts.configs_of, self._fleet)
-            # It may be reached in another way by now.
-            members = seat.members.reached_by(configs.value) if configs.value is not None else seat.members
-            ours = parts.cluster_filter.cut(self._fleet)
-            found = await try_await(read_unread(ours, parts.journal, members, self.taken.unread, parts.clock))
-            if found.fault is not None:
-                self._told.fault("unread", found.fault, "marks cannot be read", **fault_fields())
-            elif found.value is not None and found.value != self.taken.unread:
-                self.taken = replace(self.taken, unread=found.value)
-                self.over.set()
-                return
-
-    async def gives_way_to(self, error: FleetHeld) -> bool:
-        """Return whether this process must stop leading: the Lease is lost, or a mark has a later term.
-
-        If the Lease was lost while a mark was read, the term of this process is unknown.
+        | part | begins | ends |
+        |---|---|---|
+        | alone | the store names no Lease, or this process applies to named clusters alone | the store names one |
+        | standby | the store names a Lease, or the leader lost it | it is taken; the store names another one, or none |
+        | leader | the Lease was taken | it is lost, or left to others; the store names another one, or none |
 
         Raises:
-            FleetHeld: the mark is of one that holds no Lease, while this process leads.
+            JournalError: nothing may be done that cannot be recorded.
+            FleetHeld: another journal holds the fleet.
+            ConfigurationError: an option is unusable.
         """
-        if self._seat.elector.term is not None and not isinstance(error, Deposed):
-            raise error
-        log.warning("a mark has a later term", extra={"event": "Deposed", "error": str(error)})
-        return not (isinstance(error, Deposed) and await self._raised_over(error.term))
+        await self._read_first(stop)
+        while not stop.is_set():
+            # A Lease says who leads the fleet; who applies to named clusters does not.
+            ha = self._fleet.settings.ha if self._parts.cluster_filter.is_whole else None
+            self._parts = replace(self._parts, ha=ha)
+            if ha is None:
+                await self._alone(stop)
+                continue
+            async with self._lease_context(ha) as context:
+                await self._standby(context, stop)
+                if context is not None and context.elector.term is not None and not stop.is_set():
+                    await self._leader(context, stop)
 
-    async def _raised_over(self, term: int) -> bool:
-        """Return whether this process leads in a term above that of a mark."""
-        raised = await try_await(within(self._seat.elector.raise_term(term), timing.PROMPT_S))
-        return bool(raised.value)
+    @property
+    def _fleet(self) -> Fleet:
+        """Return the fleet in force."""
+        assert self._follower.fleet is not None, "it was read before any part is played"
+        return self._follower.fleet
+
+    @property
+    def _is_other_part(self) -> bool:
+        return self._parts.is_other_part(self._fleet)
+
+    async def _read_first(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            fleet = await self._follower.read()
+            if fleet is not None:
+                # The person who starts the service must see the faults of its options.
+                self._parts.cluster_filter.check(fleet)
+                self._parts.configs_of(fleet)
+                return
+            await first_of(stop.wait(), self._store_changed())
+
+    async def _store_changed(self) -> None:
+        """Return when the store is to be read again; a server that is followed is asked meanwhile."""
+        told = await try_await(self._parts.source.changed())
+        if told.fault is not None:
+            text = "the store cannot be watched for a fault of the program; it is read now and then"
+            self._told.fault("store", told.fault, text, **fault_fields())
+            await self._parts.clock.sleep(timing.CHECK_S)
+        await self._parts.clock.sleep(timing.MOMENT_S)
+
+    async def _act(self, parts: LoopParts, *ends: asyncio.Event) -> None:
+        """Run the control loop until an event is set, or the store gives another part."""
+        opened = self._members.reached_by(parts.configs_of(self._fleet))
+        parts.vitals.leads = True
+        parts.journal.record_led_by("")
+        self.loop = loop = ControlLoop(replace(parts, opened=opened), self._follower, self._fleet)
+        try:
+            async with either(*ends) as end:
+                await loop.run(end)
+        finally:
+            self.loop, self._members = None, loop.members
+
+    # Alone
+
+    async def _alone(self, stop: asyncio.Event) -> None:
+        self._leadership.become(Part.ALONE)
+        await self._act(self._parts, stop)
+
+    # Standby
+
+    @asynccontextmanager
+    async def _lease_context(self, ha: HighAvailability) -> AsyncIterator[LeaderContext | None]:
+        """Open the cluster of the Lease, which is given back at the end; None: it cannot be reached."""
+        parts, fleet = self._parts, self._fleet
+        self._leadership.become(Part.STANDBY)
+        async with MemberClusters.open(
+            parts.configs_of(fleet), agent=parts.agent, clock=parts.clock, answered=parts.vitals.answered
+        ) as members:
+            member = members.get(ha.cluster)
+            if member is None:
+                why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
+                self._told.enter("lease", why, logging.ERROR, "nobody can lead from here",
+                                 event="LeaseUnreachable", cluster=ha.cluster, error=why)  # fmt: skip
+                yield None
+                return
+            name = fleet.settings.name
+            terms = LeaseTerms(fleet=name, holder=self._name, duration_s=ha.lease_duration_s)
+            elector = Elector(member, terms, parts.clock, since_boot_s)
+            try:
+                yield LeaderContext(elector=elector, left=HandoverFile(member, name), members=members)
+            finally:
+                self._leadership.become(Part.STANDBY)
+                await elector.give_back()
+
+    async def _standby(self, context: LeaderContext | None, stop: asyncio.Event) -> None:
+        """Wait for the Lease, and read the store as it advances."""
+        log.info("standing by", extra={"event": "StandsBy"})
+        self._parts.vitals.stand_by()
+        taken, changed, known, told = asyncio.Event(), asyncio.Event(), self._fleet.clusters, ""
+        works = {"store of a standby": self._watch_store(changed)}
+        if context is not None:
+            works["campaign"] = self._campaign(context.elector, taken)
+        async with beside(works), either(stop, taken) as over:
+            while not (over.is_set() or self._is_other_part):
+                leader = context.elector.holder if context is not None else ""
+                if leader and leader != told:
+                    told = leader
+                    log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
+                self._parts.journal.record_led_by(leader or "nobody yet")
+                self._parts.beat(RoundPhase.IDLE, text=f"standing by; {leader} leads" if leader else "standing by")
+                # A large commit takes longer to read than a Lease lasts that nobody renews.
+                if not await wait_for(over, timing.LOOK_S, self._parts.clock) and changed.is_set():
+                    changed.clear()
+                    is_read = await self._follower.read() is not None
+                    if is_read and (context is None or self._fleet.clusters != known):
+                        return  # The Lease may be reached in another way now.
+
+    async def _watch_store(self, changed: asyncio.Event) -> None:
+        while True:
+            await self._store_changed()
+            changed.set()
+
+    async def _campaign(self, elector: Elector, taken: asyncio.Event) -> None:
+        """Wait for the Lease; who had to give it up for an old store waits until another one could have taken it."""
+        if self._is_behind:
+            self._is_behind = False
+            await self._parts.clock.sleep(elector.duration_s)
+        await elector.campaign()
+        taken.set()
+
+    # Leader
+
+    async def _leader(self, context: LeaderContext, stop: asyncio.Event) -> None:
+        """Know what the last leader knew, then act for as long as the Lease is held."""
+        lost = asyncio.Event()
+        async with beside({"lease": _kept(context.elector, lost)}):
+            self._parts.beat(RoundPhase.IDLE, text="taking over")
+            await first_of(stop.wait(), lost.wait(), context.elector.settled())
+            term = await self._begin_term(context, stop, lost)
+            if term is not None:
+                await self._lead(term, stop, lost)
+
+    async def _begin_term(self, context: LeaderContext, stop: asyncio.Event, lost: asyncio.Event) -> LeaderTerm | None:
+        """Take over from the last leader; None: this process must not lead now."""
+        parts = self._parts
+        if stop.is_set() or lost.is_set():
+            return None
+        try:
+            left = await context.left.read()
+            known = self._fleet.clusters
+            await catch_up(parts, self._follower, left.revision if left is not None else "")
+            if stop.is_set() or lost.is_set() or self._is_other_part:
+                return None
+            if self._fleet.clusters != known:
+                context = replace(context, members=reached_now(parts, self._fleet, context.members))
+            ours = parts.cluster_filter.cut(self._fleet)
+            taken = await take_over(ours, parts.journal, context.members, context.elector, context.left, parts.clock)
+        except (MemberClusterError, HandoverTooLarge, StoreIsOlder) as error:
+            self._is_behind = isinstance(error, StoreIsOlder)
+            log.warning("this process cannot lead", extra={"event": "LeadFailed", "error": str(error)})
+            return None
+        if taken is None:
+            return None
+        parts.journal.record_in_force(self._fleet.revision, parts.store.good_blobs)
+        log.info("leading", extra={"event": "Leads", "why": f"term {context.elector.term}"})
+        return LeaderTerm(context, parts, self._follower, taken)
+
+    async def _lead(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
+        self._follower.successor = term
+        try:
+            async with beside({"handover": term.leave(), "unread marks": term.read_unread()}):
+                while not (stop.is_set() or lost.is_set() or self._is_other_part):
+                    await self._act_in(term, stop, lost)
+        finally:
+            self._follower.successor = None
+
+    async def _act_in(self, term: LeaderTerm, stop: asyncio.Event, lost: asyncio.Event) -> None:
+        """Act until an event is set, marks of another cluster can be read, or a mark has a term above ours."""
+        self._leadership.leaders = frozenset(term.taken.leaders)
+        self._leadership.become(Part.LEADER, term.elector)
+        term.over.clear()
+        try:
+            await self._act(term.parts, term.over, stop, lost)
+        except FleetHeld as error:
+            self._leadership.become(Part.STANDBY)
+            if await term.gives_way_to(error):
+                lost.set()
+        await term.leave_once()
+
+
+async def _kept(elector: Elector, lost: asyncio.Event) -> None:
+    """Keep the Lease; `lost` is set when it is."""
+    try:
+        why = await elector.keep()
+        log.warning("this process leads no more", extra={"event": "LeadLost", "why": why})
+    finally:
+        lost.set()

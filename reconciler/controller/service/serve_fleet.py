@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 import platform
 import uuid
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_call
@@ -23,22 +22,20 @@ from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import Access, configs_of
 from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.service.leadership import Leadership
-from reconciler.controller.service.leading import FleetProcess, Process
+from reconciler.controller.service.leadership import FleetProcess, Leadership
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.service.telling import Telling, forget_others, tell
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.errors import ConfigurationError
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
+from reconciler.kube.connection.kubeconfig import stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
 from reconciler.observations import in_force
 from reconciler.store.parse_cache import ParseCache
-from reconciler.store.source import StoreSource, open_source
+from reconciler.store.source import open_source
 
 log = logging.getLogger("reconciler")
 
@@ -114,16 +111,16 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     vitals.started_at = service.access.clock.now()
     with Journal.open(service.access.journal) as journal:
         forget_others(service.telling, journal)
-        async with _open_service(service, journal, vitals) as player:
+        async with _open_service(service, journal, vitals) as process:
             lookouts = {
-                "orders": _watch_orders(journal, player, service.access.clock),
-                "reloads": _watch_reloads(signals, player, service.access.profiles, journal),
-                "profiles": _watch_profiles(service.access, player, journal),
+                "orders": _watch_orders(journal, process, service.access.clock),
+                "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
+                "profiles": _watch_profiles(service.access, process, journal),
                 "receivers": tell(service.telling, journal, vitals, service.access.clock),
             }
             try:
                 async with beside(lookouts):
-                    await player.run(signals.stop)
+                    await process.run(signals.stop)
             finally:
                 log.info("stopped", extra={"event": "Stopped"})
 
@@ -144,58 +141,37 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
     agent, leadership = UserAgent(journal.fleet or "unnamed", ""), Leadership()
     if access.profiles is not None:
         await _profiles_read(access.profiles, journal)
-
-    def answered(cluster: str, verb: str, code: str, seconds: float) -> None:
-        vitals.requests.observe((cluster, verb, code), seconds)
-
-    def opening(fleet: Fleet) -> AbstractAsyncContextManager[MemberClusters]:
-        return MemberClusters.open(_configs_in_reach(fleet, access), agent=agent, clock=access.clock, answered=answered)
-
+    cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
+    vitals.source = source.description
     fenced = MemberClusters.open(
-        {}, agent=agent, clock=access.clock, answered=answered, writing_left_s=leadership.writing_left_s
+        {}, agent=agent, clock=access.clock, answered=vitals.answered, writing_left_s=leadership.writing_left_s
     )
     try:
         async with fenced as members:
-            holder = OwnershipLock(journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders)
-            parts = _parts(service, source, holder, (journal, members, agent, vitals))
-            name = f"{platform.node()}_{uuid.uuid4()}"
-            yield FleetProcess(Process(parts=parts, leadership=leadership, opening=opening, name=name))
+            parts = LoopParts(
+                source=source,
+                store=StoreInForce(journal.good_blobs(), source.past, cache),
+                journal=journal,
+                holder=OwnershipLock(
+                    journal, access.clock, term=leadership.term, predecessors=lambda: leadership.leaders
+                ),
+                opened=members,
+                configs_of=lambda fleet: configs_of(access.cluster_filter.cut(fleet), access),
+                access_stamp=lambda: stamp_of(access.kubeconfig) if access.profiles is None else None,
+                agent=agent,
+                clock=access.clock,
+                interpreters=access.interpreters,
+                vitals=vitals,
+                cluster_filter=access.cluster_filter,
+                open=access.open,
+                later_keys=access.later_keys,
+            )
+            yield FleetProcess(parts, leadership, f"{platform.node()}_{uuid.uuid4()}")
     finally:
         await source.close()
 
 
-def _parts(
-    service: Service,
-    source: StoreSource,
-    holder: OwnershipLock,
-    kept: tuple[Journal, MemberClusters, UserAgent, Vitals],
-) -> LoopParts:
-    access, (journal, members, agent, vitals) = service.access, kept
-    cache = ParseCache(service.parse_cache) if service.parse_cache is not None else None
-    vitals.source = source.description
-    return LoopParts(
-        source=source,
-        store=StoreInForce(journal.good_blobs(), source.past, cache),
-        journal=journal,
-        holder=holder,
-        opened=members,
-        configs_of=lambda fleet: _configs_in_reach(fleet, access),
-        access_stamp=lambda: stamp_of(access.kubeconfig) if access.profiles is None else None,
-        agent=agent,
-        clock=access.clock,
-        interpreters=access.interpreters,
-        vitals=vitals,
-        cluster_filter=access.cluster_filter,
-        open=access.open,
-        later_keys=access.later_keys,
-    )
-
-
-def _configs_in_reach(fleet: Fleet, access: Access) -> Mapping[str, MemberConfig | ConfigurationError]:
-    return configs_of(access.cluster_filter.cut(fleet), access)
-
-
-async def _watch_orders(journal: Journal, player: FleetProcess, clock: Clock) -> None:
+async def _watch_orders(journal: Journal, process: FleetProcess, clock: Clock) -> None:
     """A person's orders come through the journal: suspensions and evictions, and their end."""
     told, known, asked = Transitions(log), orders_in(journal, clock), journal.asked
     while True:
@@ -215,21 +191,23 @@ async def _watch_orders(journal: Journal, player: FleetProcess, clock: Clock) ->
             log.info(
                 "somebody asks to look at everything now", extra={"event": "Asked", "by": asked.rpartition(" ")[0]}
             )
-            _reload(player)
-        elif player.loop is not None:
-            player.loop.wake()
+            _reload(process)
+        elif process.loop is not None:
+            process.loop.wake()
 
 
-async def _watch_reloads(signals: Signals, player: FleetProcess, profiles: LiveAccess | None, journal: Journal) -> None:
+async def _watch_reloads(
+    signals: Signals, process: FleetProcess, profiles: LiveAccess | None, journal: Journal
+) -> None:
     while True:
         await signals.reload.wait()
         signals.reload.clear()
         if profiles is not None:
             await _profiles_read(profiles, journal)
-        _reload(player)
+        _reload(process)
 
 
-async def _watch_profiles(access: Access, player: FleetProcess, journal: Journal) -> None:
+async def _watch_profiles(access: Access, process: FleetProcess, journal: Journal) -> None:
     """Live profiles say how clusters are reached; one that is gone, or a list that cannot be read, changes nothing."""
     told = Transitions(log)
     while access.profiles is not None:
@@ -240,7 +218,7 @@ async def _watch_profiles(access: Access, player: FleetProcess, journal: Journal
             told.fault("profiles", error, "a fault of the program kept profiles from being read", **fault_fields())
             continue
         if is_changed:
-            _reload(player)
+            _reload(process)
 
 
 async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
@@ -256,9 +234,9 @@ async def _profiles_read(profiles: LiveAccess, journal: Journal) -> bool:
     return is_changed
 
 
-def _reload(player: FleetProcess) -> None:
-    if player.loop is None:
+def _reload(process: FleetProcess) -> None:
+    if process.loop is None:
         return  # Who stands by reads the kubeconfig when it begins to act.
-    reloaded = try_call(player.loop.reload)
+    reloaded = try_call(process.loop.reload)
     if reloaded.fault is not None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())

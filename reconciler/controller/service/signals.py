@@ -197,10 +197,10 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
     parts = [vitals.phase if is_alive else f"stalled while {vitals.phase}"]
     if vitals.revision:
         parts.append(f"revision {vitals.revision.removeprefix('dir:')[:12]}")
-    down = sorted(name for name, cluster in vitals.clusters.items() if not cluster.is_up)
+    down = sorted(name for name, cluster in vitals.shown.clusters.items() if not cluster.is_up)
     if vitals.is_ready and down:
         shown = ", ".join(down[:3]) + (", …" if len(down) > 3 else "")
-        parts.append(f"{len(down)} of {len(vitals.clusters)} clusters not reachable ({shown})")
+        parts.append(f"{len(down)} of {len(vitals.shown.clusters)} clusters not reachable ({shown})")
     if vitals.source_error:
         parts.append(f"store: {vitals.source_error}")
     if vitals.journal_error:

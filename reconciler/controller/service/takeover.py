@@ -1,117 +1,48 @@
-"""Reads and writes what one leader leaves for the next, beside the Lease.
-
-The takeover of a new leader before it acts: it learns the last leader's state, and raises the term above every mark.
+"""The takeover of a new leader before it acts: it learns the last leader's state, and raises the term above every mark.
 
 Source: ADR 20. The state in the marks of the clusters is read there; the rest is in the last leader's handover. A
-journal that led last itself has all of it, and is trusted.
+journal that led last itself has all of it, and is trusted. The store is nothing older than what was in force: a clone
+of a Git URL is as old as its last fetch, and a standby that acted by it would undo reviewed changes. A plain directory
+has no order, and is as it is.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
-from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind
-from reconciler.api.refs import GVK
 from reconciler.clock import Clock
+from reconciler.containment import fault_fields, try_await
+from reconciler.controller import timing
+from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.journal_from_marks import placements_of, rows_of_all
 from reconciler.controller.reading.read_clusters import answering
-from reconciler.controller.round.hold import NAMESPACE, OwnershipLock, ensure_namespace
+from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.mark import Mark, is_own
 from reconciler.controller.service.elector import Elector
-from reconciler.errors import AlreadyExists, ObjectNotFound, WriteConflict
+from reconciler.controller.service.handover import HandoverFile
+from reconciler.controller.store_follower import StoreFollower
+from reconciler.controller.tasks import in_thread
+from reconciler.controller.vitals.logs import Transitions
+from reconciler.errors import StoreError, StoreIsOlder
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.member_clusters import MemberClusters
-from reconciler.lease import Handover, handover_body, handover_name, read_handover
-from reconciler.ownership import field_manager
-
-_CONFIG_MAP: Final = GVK("", "v1", "ConfigMap")
-
-
-class HandoverFile:
-    """One ConfigMap. What this process wrote or read last is what its next write has to find."""
-
-    def __init__(self, member: MemberCluster, fleet: str) -> None:
-        """Nothing is asked yet."""
-        self._member = member
-        self._fleet = fleet
-        self._live: LiveObject | None = None
-        self._written: Handover | None = None
-
-    async def read(self) -> Handover | None:
-        """Return the last leader's handover; None: there was none.
-
-        Raises:
-            MemberClusterError: it cannot be read.
-        """
-        try:
-            self._live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
-        except ObjectNotFound:
-            self._live = None
-            return None
-        return read_handover(self._live.body)
-
-    async def is_spoiled(self) -> bool:
-        """Return whether others changed or deleted the last written handover; it is written again then.
-
-        Raises:
-            MemberClusterError: it cannot be read.
-        """
-        try:
-            live = await self._member.get(_CONFIG_MAP, NAMESPACE, handover_name(self._fleet))
-        except ObjectNotFound:
-            self._written = None
-            return True
-        if self._live is None or live.resource_version != self._live.resource_version:
-            self._written = None
-        return self._written is None
-
-    async def write(self, left: Handover, number: Callable[[], int]) -> None:
-        """Write the handover, unless an equal one is there. `number`: counts the writes.
-
-        Raises:
-            WriteConflict, AlreadyExists: somebody else wrote it since it was read.
-            MemberClusterError: it cannot be written.
-            HandoverTooLarge: it does not fit.
-        """
-        if left == self._written:
-            return
-        numbered = replace(left, number=number())
-        before = self._live
-        try:
-            await self._write(numbered)
-        except (AlreadyExists, ObjectNotFound, WriteConflict):
-            # A person deleted it or restored an old one, or it is what we wrote when the answer was lost.
-            found = await self.read()
-            is_same = found is None or (found.journal, found.term) == (left.journal, left.term)
-            if found is not None and not is_same and found.term >= left.term:
-                self._live = before  # Whoever leads later is not written over at the next attempt either.
-                raise
-            await self._write(numbered)
-        self._written = left
-
-    async def _write(self, left: Handover) -> None:
-        name, manager = handover_name(self._fleet), field_manager(self._fleet)
-        body = handover_body(self._fleet, NAMESPACE, left)
-        if self._live is None:
-            await ensure_namespace(self._member, manager)
-            self._live = await self._member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
-        else:
-            self._live = await self._member.apply(
-                *(_CONFIG_MAP, NAMESPACE, name, body),
-                manager=manager, force=True, uid=self._live.uid, resource_version=self._live.resource_version,
-            )  # fmt: skip
-
+from reconciler.lease import Handover
 
 log = logging.getLogger("reconciler")
+
+_ASKED_MAX: Final = 5
+"""So often at most: then another process may have what this one lacks."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -263,3 +194,57 @@ def _joined(before: PreviousPlacement | None, told: PreviousPlacement) -> Previo
         return told
     targets = {target.cluster: target for target in (*before.targets, *told.targets)}
     return replace(before, targets=tuple(found for _, found in sorted(targets.items())))
+
+
+class _Age(Enum):
+    """The relation of the store's content to a revision."""
+
+    NOT_OLDER = auto()
+    OLDER = auto()
+    NOT_KNOWN = auto()
+    """It was never fetched here: it is newer, or of a branch that was rewritten since."""
+
+
+async def catch_up(parts: LoopParts, follower: StoreFollower, left: str) -> None:
+    """Ask the store again until its revision is not older than `left`, which was in force under the last leader.
+
+    A store that answers without that revision is trusted after as many answers.
+
+    Raises:
+        StoreIsOlder: this process must not lead by what it has.
+    """
+    told = Transitions(log)
+    for asked in itertools.count(1):
+        fault = (await try_await(parts.source.ask_now())).fault
+        if fault is not None and not isinstance(fault, StoreError):
+            log.error("the store cannot be asked for a fault of the program", exc_info=fault, extra=fault_fields())
+        await follower.read()
+        assert follower.fleet is not None, "it was read before"
+        revision = follower.fleet.revision
+        age = await in_thread(_age, parts, revision, left)
+        if age is _Age.NOT_OLDER:
+            return
+        why = f"it is at {revision[:12]}, and {left[:12]} was in force: {fault or 'nothing newer came'}"
+        if asked < _ASKED_MAX:
+            told.enter("older", why, logging.WARNING, "the store that was read is older than what was in force",
+                       event="StoreIsOlder", rev=revision, error=why)  # fmt: skip
+            await parts.clock.sleep(timing.LOOK_S)
+            continue
+        if age is _Age.OLDER or fault is not None:
+            raise StoreIsOlder(why)
+        log.warning(
+            "going on without the revision that was in force: the store does not have it any more",
+            extra={"event": "StoreRewritten", "rev": revision, "error": f"{left} is not there"},
+        )
+        return
+
+
+def _age(parts: LoopParts, revision: str, left: str) -> _Age:
+    if left in ("", revision) or left.startswith("dir:") or revision.startswith("dir:"):
+        return _Age.NOT_OLDER
+    if left in parts.source.ancestry({left}, revision).order:
+        return _Age.NOT_OLDER
+    found = parts.source.ancestry({revision}, left)
+    if left in found.missing or not found.order:
+        return _Age.NOT_KNOWN
+    return _Age.OLDER if revision in found.order else _Age.NOT_OLDER

@@ -66,7 +66,7 @@ async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock:
 
 def _current(vitals: Vitals) -> CommitStatus | None:
     """Return the status of the active commit, from the last state."""
-    step = vitals.step
+    step = vitals.shown.step
     if step is None or step.revision != vitals.revision:
         return None
     verdict, description = commit_status(step, vitals.source_error, vitals.rollouts)

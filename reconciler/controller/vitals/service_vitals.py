@@ -1,49 +1,20 @@
-"""The daemon's state for others: written by the control loop, read by health endpoints, metrics and systemd.
-
-The picture that a round leaves, as vital signs.
-"""
+"""The daemon's state for others: written by the control loop, read by health endpoints, metrics and systemd."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 
-from reconciler.api.plan import Change
-from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.round.episodes import Steps
-from reconciler.controller.round.program_faults import log_faults
-from reconciler.controller.vitals.board import Histograms, Phases, StatusStore
+from reconciler.controller.vitals.board import Histograms, Phases
+from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.notify.post import Deliveries
-from reconciler.planner import Round
-from reconciler.state import ClusterState, FleetState, RevisionStep
 
 log = logging.getLogger("reconciler")
-
-
-class ClusterVitals(Struct, kw_only=True):
-    """One member. `objects`: how many of ours are in each state of sync, `health`: how many fare how. Each counts once.
-
-    `kinds_unread`: kinds that cannot be read there, though it answers.
-
-    `is_left`: the store has no document of it. Times: RFC 3339, empty: never.
-    """
-
-    name: str
-    is_up: bool = False
-    why: str = "not read yet"
-    is_doubted: bool = False
-    """A watch or a poll of it failed, and no round has asked it since whether it answers."""
-    is_left: bool = False
-    objects: Mapping[str, int] = field(default_factory=dict)
-    health: Mapping[str, int] = field(default_factory=dict)
-    kinds_unread: int = 0
-    last_success: str = ""
 
 
 class Vitals(Struct, kw_only=True):
@@ -74,10 +45,6 @@ class Vitals(Struct, kw_only=True):
     rounds: int = 0
     last_round_at: str = ""
     durations_s: dict[str, float] = field(default_factory=dict)
-    clusters: dict[str, ClusterVitals] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
-    held: dict[str, int] = field(default_factory=dict)
-    """Changes that wait, by kind of reason: guard, move, suspended, other."""
     changes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     drifts: Counter[str] = field(default_factory=Counter)
     """Hand edits that were found, by cluster."""
@@ -89,12 +56,6 @@ class Vitals(Struct, kw_only=True):
     """Scopes that are suspended now."""
     rollouts: tuple[RolloutProgress, ...] = ()
     """The state of each Rollout of the store."""
-    step: RevisionStep | None = None
-    """The progress of the active revision."""
-    revision_seen_at: str = ""
-    """The time when it became active, as RFC 3339; empty: unknown."""
-    is_told_in_step: bool = False
-    """True if all was in step once since it became active."""
     in_step_s: Histograms = field(
         default_factory=lambda: Histograms(bounds_s=(1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0))
     )
@@ -111,15 +72,22 @@ class Vitals(Struct, kw_only=True):
     """Deliveries by the name of the receiver."""
     commit_status: Deliveries | None = None
     """The same of the statuses of commits at a forge; None: none are wanted."""
-    board: StatusStore = field(default_factory=StatusStore)
-    """The published state of the last round."""
+    status: StatusStore = field(default_factory=StatusStore)
+    """The published state of the fleet."""
+
+    @property
+    def shown(self) -> StatusSnapshot:
+        """Return the published state of the fleet."""
+        return self.status.snapshot
 
     def stand_by(self) -> None:
         """Drop all reports: another process leads, and this one's observations are outdated."""
-        self.leads, self.last_round_at, self.step = False, "", None
-        self.clusters, self.problems, self.held, self.rollouts, self.suspended = {}, (), {}, (), ()
-        self.board.shown = None
-        self.board.wake()
+        self.leads, self.last_round_at, self.rollouts, self.suspended = False, "", (), ()
+        self.status.publish(StatusSnapshot())
+
+    def answered(self, cluster: str, verb: str, code: str, seconds: float) -> None:
+        """Count a request. `code`: the class of its status; `seconds`: until the answer began."""
+        self.requests.observe((cluster, verb, code), seconds)
 
     def watch_ended_early(self, cluster: str) -> None:
         """Count it."""
@@ -132,48 +100,3 @@ async def tell_progress(vitals: Vitals, clock: Clock) -> None:
     while not vitals.rounds:
         log.info("starting: %s", vitals.phase, extra={"event": "Starting"})
         await clock.sleep(timing.CHECK_S)
-
-
-def show(vitals: Vitals, picture: Round, state: FleetState, heard: Collection[str]) -> None:
-    """Bring the vital signs up to date. `heard`: the clusters that were asked now."""
-    log_faults(vitals.problems, picture.plan.problems)
-    vitals.problems = picture.plan.problems
-    vitals.held = _held(picture.plan.changes)
-    for name in vitals.clusters.keys() - state.clusters.keys():
-        del vitals.clusters[name]
-    for name, found in state.clusters.items():
-        vital = vitals.clusters.setdefault(name, ClusterVitals(name=name))
-        vital.is_left = found.is_left
-        if name in heard or found.why_away is not None or found.is_left:
-            _show_answer(vital, found)
-        vital.kinds_unread = len(state.unread_kinds(name))
-        vital.last_success = found.last_contact
-        vital.objects = {str(lag): count for lag, count in found.syncs.items()}
-        vital.health = {str(word): count for word, count in found.healths.items()}
-
-
-def show_step(vitals: Vitals, step: RevisionStep, steps: Steps) -> None:
-    """Bring up to date how far the revision in force has come. How long it took counts once."""
-    vitals.step, vitals.revision_seen_at, vitals.is_told_in_step = step, steps.seen_at, steps.is_told
-    if steps.fresh_s is not None:
-        vitals.in_step_s.observe((), steps.fresh_s)
-
-
-def _held(changes: Iterable[Change]) -> dict[str, int]:
-    """Return the number of held changes by holder; zeros too, so that an alert has a series before the first one."""
-    found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
-    for change in changes:
-        if change.hold is not None:
-            by = str(change.hold.by)
-            found[by if by in found else "other"] += 1
-    return found
-
-
-def _show_answer(vital: ClusterVitals, found: ClusterState) -> None:
-    vital.is_doubted = False
-    if found.is_left:
-        vital.is_up, vital.why = False, "the store has no Cluster document for it"
-    elif found.why_away is not None:
-        vital.is_up, vital.why = False, found.why_away
-    else:
-        vital.is_up, vital.why = True, ""

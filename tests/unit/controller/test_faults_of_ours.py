@@ -73,11 +73,11 @@ def in_m2(*args: Any) -> bool:
 
 
 def internal(scene: Running) -> list[str]:
-    return [problem.message for problem in scene.vitals.problems if problem.code == "internal-error"]
+    return [problem.message for problem in scene.vitals.shown.problems if problem.code == "internal-error"]
 
 
 def gauge(scene: Running) -> str:
-    lines = exposition(scene.vitals, lambda: 0.0).decode().splitlines()
+    lines = exposition(scene.vitals, 0.0).decode().splitlines()
     return next(line for line in lines if line.startswith("fleet_reconciler_internal_errors "))
 
 
@@ -104,7 +104,7 @@ async def test_a_change_fails_by_itself_is_told_and_tried_again(
         await scene.until(lambda: bool(internal(scene)))
         (message,) = internal(scene)
         assert message.startswith("ConfigMap demo/app: a fault of the program (InterpreterFault at ")
-        assert {problem.cluster for problem in scene.vitals.problems} == {"m2"}
+        assert {problem.cluster for problem in scene.vitals.shown.problems} == {"m2"}
         assert gauge(scene).endswith(" 1.0")
         (entry,) = failed(scene)
         assert (entry["cluster"], entry["resource"]["name"]) == ("m2", "app")

@@ -67,7 +67,7 @@ def value_of(scene: Running, cluster: str) -> str | None:
 
 
 def told(scene: Running, code: str = "kind-not-read") -> list[tuple[str, str]]:
-    return [(found.cluster, found.message) for found in scene.vitals.problems if found.code == code]
+    return [(found.cluster, found.message) for found in scene.vitals.shown.problems if found.code == code]
 
 
 GEAR = Identity("example.com", "Widget", "demo", "gear")
@@ -105,7 +105,7 @@ async def test_a_definition_that_is_deleted_stops_nothing_else_and_is_told_until
     async with with_widgets(tmp_path, drift) as scene:
         undefine(scene, "m2")
         await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
-        assert scene.vitals.clusters["m2"].is_up
+        assert scene.vitals.shown.clusters["m2"].is_up
         ((_, message),) = told(scene)
         assert "Widget (example.com/v1)" in message
         assert "CustomResourceDefinition" in message
@@ -143,7 +143,7 @@ async def test_whatever_a_kind_is_answered_with_is_not_taken_for_its_cluster(tmp
         await scene.until(lambda: [cluster for cluster, _ in told(scene)] == ["m2"])
         await scene.until(lambda: value_of(scene, "m1") == "2")
         assert "Widget (example.com/v1)" in told(scene)[0][1]
-        assert scene.vitals.clusters["m2"].is_up
+        assert scene.vitals.shown.clusters["m2"].is_up
         await goes_on(scene, "2")
         struck = len(faults.struck)
         await scene.quiet()
@@ -198,7 +198,7 @@ async def test_a_kind_that_comes_back_in_another_scope_is_told_and_nothing_is_ma
 async def test_a_kind_that_is_served_a_moment_later_is_placed_without_a_round_over_everything(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         put_widget(scene, "1")
-        await scene.until(lambda: bool(told(scene, "no-cluster-fits") or scene.vitals.problems))
+        await scene.until(lambda: bool(told(scene, "no-cluster-fits") or scene.vitals.shown.problems))
         define(scene, "m1")
         await scene.until(lambda: value_of(scene, "m1") == "1")
         define(scene, "m2")

@@ -52,7 +52,7 @@ async def test_an_object_whose_key_comes_late_is_made_when_it_comes_and_holds_up
         assert scene.loop is not None
         chosen = policy("Secret", "m1", name="secret")
         scene.put(sealed=text_of(sealed(a="value")), secret=[chosen])
-        await scene.until(lambda: [found.code for found in scene.vitals.problems] == ["sops-no-key"])
+        await scene.until(lambda: [found.code for found in scene.vitals.shown.problems] == ["sops-no-key"])
         scene.app("1", "m1")
         await scene.until(lambda: scene.value("m1") == "1")
         assert secret(scene) is None
@@ -64,7 +64,7 @@ async def test_an_object_whose_key_comes_late_is_made_when_it_comes_and_holds_up
         thread.start()
         await scene.until(lambda: secret(scene) == {"a": "dmFsdWU="})
         await asyncio.to_thread(thread.join)
-        await scene.until(lambda: scene.vitals.problems == ())
+        await scene.until(lambda: scene.vitals.shown.problems == ())
 
         scene.loop.reload()
         assert late.asked_again == 1

@@ -328,7 +328,7 @@ async def test_a_change_that_failed_is_shown_with_its_error_until_it_is_made(tmp
         assert scene.vitals.changes["m1", "update", "failed"] == 5
         assert failed(scene) == [shown]
         assert (counts(scene)["m1"]["failed"], counts(scene)["m1"]["pending"]) == (1, 0)
-        assert scene.vitals.clusters["m1"].objects["failed"] == 1
+        assert scene.vitals.shown.clusters["m1"].objects["failed"] == 1
         faults.clear()
         await scene.until(lambda: scene.value("m1") == "2")
         await scene.until(lambda: not failed(scene))
@@ -376,7 +376,7 @@ async def test_what_a_broken_file_froze_follows_when_it_is_mended(tmp_path: Path
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1", "other") == "1")
         scene.put(app=None, other=BROKEN)
-        await scene.until(lambda: bool(scene.vitals.problems))
+        await scene.until(lambda: bool(scene.vitals.shown.problems))
         await scene.quiet()
         assert scene.value("m1") == "1", "absent from an incomplete store is not absent"
         scene.app("1", "m1", name="other")
@@ -437,7 +437,7 @@ async def test_deletions_that_waited_for_the_first_complete_round_are_made(tmp_p
         scene.app("1", "m1", name="other")
         await scene.until(lambda: scene.value("m1", "other") == "1")
         scene.put(other=None)
-        await scene.until(lambda: scene.vitals.held.get("other") == 1)
+        await scene.until(lambda: scene.vitals.shown.held.get("other") == 1)
         assert scene.value("m1", "other") == "1"
         await scene.box.servers["m2"].start()
         await scene.until(lambda: scene.value("m1", "other") is None)

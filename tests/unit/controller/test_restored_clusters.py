@@ -140,7 +140,7 @@ async def test_what_is_held_over_the_fleet_stays_held_while_a_cluster_is_away(tm
         scene.put(**{key: None for name in ("a", "b") for key in (name, f"{name}-policy")})
         await scene.until(lambda: len(document(scene)["held"]) == 4)
         await scene.box.servers["m1"].stop()
-        await scene.until(lambda: not scene.vitals.clusters["m1"].is_up)
+        await scene.until(lambda: not scene.vitals.shown.clusters["m1"].is_up)
         assert scene.loop is not None
         scene.loop.wake()
         await scene.until(lambda: any("could not be read" in str(found) for found in document(scene)["held"]))

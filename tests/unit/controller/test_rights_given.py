@@ -32,7 +32,9 @@ def refused(scene: Running, plural: str) -> Iterator[None]:
 
 def told(scene: Running) -> list[tuple[str, str]]:
     return [
-        (found.cluster, found.message.split()[0]) for found in scene.vitals.problems if found.code == "right-missing"
+        (found.cluster, found.message.split()[0])
+        for found in scene.vitals.shown.problems
+        if found.code == "right-missing"
     ]
 
 

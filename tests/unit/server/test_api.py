@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from reconciler.api.ledger import Event
-from reconciler.controller.vitals.board import StatusSnapshot, StatusStore
 from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.remote import RemoteService
@@ -46,7 +46,7 @@ def scene() -> Scene:
 def showing(sight: ViewModel | None) -> Vitals:
     vitals = Vitals(fleet="test", is_ready=True)
     if sight is not None:
-        vitals.board.show(StatusSnapshot(picture=sight.picture, since="2026-11-21T09:00:00Z"))
+        vitals.status.publish(StatusSnapshot(picture=sight.picture, since="2026-11-21T09:00:00Z"))
     return vitals
 
 
@@ -188,7 +188,7 @@ async def test_who_has_an_answer_already_is_not_sent_it_again() -> None:
         status, body, again = await asker.get("/api/v1/matrix", "HEAD")
         assert (status, body, again["ETag"]) == (200, "", headers["ETag"])
         other = sight_of(Scene("m1").facts())
-        asker.vitals.board.show(StatusSnapshot(picture=other.picture))
+        asker.vitals.status.publish(StatusSnapshot(picture=other.picture))
         assert (await asker.get("/api/v1/matrix", If_None_Match=headers["ETag"]))[0] == 200
 
 
@@ -215,7 +215,7 @@ async def test_ten_readers_cost_one_making(monkeypatch: pytest.MonkeyPatch) -> N
     async with asking(sight) as asker:
         await asyncio.gather(*(asker.get("/api/v1/matrix?limit=7") for _ in range(10)))
         assert made == [7]
-        asker.vitals.board.show(StatusSnapshot(picture=sight.picture))
+        asker.vitals.status.publish(StatusSnapshot(picture=sight.picture))
         await asker.get("/api/v1/matrix?limit=7")
         assert made == [7, 7]
 
@@ -303,7 +303,7 @@ async def test_whoever_listens_hears_of_each_moment_until_the_end() -> None:
         first = await stream.content.readuntil(b"\n\n")
         assert first.startswith(b"event: round\nid: 1\n")
         assert json.loads(first.partition(b"data: ")[2]) == {"round": 7, "time": "2026-11-21T10:00:00Z"}
-        vitals.board.wake()
+        vitals.status.wake()
         assert (await stream.content.readuntil(b"\n\n")).startswith(b"event: round\nid: 2\n")
         stop.set()
         assert await stream.content.read() == b""

@@ -7,18 +7,20 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.controller.vitals.board import RoundPhase
-from reconciler.controller.vitals.service_vitals import ClusterVitals, Vitals
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import ClusterVitals
 from reconciler.notify.post import Deliveries
-from reconciler.server.metrics import HISTOGRAMS, METRICS, PREFIX, exposition, reference
+from reconciler.server.metrics import PREFIX, exposition, histograms, metrics, reference
 from reconciler.state import HealthWord, Lag, RevisionStep
 from tests.fakes.rollouts import PAUSED
-from tests.unit.server.vital_signs import busy
+from tests.unit.server.vital_signs import busy, showing
 
 ROOT = Path(__file__).parents[3]
+METRICS, HISTOGRAMS = tuple(metrics(Vitals(), 0.0)), tuple(histograms(Vitals()))
 
 
 def _samples(vitals: Vitals, now_s: float = 103.0) -> dict[str, float]:
-    text = exposition(vitals, lambda: now_s).decode()
+    text = exposition(vitals, now_s).decode()
     return {
         f"{sample.name.removeprefix(PREFIX)}{sorted(sample.labels.values()) or ''}": sample.value
         for family in text_string_to_metric_families(text)
@@ -67,8 +69,8 @@ def test_errors_show_in_the_gauge_for_them(problem: str) -> None:
 def test_labels_are_escaped() -> None:
     vitals = busy()
     name = 'm"\\\n} 1'
-    vitals.clusters[name] = ClusterVitals(name=name)
-    families = text_string_to_metric_families(exposition(vitals, lambda: 0.0).decode())
+    showing(vitals, clusters={**vitals.shown.clusters, name: ClusterVitals(name=name)})
+    families = text_string_to_metric_families(exposition(vitals, 0.0).decode())
     up = next(family for family in families if family.name == f"{PREFIX}cluster_up")
     assert {sample.labels["cluster"] for sample in up.samples} == {"m1", "m2", name}
 
@@ -76,8 +78,8 @@ def test_labels_are_escaped() -> None:
 def test_series_grow_with_the_clusters_alone() -> None:
     vitals = busy()
     before = len(_samples(vitals))
-    for number in range(50):
-        vitals.clusters[f"c{number}"] = ClusterVitals(name=f"c{number}", is_up=True)
+    more = {f"c{number}": ClusterVitals(name=f"c{number}", is_up=True) for number in range(50)}
+    showing(vitals, clusters={**vitals.shown.clusters, **more})
     # Four of its own, and one for each state, each health and each kind of what it does.
     assert len(_samples(vitals)) == before + 50 * (5 + len(Lag) + len(HealthWord))
 
@@ -138,8 +140,8 @@ def test_phases_are_counted_when_another_begins_and_waiting_is_none() -> None:
 @pytest.mark.parametrize(("in_step", "is_told", "since"), [(1, False, 1795255205), (2, True, 0), (1, True, 0)])
 def test_a_commit_waits_until_all_was_in_step_once(in_step: int, is_told: bool, since: float) -> None:
     vitals = busy()
-    vitals.step = RevisionStep(revision="5f3c9d2a", clusters=2, in_step=in_step)
-    vitals.revision_seen_at, vitals.is_told_in_step = "2026-11-21T10:00:05Z", is_told
+    step = RevisionStep(revision="5f3c9d2a", clusters=2, in_step=in_step)
+    showing(vitals, step=step, revision_seen_at="2026-11-21T10:00:05Z", is_told_in_step=is_told)
     found = _samples(vitals)
     assert (found["clusters"], found["clusters_in_step"]) == (2, in_step)
     assert found["commit_waiting_since_timestamp_seconds"] == since

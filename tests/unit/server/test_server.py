@@ -10,13 +10,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.server.http_server import Listening, serving, split_address
 from tests.fakes.clocks import TestClock
-from tests.unit.server.vital_signs import busy
+from tests.unit.server.vital_signs import busy, showing
 
 HOSTILE = "\"'><script>alert(1)</script>\x1b[31m\u202e https://bob:hunter2secret@example.com/"
 
@@ -64,9 +65,10 @@ async def test_readyz_wants_a_store_and_a_journal_but_not_every_cluster() -> Non
 async def test_who_holds_the_fleet_nowhere_is_alive_but_not_ready(another_is_up: bool, code: int) -> None:
     """A copy of the journal holds it in m1. What could be begun anew would not be mended by it."""
     vitals = busy()
-    vitals.clusters["m2"].is_up = another_is_up
-    vitals.problems = (Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
-                               severity=Severity.ERROR, cluster="m1"),)  # fmt: skip
+    problem = Problem(source=NOWHERE, code="fleet-held-elsewhere", message="by host b",
+                      severity=Severity.ERROR, cluster="m1")  # fmt: skip
+    other = replace(vitals.shown.clusters["m2"], is_up=another_is_up)
+    showing(vitals, clusters={**vitals.shown.clusters, "m2": other}, problems=(problem,))
     status, body, _ = await _get(vitals, "/readyz")
     assert status == code
     assert "cluster m1: by host b" in json.loads(body)["degraded"]

@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.controller.vitals.service_vitals import ClusterVitals, Vitals
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import ClusterVitals, StatusSnapshot, StatusStore
 
 
 def busy(hostile: str = "") -> Vitals:
     """A daemon with two clusters, one of them down; `hostile` is put wherever a stranger could."""
+    status = StatusStore()
+    status.publish(
+        StatusSnapshot(
+            clusters={
+                "m1": ClusterVitals(
+                    name="m1",
+                    is_up=True,
+                    why="",
+                    objects={"synced": 3, "held": 1},
+                    last_success="2026-11-21T10:01:00Z",
+                ),
+                "m2": ClusterVitals(name="m2", why=f"no answer{hostile}"),
+            },
+            problems=(
+                Problem(
+                    severity=Severity.WARNING,
+                    code="odd",
+                    source=Source("a.yaml", 3),
+                    path="spec",
+                    message=f"odd{hostile}",
+                ),
+            ),
+            held={"guard": 2, "other": 0},
+        )
+    )
     return Vitals(
+        status=status,
         started_at="2026-11-21T10:00:00Z",
         fleet="shop",
         source=f"https://example.com/fleet.git main{hostile}",
@@ -22,18 +52,11 @@ def busy(hostile: str = "") -> Vitals:
         rounds=7,
         last_round_at="2026-11-21T10:01:00Z",
         durations_s={"look": 0.25, "plan": 0.5},
-        clusters={
-            "m1": ClusterVitals(
-                name="m1", is_up=True, why="", objects={"synced": 3, "held": 1}, last_success="2026-11-21T10:01:00Z"
-            ),
-            "m2": ClusterVitals(name="m2", why=f"no answer{hostile}"),
-        },
-        problems=(
-            Problem(
-                severity=Severity.WARNING, code="odd", source=Source("a.yaml", 3), path="spec", message=f"odd{hostile}"
-            ),
-        ),
-        held={"guard": 2, "other": 0},
         changes=Counter({("m1", "update", "done"): 4}),
         drifts=Counter({"m1": 1}),
     )
+
+
+def showing(vitals: Vitals, **values: Any) -> None:
+    """Publish the snapshot with other values."""
+    vitals.status.publish(replace(vitals.shown, **values))

@@ -112,7 +112,7 @@ async def test_a_move_that_makes_no_progress_is_reported_after_ten_minutes(tmp_p
         await scene.until(lambda: "m2" in scene.replicas())
 
         def reported() -> list[str]:
-            return [found.message for found in scene.vitals.problems if found.code == "move-stalled"]
+            return [found.message for found in scene.vitals.shown.problems if found.code == "move-stalled"]
 
         await looked(scene)
         assert reported() == []

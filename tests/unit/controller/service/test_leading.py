@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from reconciler.api.fleet import Fleet
-from reconciler.controller.service.leadership import LeaderContext, Leadership, LeaderTerm, Part
-from reconciler.controller.service.leading import FleetProcess, Process
+from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm
+from reconciler.controller.service.leadership import FleetProcess, Leadership, Part
 from reconciler.controller.service.takeover import Taken
 from reconciler.errors import Deposed, FleetHeld, JournalError
 from tests.unit.controller.test_loop import Running, running
@@ -39,26 +39,26 @@ async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> t
 
     `error` None: the loop goes on.
     """
-    leadership = Leadership()
-    process = Process(parts=scene.parts, leadership=leadership, opening=cast("Any", None), name="a")
-    player = FleetProcess(process)
+    leadership, stop, lost = Leadership(), asyncio.Event(), asyncio.Event()
+    process = FleetProcess(scene.parts, leadership, "a")
 
-    async def act(*_: object) -> Fleet:
+    async def act(*_: object) -> None:
         if error is None:
             await asyncio.Event().wait()
+        stop.set()
         raise error or AssertionError
 
     async def written(*_: object) -> None:
         """What the next leader has to know is nobody's business here."""
 
-    player._act = act  # type: ignore[assignment, method-assign] # the loop itself
-    seat = LeaderContext(
+    process._act = act  # type: ignore[assignment, method-assign] # the loop itself
+    process._follower.fleet = Fleet(revision="r1")
+    context = LeaderContext(
         elector=cast("Any", elector),
         left=cast("Any", SimpleNamespace(write=written, is_spoiled=written)),
         members=scene.parts.opened,
     )
-    stop, lost = asyncio.Event(), asyncio.Event()
-    await player._turn(seat, Fleet(revision="r1"), TAKEN, (stop, lost))
+    await process._lead(LeaderTerm(context, scene.parts, process._follower, TAKEN), stop, lost)
     return leadership, lost.is_set()
 
 

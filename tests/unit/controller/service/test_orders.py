@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
-from reconciler.controller.service.leading import FleetProcess
+from reconciler.controller.service.leadership import FleetProcess
 from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, tell_orders
 from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.clocks import QuickClock

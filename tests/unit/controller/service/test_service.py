@@ -20,7 +20,8 @@ from reconciler.controller.service.signals import (
     supervise,
     watchdog_interval_s,
 )
-from reconciler.controller.vitals.service_vitals import ClusterVitals, Vitals
+from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.controller.vitals.status_store import ClusterVitals, StatusSnapshot
 from tests.fakes.clocks import TestClock
 
 
@@ -168,7 +169,9 @@ def test_much_work_at_once_may_take_longer() -> None:
 def test_the_status_line_names_what_is_in_the_way() -> None:
     vitals = Vitals(phase="idle", revision="dir:0123456789abcdef", is_ready=True)
     assert status_line(vitals) == "idle; revision 0123456789ab"
-    vitals.clusters = {name: ClusterVitals(name=name, is_up=name == "m1") for name in ("m1", "m2", "m3", "m4", "m5")}
+    names = ("m1", "m2", "m3", "m4", "m5")
+    clusters = {name: ClusterVitals(name=name, is_up=name == "m1") for name in names}
+    vitals.status.publish(StatusSnapshot(clusters=clusters))
     vitals.source_error, vitals.journal_error, vitals.suspended = "no branch", "disk full", ("*",)
     assert status_line(vitals, is_alive=False) == (
         "stalled while idle; revision 0123456789ab; 4 of 5 clusters not reachable (m2, m3, m4, …); store: no branch; "

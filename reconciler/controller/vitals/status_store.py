@@ -1,0 +1,137 @@
+"""The status store: one frozen snapshot that the control loop publishes, and that everything else reads without locks.
+
+Pages, metrics, `/status.json`, the status line of systemd and notifications read the same snapshot, so that all agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct, field
+
+from reconciler.api.clusters import Observations
+from reconciler.api.plan import Change
+from reconciler.api.problem import Problem
+from reconciler.report.status.state_document import StateOfFleet
+from reconciler.state import ClusterState, RevisionStep, step_of
+
+
+class ClusterVitals(Struct, frozen=True, kw_only=True):
+    """One member. `objects`: how many of ours are in each state of sync, `health`: how many fare how. Each counts once.
+
+    `kinds_unread`: kinds that cannot be read there, though it answers.
+
+    `is_left`: the store has no document of it. Times: RFC 3339, empty: never.
+    """
+
+    name: str
+    is_up: bool = False
+    why: str = "not read yet"
+    is_left: bool = False
+    objects: Mapping[str, int] = field(default_factory=dict)
+    health: Mapping[str, int] = field(default_factory=dict)
+    kinds_unread: int = 0
+    last_success: str = ""
+
+
+class StatusSnapshot(Struct, frozen=True, kw_only=True):
+    """The state of the fleet after a round. `picture`: None before the first one, and while another process leads.
+
+    `since`: the time since which the fleet is in step, or is not. `servers`: addresses of the clusters. `held`: changes
+    that wait, by kind of reason: guard, move, suspended, other. `step`: the progress of the active revision.
+    `revision_seen_at`: the time when it became active; empty: unknown. `is_told_in_step`: all was in step once since
+    then. Times: RFC 3339.
+    """
+
+    picture: StateOfFleet | None = None
+    observations: Observations = field(default_factory=Observations)
+    since: str = ""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterVitals] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    held: Mapping[str, int] = field(default_factory=dict)
+    step: RevisionStep | None = None
+    revision_seen_at: str = ""
+    is_told_in_step: bool = False
+
+
+class StatusStore:
+    """The published snapshot. Everything is called from the task of the event loop that publishes."""
+
+    def __init__(self) -> None:
+        """Nothing is published yet."""
+        self.snapshot = StatusSnapshot()
+        self.moment = 0
+        """It grows whenever something that is shown becomes another."""
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def publish(self, snapshot: StatusSnapshot) -> None:
+        """Show this from now on, and wake who waits for it."""
+        self.snapshot = snapshot
+        self.wake()
+
+    def wake(self) -> None:
+        """Something beside the snapshot is otherwise: whether the store can be read."""
+        self.moment += 1
+        waiting, self._waiting = self._waiting, set()
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
+
+    async def changed(self, moment: int) -> int:
+        """The number of the moment, once it is another than this one."""
+        while self.moment == moment:
+            waits = asyncio.get_running_loop().create_future()
+            self._waiting.add(waits)
+            try:
+                await waits
+            finally:
+                self._waiting.discard(waits)
+        return self.moment
+
+
+def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSnapshot) -> StatusSnapshot:
+    """Return the snapshot of a picture. `heard`: the clusters that were asked now; others answer as before."""
+    state, plan = picture.state, picture.round.plan
+    clusters = {}
+    for name, found in state.clusters.items():
+        known = before.clusters.get(name, _UNREAD)
+        is_asked = name in heard or found.why_away is not None or found.is_left
+        is_up, why = _answer(found) if is_asked else (known.is_up, known.why)
+        clusters[name] = ClusterVitals(
+            name=name,
+            is_up=is_up,
+            why=why,
+            is_left=found.is_left,
+            objects={str(lag): count for lag, count in found.syncs.items()},
+            health={str(word): count for word, count in found.healths.items()},
+            kinds_unread=len(state.unread_kinds(name)),
+            last_success=found.last_contact,
+        )
+    return StatusSnapshot(
+        picture=picture,
+        clusters=clusters,
+        problems=plan.problems,
+        held=_held(plan.changes),
+        step=step_of(state),
+    )
+
+
+_UNREAD = ClusterVitals(name="")
+
+
+def _answer(found: ClusterState) -> tuple[bool, str]:
+    if found.is_left:
+        return False, "the store has no Cluster document for it"
+    return found.why_away is None, found.why_away or ""
+
+
+def _held(changes: Iterable[Change]) -> dict[str, int]:
+    """Return the number of held changes by holder; zeros too, so that an alert has a series before the first one."""
+    found = dict.fromkeys(("guard", "move", "suspended", "other"), 0)
+    for change in changes:
+        if change.hold is not None:
+            by = str(change.hold.by)
+            found[by if by in found else "other"] += 1
+    return found
