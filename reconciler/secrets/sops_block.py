@@ -51,7 +51,10 @@ _KNOWN: Final = frozenset(
 _VERSION: Final = regex(r"3\.\d{1,4}\.\d{1,4}(?:[-+.\w]{0,40})", re.ASCII)
 _TIME: Final = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _MAX_RECIPIENTS: Final = 100
-_MAX_GROUPS: Final = 100
+_MAX_GROUPS: Final = 20
+_ENC_MAX: Final = {"age": 4_096, "pgp": 16_384}
+"""Characters of an encrypted data key. sops writes 400 for an X25519 recipient of age, 2,300 for one with ML-KEM."""
+_OTHER_ENC_MAX: Final = 8_192
 _CLEAR: Final = ("apiVersion", "kind", "metadata")
 """Identity and labels must be known without a key: policies select by them, and every output shows them."""
 
@@ -141,6 +144,9 @@ def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_F
             is_whole = isinstance(entry, Mapping) and all(isinstance(entry.get(name), str) for name in (told, "enc"))
             if not is_whole:
                 yield UNKNOWN, f"a key has {told} and enc, which are texts", (*where, kind, index)
+            elif len(entry["enc"]) > (most := _ENC_MAX.get(kind, _OTHER_ENC_MAX)):
+                # Time to read one grows with the square of its length.
+                yield UNKNOWN, f"an encrypted key of sops has at most {most:,} characters", (*where, kind, index, "enc")
             elif not entry.keys() <= fields:
                 name = min(entry.keys() - fields)
                 yield UNKNOWN, "a field of a key that sops 3.13 does not write", (*where, kind, index, name)

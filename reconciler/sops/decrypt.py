@@ -79,6 +79,8 @@ _MAC_ONLY_ENCRYPTED: Final = hashlib.sha256(b"sops").digest()
 """The beginning of the hash if only encrypted values are authenticated."""
 _TAG_BYTES: Final = 16
 _KEY_BYTES: Final = 32
+_ENC_MAX: Final = 1_024
+"""Characters of a data key for one X25519 identity (sops writes 400): reading takes time by the square of them."""
 _NONCE_BYTES: Final = range(8, 129)
 _INTEGER: Final = re.compile(rb"[-+]?\d{1,19}")
 _TRUE: Final = frozenset({b"1", b"t", b"T", b"TRUE", b"true", b"True"})
@@ -144,10 +146,14 @@ def _data_key(sealed: Sealed, identities: tuple[Any, ...]) -> bytes:
 
 def _share(group: KeyGroup, identities: tuple[Any, ...], size: int) -> bytes | None:
     """Return a group's data key, or share of it; None: no identity is one of its recipients."""
-    for _, encrypted in group.age if identities else ():
+    own = {str(identity.to_public()): identity for identity in identities}
+    # What is for others is not tried: it costs as much as what is ours, and a file may name a hundred.
+    for recipient, encrypted in dict(group.age).items():
+        if recipient not in own or len(encrypted) > _ENC_MAX:
+            continue
         try:
-            found = pyrage.decrypt(encrypted.encode(), identities)
-        except Exception:  # noqa: S112 - it is for another identity, or spoilt: the next one may do
+            found = pyrage.decrypt(encrypted.encode(), [own[recipient]])
+        except Exception:  # noqa: S112 - it is spoilt: another one may do
             continue
         if len(found) == size:
             return bytes(found)

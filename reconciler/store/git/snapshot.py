@@ -275,6 +275,9 @@ _KINDS: Final = {
 }
 
 
+_TREES_KEPT: Final = 256
+
+
 class _CommitTree:
     """A `StoreTree` over a tree object. Handles of entries are object ids."""
 
@@ -282,12 +285,14 @@ class _CommitTree:
         self._repository = repository
         self._odb = repository.odb
         self._root = root.id
+        # A path is looked up from the root: without it each folder would be decoded once for each folder below it.
+        self._names = lru_cache(maxsize=_TREES_KEPT)(self._names_in)
 
     def children(self, folder: str) -> Iterable[FolderEntry]:
         """The names in a folder."""
         found = self.entry(folder) if folder else FolderEntry("", EntryKind.FOLDER, self._root)
         assert found is not None and found.kind is EntryKind.FOLDER, folder
-        return [_entry(item) for item in self._tree(found.handle)]
+        return self._names(found.handle).values()
 
     def entry(self, path: str) -> FolderEntry | None:
         """Return the entry at a path; a link is not followed."""
@@ -295,10 +300,10 @@ class _CommitTree:
         for part in path.split("/"):
             if found.kind is not EntryKind.FOLDER:
                 return None
-            try:
-                found = _entry(self._tree(found.handle)[part])
-            except KeyError:
+            below = self._names(found.handle).get(part)
+            if below is None:
                 return None
+            found = below
         return found
 
     def blob(self, entry: FolderEntry) -> str | None:
@@ -317,10 +322,11 @@ class _CommitTree:
             raise Unreadable("the link is longer than a path can be; mend it or take it out")
         return text.decode("utf-8", errors="surrogateescape")
 
-    def _tree(self, oid: Any) -> Any:
+    def _names_in(self, oid: Any) -> dict[str, FolderEntry]:
         try:
             refuse_bomb(self._odb, oid)
-            return self._repository[oid]
+            tree: Any = self._repository[oid]
+            return {entry.name: entry for entry in map(_entry, tree)}
         except _FAULTS as error:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
 
