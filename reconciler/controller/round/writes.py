@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.api.content import Json, canonical_bytes
+from reconciler.api.content import Json
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange
 from reconciler.api.refs import Identity
 from reconciler.controller.round.act import Result
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
+from reconciler.report.difference import compact_json, shown_pair
 from reconciler.report.mask import Masker, secrets_among
 from reconciler.report.plan.groups import of_interest
 from reconciler.state import THE_SERVER
@@ -23,7 +24,7 @@ _VALUES_MAX: Final = 20
 _NEWEST: Final = 10
 """So many events of an object are looked through for its last write."""
 _VALUE_CHARACTERS: Final = 200
-"""Longer values are cut: history names the change, and the store and the cluster hold the whole."""
+"""Longer values are cut around their difference; the store and the cluster hold the whole."""
 
 Behind = Mapping[str, str]
 """The person or cause (`who`) and the reason in words (`why`); empty: the commit, or nobody in particular."""
@@ -155,7 +156,13 @@ def _about(change: Change, masker: Masker) -> dict[str, Any]:
 
 
 def _value(found: FieldChange) -> dict[str, Json]:
-    value: dict[str, Json] = {"path": found.path, "before": _cut(found.before), "after": _cut(found.after)}
+    values = [None if value is MISSING else value for value in (found.before, found.after)]
+    if any(len(value if isinstance(value, str) else compact_json(value)) > _VALUE_CHARACTERS for value in values):
+        values = [
+            None if value is None else text
+            for value, text in zip(values, shown_pair(found.before, found.after, _VALUE_CHARACTERS), strict=True)
+        ]
+    value: dict[str, Json] = {"path": found.path, "before": values[0], "after": values[1]}
     if found.owner is not None:
         value["owner"] = {
             "manager": found.owner.manager,
@@ -163,15 +170,6 @@ def _value(found: FieldChange) -> dict[str, Json]:
             "time": found.owner.time or None,
         }
     return value
-
-
-def _cut(value: Any) -> Any:
-    if value is MISSING:
-        return None
-    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
-    if len(text) <= _VALUE_CHARACTERS:
-        return value
-    return f"{text[:_VALUE_CHARACTERS]}… ({len(text):,} characters)"
 
 
 def failures_told(results: Iterable[Result], told: dict[tuple[str, Identity], str]) -> tuple[Result, ...]:

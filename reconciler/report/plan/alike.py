@@ -14,13 +14,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.plan import MISSING, Change
+from reconciler.api.plan import Change
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
 from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headline
-from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped
+from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, compact_json, name_lines
+from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
 
 _INDENT = "      "
 _NAMES_CHARS_MAX = 110
@@ -74,11 +74,7 @@ def _key(entry: PlanEntry) -> tuple[Any, ...]:
 
 def _field_key(line: FieldLine, entry: PlanEntry) -> tuple[Any, ...]:
     where = None if line.clusters == entry.clusters else line.clusters
-    return (line.path, _value_key(line.before), _value_key(line.after), line.cause, line.manager, where)
-
-
-def _value_key(value: Any) -> str | None:
-    return None if value is MISSING else compact_json(value)
+    return (line.path, value_key(line.before), value_key(line.after), line.cause, line.manager, where)
 
 
 def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:

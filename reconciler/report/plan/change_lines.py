@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from reconciler.api.binding import TargetCluster
 from reconciler.api.plan import Action, Cause, Change, PlacementChange, Plan, Unjudged
+from reconciler.report.difference import is_long_text, shown_pair, text_diff
 from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import MARKS, PLAIN, Style, cluster_list, is_long_text, shown, text_diff
+from reconciler.report.shown_values import MARKS, PLAIN, Style, cluster_list
 
 _INDENT = "      "
 
@@ -115,7 +116,7 @@ def _field(line: FieldLine, entry: PlanEntry, width: int, style: Style, detail: 
     if is_hidden_ciphertext(line.before) and is_hidden_ciphertext(line.after):
         yield f"{_INDENT}{path}  encrypted value changed{notes}"
         return
-    before, after = (shown(value, detail.value_chars) for value in (line.before, line.after))
+    before, after = shown_pair(line.before, line.after, detail.value_chars)
     yield f"{_INDENT}{path}  {before} {style.arrow} {after}{notes}"
 
 

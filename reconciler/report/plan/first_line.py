@@ -13,14 +13,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import MISSING, Action, HeldBy, Hold, Plan
+from reconciler.api.plan import Action, HeldBy, Hold, Plan
 from reconciler.api.problem import Severity
 from reconciler.regex import regex
+from reconciler.report.difference import cut, shown_pair
 from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
 from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE, cut, shown
+from reconciler.report.shown_values import DESTRUCTIVE
 
 _GROUPS_MAX = 2
 _NAME_CHARS_MAX = 60
@@ -177,7 +178,7 @@ def _values(lines: list[FieldLine]) -> list[Word]:
 
     For images that differ in their registries alone, return the common part.
     """
-    told = {(_value(line.before), _value(line.after)) for line in lines}
+    told = {shown_pair(line.before, line.after, _IMAGE_CHARS_MAX) for line in lines}
     if any(_HIDDEN in value for pair in told for value in pair):
         return []
     tags = {_tags(*pair) for pair in told}
@@ -196,7 +197,3 @@ def _tags(before: str, after: str) -> tuple[str, str] | None:
     if not colon or name != after_name or "/" in tag + after_tag:
         return None
     return f"{name.rpartition('/')[2]}:{tag}", after_tag
-
-
-def _value(value: Any) -> str:
-    return "(absent)" if value is MISSING else shown(value, _IMAGE_CHARS_MAX)

@@ -21,8 +21,9 @@ from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import OWNER_ANNOTATION
 from reconciler.regex import regex
+from reconciler.report.difference import compact_json
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE, compact_json
+from reconciler.report.shown_values import DESTRUCTIVE
 
 _VOWELS = frozenset("aeiou")
 _PLURAL_ALREADY = frozenset({"Endpoints"})
@@ -142,7 +143,7 @@ def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:
     for member in sorted(members, key=lambda change: change.cluster):
         for field in of_interest(member.fields):
             manager = field.owner.manager if field.owner is not None else ""
-            key = (field.path, _value_key(field.before), _value_key(field.after), field.cause, manager)
+            key = (field.path, value_key(field.before), value_key(field.after), field.cause, manager)
             lines.setdefault(key, []).append((member.cluster, field))
     found = (_field_line(manager, alike) for (*_, manager), alike in lines.items())
     return tuple(sorted(found, key=lambda line: (line.path, line.clusters)))
@@ -168,7 +169,8 @@ def _field_line(manager: str, alike: list[tuple[str, FieldChange]]) -> FieldLine
     )
 
 
-def _value_key(value: Any) -> str | None:
+def value_key(value: Any) -> str | None:
+    """Return the canonical form of a value; None: it is absent."""
     return None if value is MISSING else compact_json(value)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.api.content import Json, canonical_bytes
+from reconciler.api.content import Json
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.plan import MISSING
+from reconciler.report.difference import ABSENT, cut, shown_pair
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import cut
 from reconciler.report.text_table import Fit, table
 
 Words = Callable[[str], tuple[str, str] | None]
@@ -152,16 +153,16 @@ def _values(entry: Mapping[str, Any]) -> str:
     """`spec.replicas 5 → 3`, the first ones."""
     values = entry.get("values", ())
     shown = [
-        f"{value['path']} {_short(value['before'])} → {_short(value['after'])}" for value in values[:_VALUES_SHOWN]
+        f"{value['path']} {' → '.join(_short(value['before'], value['after']))}" for value in values[:_VALUES_SHOWN]
     ]
     more = max(len(values), len(entry.get("fields", ()))) - len(shown)
     return ", ".join([*shown, *([f"and {more} more"] if shown and more > 0 else [])])
 
 
-def _short(value: Json) -> str:
-    if value is None:
-        return "nothing"
-    return cut(value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace"), 40)
+def _short(before: Json, after: Json) -> tuple[str, ...]:
+    """Return both values; absent ones are null in history."""
+    old, new = (MISSING if value is None else value for value in (before, after))
+    return tuple("nothing" if text == ABSENT else text for text in shown_pair(old, new, 40))
 
 
 def _placement(targets: Sequence[Mapping[str, Any]]) -> str:

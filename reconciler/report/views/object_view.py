@@ -15,9 +15,9 @@ from reconciler.api.refs import Identity
 from reconciler.placement import constraints_in_force
 from reconciler.planner import render_one
 from reconciler.render import Rendered
+from reconciler.report.difference import shown, shown_pair
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.plan.stages import in_force_lines, in_force_part
-from reconciler.report.shown_values import cut
 from reconciler.report.status.explanation import Explanation, explain, explanation_document
 from reconciler.report.status.history_text import history_entry
 from reconciler.report.views.alerts import needs_of
@@ -141,21 +141,25 @@ def _differences(sight: ViewModel, identity: Identity, names: Iterable[str]) -> 
     for name in names:
         for change in map(sight.masker.change, sight.changes(name, identity)):
             for field in change.fields:
+                live, wanted = shown_pair(_clean(sight, field.before), _clean(sight, field.after), _VALUE_MAX)
                 yield FieldDifference(
                     cluster=name,
                     path=field.path,
-                    live=_shown(sight, field.before),
-                    wanted=_shown(sight, field.after),
+                    live=live if field.before is not MISSING else None,
+                    wanted=wanted if field.after is not MISSING else None,
                     manager=sight.text(field.owner.manager) if field.owner is not None else None,
                     time=(field.owner.time or None) if field.owner is not None else None,
                 )
 
 
-def _shown(sight: ViewModel, value: Json) -> str | None:
-    if value is MISSING:
-        return None
-    text = value if isinstance(value, str) else canonical_bytes(value).decode(errors="replace")
-    return cut(sight.text(text), _VALUE_MAX)
+def _clean(sight: ViewModel, value: Json) -> Json:
+    """Return the value without what is known of Secrets."""
+    if value is MISSING or isinstance(value, int | float) or value is None:
+        return value
+    if isinstance(value, str):
+        return sight.text(value)
+    text = canonical_bytes(value).decode(errors="replace")
+    return value if sight.text(text) == text else sight.text(text)
 
 
 def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rendered]) -> Iterator[Override]:
@@ -166,8 +170,9 @@ def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rend
             continue
         for entry in there.trace:
             value = value_at(there.manifest.body, entry.path)
-            shown = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
-            key = (entry.path, str(entry.policy), str(entry.source), _shown(sight, shown))
+            masked = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
+            text = shown(_clean(sight, masked), _VALUE_MAX) if masked is not MISSING else None
+            key = (entry.path, str(entry.policy), str(entry.source), text)
             clusters.setdefault(key, []).append(cluster)
     for (path, policy, where, value), names in clusters.items():
         yield Override(

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from reconciler.report.shown_values import cut
+from reconciler.report.difference import cut
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import (
     CapacityPart,

@@ -21,7 +21,7 @@ def test_visible_text_is_one_printable_line(text: str) -> None:
     assert visible(text).isprintable()
 
 
-@given(st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S"))).filter(lambda text: "##" not in text))
+@given(st.text("abcdefzABZ019-_.:/, é日本ü“”–…→✓漢かカ한").filter(lambda text: "##" not in text))
 def test_what_prints_stays_as_it_is(text: str) -> None:
     assert visible(text) == text
 

@@ -103,7 +103,7 @@ def test_long_texts_are_whole() -> None:
     field = FieldChange(path="data.text", before=long, after=f"{long}\nlast")
     plan = Plan(base=BASE, head=HEAD, changes=(change(Action.UPDATE, "m1", CONFIG_MAP, "c", fields=(field,)),))
     text = Page(plans_html([plan])).text
-    assert f"+ line 499 {'x' * 300}" in text
+    assert f"| line 499 {'x' * 300}" in text
     assert "+ last" in text
 
 

@@ -1,0 +1,276 @@
+"""Values for people: one on a line, two of them by what differs, texts of many lines as a diff.
+
+Every output shows two values by `shown_pair` or `text_diff`: the difference is found before anything is cut, so that
+two different values never look the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from reconciler.api.content import canonical_bytes
+from reconciler.api.plan import MISSING
+from reconciler.regex import regex
+from reconciler.report.safe import alphabet, escape, visible
+
+ABSENT = "(absent)"
+_READ_AT_ONCE = 80
+"""Longer values are marked where they differ."""
+_CONTEXT = 24
+"""Characters before and after a difference."""
+_COMMON_MIN = 12
+_TOKENS_MAX = 600
+_LINES_MAX = 400
+"""Beyond that comparing may take minutes on hostile text."""
+_LINE_CHARS_MAX = 200
+_LONG_LINES_MAX = 40
+_LOOKS_ELSE = frozenset({"", "null", "true", "false", "~", ABSENT})
+_LOOKS_LIKE_ESCAPE = regex(r"\\(?=[nrtxuUN\\\"])")
+_TOKEN = regex(r"\\(?:x..|u....|U.{8}|N\{[^}]*\}|.)|\w+|[^\w\\]|\\")
+
+
+def shown(value: Any, chars_max: int) -> str:
+    """The value on one line, strings bare unless that misleads; beyond `chars_max` its beginning, length and digest."""
+    return shown_cut(_whole(value), chars_max)
+
+
+def shown_pair(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
+    """Return two values on one line each, cut around their differences; they look different if they are.
+
+    Differences of long values, and of those that look alike, are marked `[-so-]` and `{+so+}`, as
+    `git diff --word-diff` does.
+    """
+    if before is MISSING or after is MISSING:
+        return shown(before, chars_max), shown(after, chars_max)
+    return _pair(_whole(before), _whole(after), chars_max)
+
+
+def cut(text: str, chars_max: int) -> str:
+    """The text, or its beginning with the number of characters that are left out."""
+    return text if len(text) <= chars_max else f"{text[:chars_max]}…(+{len(text) - chars_max} characters)"
+
+
+def compact_json(value: Any) -> str:
+    """The value as JSON on one line with sorted keys; integers of any size and half surrogate pairs too."""
+    try:
+        return canonical_bytes(value).decode()
+    except TypeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _whole(value: Any) -> str:
+    if value is MISSING:
+        return ABSENT
+    if not isinstance(value, str):
+        return visible(compact_json(value))
+    if not _misleads(value):
+        return _literal(value)
+    return '"' + _literal(value).replace('"', '\\"').replace("  ", r" \x20") + '"'
+
+
+def _misleads(text: str) -> bool:
+    is_framed = text.strip() != text or "  " in text or "→" in text or "->" in text
+    return is_framed or text.lower() in _LOOKS_ELSE or text[:1] in tuple('"[{') or _is_number(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text[:1] in tuple("+-.0123456789") and text.strip("+-.0123456789eE") == ""
+
+
+def _literal(text: str) -> str:
+    """Return the visible text; a backslash of its own is doubled where it would look like an escape."""
+    return visible(_LOOKS_LIKE_ESCAPE.sub(r"\\\\", text) if "\\" in text else text)
+
+
+def _rest(text: str) -> str:
+    return f"+{len(text):,} characters, #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
+    pieces = list(_pieces(before, after))
+    changed = [(old, new) for old, new in pieces if old != new]
+    length = max(len(before), len(after))
+    is_alike = any(_look_alike(old, new) for old, new in changed)
+    if not changed or (length <= min(chars_max, _READ_AT_ONCE) and not is_alike):
+        return shown_cut(before, chars_max), shown_cut(after, chars_max)
+    is_cut, room = length > chars_max, max(chars_max // len(changed), _CONTEXT)
+    sides: tuple[list[str], list[str]] = ([], [])
+    for place, (old, new) in enumerate(pieces):
+        if old == new:
+            kept = _context(old, has_head=place > 0, has_tail=place < len(pieces) - 1) if is_cut else old
+            texts = kept, kept
+        else:
+            spelled = (_spelled_out(old), _spelled_out(new)) if _look_alike(old, new) else (old, new)
+            old_text, new_text = (_without_middle(text, room) if is_cut else text for text in spelled)
+            texts = f"[-{old_text}-]" if old else "", f"{{+{new_text}+}}" if new else ""
+        for side, text in zip(sides, texts, strict=True):
+            side.append(text)
+    most = max(2 * chars_max, _LINE_CHARS_MAX)
+    return shown_cut("".join(sides[0]), most), shown_cut("".join(sides[1]), most)
+
+
+def shown_cut(text: str, chars_max: int) -> str:
+    """The text; beyond `chars_max` its beginning, the length of the rest and a digest of it."""
+    return text if len(text) <= chars_max else f"{text[:chars_max]}…({_rest(text[chars_max:])})"
+
+
+def _without_middle(text: str, chars_max: int) -> str:
+    half = chars_max // 2
+    return text if len(text) <= chars_max else f"{text[:half]}…({_rest(text[half:-half])})…{text[-half:]}"
+
+
+def _context(text: str, *, has_head: bool, has_tail: bool) -> str:
+    """Return the ends of an equal piece that touch a difference."""
+    head, tail = text[:_CONTEXT] if has_head else "", text[-_CONTEXT:] if has_tail else ""
+    return text if len(text) <= len(head) + len(tail) + 1 else f"{head}…{tail}"
+
+
+def _pieces(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Yield both texts piece by piece: equal pieces, and those that differ, by words."""
+    old, new = _TOKEN.findall(before), _TOKEN.findall(after)
+    head, tail = _shared_ends(old, new)
+    ends = len(old) - tail, len(new) - tail
+    yield from _texts(old[:head], new[:head])
+    if max(ends) - head > _TOKENS_MAX:
+        yield from _texts(old[head : ends[0]], new[head : ends[1]])
+    else:
+        matcher = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False)
+        start, other_start = head, head
+        for at, other_at, size in matcher.get_matching_blocks():
+            found = old[head + at : head + at + size]
+            # Shorter pieces in common make two texts of one that was written anew.
+            if sum(map(len, found)) >= _COMMON_MIN or not size:
+                yield from _texts(old[start : head + at], new[other_start : head + other_at])
+                yield from _texts(found, found)
+                start, other_start = head + at + size, head + other_at + size
+    yield from _texts(old[ends[0] :], new[ends[1] :])
+
+
+def _texts(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if old or new:
+        yield "".join(old), "".join(new)
+
+
+def _shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many items are equal at the beginning, and of the others at the end."""
+    least = min(len(old), len(new))
+    head = next((at for at in range(least) if old[at] != new[at]), least)
+    tail = next((at for at in range(least - head) if old[-1 - at] != new[-1 - at]), least - head)
+    return head, tail
+
+
+def _look_alike(old: str, new: str) -> bool:
+    """Return whether two different texts could be taken for each other. Source: Unicode UTS 39, confusables."""
+    one, other = (unicodedata.normalize("NFKC", text) for text in (old, new))
+    if one.split() == other.split():
+        return True
+    return len(one) == len(other) and any(map(_could_be, one, other))
+
+
+def _could_be(char: str, other: str) -> bool:
+    if char == other or (char.isascii() and other.isascii()):
+        return False
+    if not char.isalpha() or not other.isalpha():
+        return char.isascii() != other.isascii() and not char.isalpha() and not other.isalpha()
+    of, of_other = alphabet(char), alphabet(other)
+    bases = {unicodedata.normalize("NFD", one)[0].isascii() for one in (char, other)}
+    return bool(of and of_other) and (of != of_other or bases == {True, False})
+
+
+def _spelled_out(text: str) -> str:
+    return "".join(char if char.isascii() and char != " " else _spelling(char) for char in text)
+
+
+def _spelling(char: str) -> str:
+    return r"\x20" if char == " " else escape(char)
+
+
+def is_long_text(before: Any, after: Any) -> bool:
+    """Return whether a diff of lines says more than before and after on one line."""
+    return isinstance(before, str) and isinstance(after, str) and max(before.count("\n"), after.count("\n")) > 1
+
+
+def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
+    r"""Return changed lines with `- ` and `+ `, two lines of context with `| `, gaps and notes as `…`.
+
+    Lines end at `\n` and `\r\n` alone. `is_whole`: nothing is cut.
+    """
+    (old, old_ends), (new, new_ends) = _lines(before), _lines(after)
+    if old == new:
+        return ["only line ends change"]
+    notes = ["… line ends change"] if old_ends != new_ends else []
+    if before.endswith("\n") != after.endswith("\n"):
+        notes.append(f"… the last line {'loses' if before.endswith(chr(10)) else 'gets'} its line end")
+    head, tail = _shared_ends(old, new)
+    ends = len(old) - tail, len(new) - tail
+    chars_max = 1_000_000_000 if is_whole else _LINE_CHARS_MAX
+    if max(ends) - head > _LINES_MAX:
+        return [*_moved_lines(old[head : ends[0]], new[head : ends[1]], chars_max, is_whole=is_whole), *notes]
+    start = max(head - 2, 0)
+    old, new = old[start : ends[0] + 2], new[start : ends[1] + 2]
+    lines: list[str] = []
+    for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(2):
+        lines += ["…"] if lines else []
+        for kind, first, last, other_first, other_last in group:
+            found = old[first:last], new[other_first:other_last]
+            lines += (
+                [f"| {shown_cut(_literal(line), chars_max)}" for line in found[0]]
+                if kind == "equal"
+                else _changed_lines(*found, chars_max)
+            )
+    return [*lines, *notes]
+
+
+def _lines(text: str) -> tuple[list[str], str]:
+    r"""Return lines without their ends, and the kind of these; of a text with both kinds, `\r` is part of a line."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    returns = text.count("\r\n")
+    if returns and returns == text.count("\n"):
+        return [line.removesuffix("\r") for line in lines], "\r\n"
+    return lines, "\n"
+
+
+def _changed_lines(old: Sequence[str], new: Sequence[str], chars_max: int) -> list[str]:
+    """Return lines that replace others: one by one if they are as many, or too long to be shown whole."""
+    gone, come = list(map(_line, old)), list(map(_line, new))
+    for at, (one, other) in enumerate(zip(gone, come, strict=False)):
+        if len(old) == len(new) or max(len(one), len(other)) > chars_max:
+            gone[at], come[at] = _pair(one, other, chars_max)
+    return [f"{mark} {shown_cut(line, 3 * chars_max)}" for mark, side in (("-", gone), ("+", come)) for line in side]
+
+
+def _line(text: str) -> str:
+    shown_text = _literal(text)
+    return rf"{shown_text[:-1]}\x20" if shown_text.endswith(" ") else shown_text
+
+
+def _moved_lines(old: Sequence[str], new: Sequence[str], chars_max: int, *, is_whole: bool) -> Iterable[str]:
+    """Return the lines that are on one side alone, of texts that are too long to be compared in order."""
+    if is_whole:
+        return [*(f"- {_line(line)}" for line in old), *(f"+ {_line(line)}" for line in new)]
+    sides = ("- ", _apart(old, new)), ("+ ", _apart(new, old))
+    lines = [f"… {len(old):,} lines become {len(new):,} lines; those that are on one side alone:"]
+    for mark, found in sides:
+        lines += [f"{mark}{shown_cut(_line(line), chars_max)}" for line in found[:_LONG_LINES_MAX]]
+        if rest := found[_LONG_LINES_MAX:]:
+            lines.append(f"… {len(rest):,} more of {mark.strip()} ({_rest(chr(10).join(rest))})")
+    return lines
+
+
+def _apart(lines: Sequence[str], others: Sequence[str]) -> list[str]:
+    left = Counter(others)
+    found = []
+    for line in lines:
+        if left[line]:
+            left[line] -= 1
+        else:
+            found.append(line)
+    return found
