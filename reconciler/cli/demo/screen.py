@@ -23,7 +23,8 @@ _WIDTH = 100
 _IMAGE_WIDTH = 44
 _IMAGE_MIN_WIDTH = 12
 _INDENT = "    "
-_COMMAND_S = 30.0
+_COMMAND_S = 300.0
+"""No command hangs; on a busy machine one takes a minute."""
 
 
 class CommandFailed(ReconcilerError):
@@ -100,6 +101,8 @@ class Screen(Struct, kw_only=True):
         try:
             async with asyncio.timeout(_COMMAND_S):
                 output, _ = await process.communicate()
+        except TimeoutError:
+            raise CommandFailed(f"it did not end within {_COMMAND_S:.0f} s: {command}") from None
         finally:
             if process.returncode is None:
                 process.kill()

@@ -18,6 +18,7 @@ from reconciler.clock import BackOff, SystemClock
 from reconciler.controller.once.planning import Access
 from reconciler.controller.service.serve_fleet import Service, serve
 from reconciler.controller.service.signals import Signals
+from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import TextLines
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.kube.connection.bounds import BreakerSettings
@@ -95,21 +96,25 @@ async def demo_world(folder: Path) -> AsyncIterator[DemoWorld]:
                 may_start=asyncio.Event(),
             )
             with _log_file(world.log):
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(_reconcile(world, vitals, signals))
+                daemon = asyncio.Event()
+                async with beside({"daemon": _reconcile(world, vitals, signals, daemon)}):
                     try:
                         yield world
                     finally:
                         signals.stop.set()
                         world.may_start.set()
+                        await daemon.wait()
 
 
-async def _reconcile(world: DemoWorld, vitals: Vitals, signals: Signals) -> None:
-    """`reconciler run FLEET --rev main`, in this process."""
+async def _reconcile(world: DemoWorld, vitals: Vitals, signals: Signals, ended: asyncio.Event) -> None:
+    """`reconciler run FLEET --rev main`, in this process. `ended` is set at its end."""
     store = str(world.repository.folder)
     access = Access(interpreters=with_plugins(), kubeconfig=world.kubeconfig, journal=world.journal, store=store)
-    await world.may_start.wait()
-    await serve(Service(store=store, rev=MAIN, as_directory=False, access=access), vitals, signals)
+    try:
+        await world.may_start.wait()
+        await serve(Service(store=store, rev=MAIN, as_directory=False, access=access), vitals, signals)
+    finally:
+        ended.set()
 
 
 @contextmanager
