@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, compress, repeat
 from operator import is_, is_not
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Self, TypeVar, cast
 
 from reconciler.containment import SubjectFailed, with_subject
 
@@ -188,6 +188,30 @@ class Table(Generic[TableKey, Value]):
         self.rows: Mapping[TableKey, Value] = {}
         self.changed: AbstractSet[TableKey] = frozenset()
 
+    @classmethod
+    def of(cls, rows: Mapping[TableKey, Value]) -> Self:
+        """Return a table of which all is new."""
+        table = cls()
+        table.replace(rows)
+        return table
+
+    def derive(
+        self,
+        value: Callable[[TableKey], Value | None],
+        *sources: Table[TableKey, Any] | Collection[TableKey],
+        within: Sequence[Collection[TableKey]] = (),
+    ) -> Self:
+        """Compute the values of all keys that changed in a source again, and return the table.
+
+        `within`: a key that is in none of these has no value.
+
+        Raises:
+            SubjectFailed: the value of a key cannot be computed.
+        """
+        dirty = union(*(source.changed if isinstance(source, Table) else source for source in sources))
+        self.update(among(dirty, *within, self.rows) if within else dirty, value)
+        return self
+
     def update(self, dirty: Iterable[TableKey], value: Callable[[TableKey], Value | None]) -> None:
         """Compute the values of `dirty` keys again. None: the key goes.
 
@@ -211,16 +235,26 @@ class Table(Generic[TableKey, Value]):
         changes = differing(self.rows, values)
         self.rows, self.changed = with_differing(self.rows, changes), changes.keys()
 
-    def overlay(self, dirty: Iterable[TableKey], *layers: Mapping[TableKey, Value]) -> None:
-        """Take the first layer's value of each `dirty` key: for a table with no other content."""
-        if self.rows:
-            self.put({key: next((layer[key] for layer in layers if key in layer), None) for key in dirty})
-            return
-        # There was nothing in any layer, so that all that is there now is dirty.
-        found: dict[TableKey, Value | None] = {}
-        for layer in reversed(layers):
-            found.update(layer)
-        self.put(found)
+    def overlay(self, *layers: Table[TableKey, Value]) -> Self:
+        """Take the value of each key from the first layer that has it, and return the table. It has no other content.
+
+        Each layer is the same table at each call.
+        """
+        last = layers[-1]
+        if not any(layer.rows or layer.changed for layer in layers[:-1]):
+            # A copy of a large mapping would touch every object in it.
+            self.rows, self.changed = last.rows, last.changed
+        elif self.rows:
+            dirty = union(*(layer.changed for layer in layers))
+            rows = [layer.rows for layer in layers]
+            self.put({key: next((layer[key] for layer in rows if key in layer), None) for key in dirty})
+        else:
+            # There was nothing in any layer, so that all that is there now is new.
+            found: dict[TableKey, Value | None] = {}
+            for layer in reversed(layers):
+                found.update(layer.rows)
+            self.put(found)
+        return self
 
     def replace(self, rows: Mapping[TableKey, Value]) -> None:
         """Take all rows of an input, in its order."""

@@ -14,6 +14,7 @@ new value in the same commit counts only if it keeps more.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import product
 from operator import is_not
 from typing import Final
@@ -28,8 +29,8 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import try_call
 from reconciler.documents import CONTROL_GROUPS, is_never_distributed
-from reconciler.incremental import Dependents, Table
-from reconciler.policy.indexes import PolicyIndex, best_matches
+from reconciler.incremental import Dependents, Table, union
+from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
 from reconciler.policy.match import Bucket, Match
 
 
@@ -138,12 +139,25 @@ class Claims(Struct, frozen=True, kw_only=True):
 
 
 class ClaimTables:
-    """The results of the last call."""
+    """The templates, the policies and the claims of the last call.
 
-    __slots__ = ("broken", "claims", "frozen", "index", "problems", "propagation", "reasons", "selected", "unclaimed")
+    `touched`: templates that came, went or changed, or are selected by a policy that did, or were. `policies`: the
+    policy that claims each template.
+    """
+
+    __slots__ = (
+        *("_by_ref", "_templates", "broken", "claims", "frozen", "index", "policies", "problems", "propagation"),
+        *("reasons", "selected", "templates", "touched", "unclaimed"),
+    )
 
     def __init__(self) -> None:
         """Start with no template."""
+        self.templates = Table[Identity, Template]()
+        self.touched: AbstractSet[Identity] = frozenset()
+        self._by_ref = Table[PolicyRef, PropagationPolicy]()
+        self._templates: TemplateIndex | None = None
+        """Made when the first policy changes, and kept from then on."""
+        self.policies = Table[Identity, PropagationPolicy]()
         self.claims = Table[Identity, Claim]()
         self.frozen = Table[Identity, FrozenReach]()
         self.unclaimed = Table[Identity, bool]()
@@ -156,22 +170,48 @@ class ClaimTables:
         self.reasons = _Reasons()
 
     def follow(self, fleet: Fleet) -> None:
-        """Update the policies of the store, and its broken documents."""
-        propagation = fleet.propagation
+        """Update the templates and policies of the store, and its broken documents."""
+        old_templates, old_policies, propagation = self.templates.rows, self._by_ref.rows, fleet.propagation
+        self.templates.replace(fleet.templates)
+        self._by_ref.replace({policy.ref: policy for policy in propagation})
+        self.touched = self._touched(old_templates, old_policies)
         if fleet.frozen is not self.broken.reaches:
             self.broken = FrozenReaches(fleet.frozen)
         is_same = len(propagation) == len(self.propagation) and not any(map(is_not, propagation, self.propagation))
         if not is_same:
             self.propagation, self.index, self.reasons = propagation, PolicyIndex(propagation), _Reasons()
 
+    def _touched(
+        self, old_templates: Mapping[Identity, Template], old_policies: Mapping[PolicyRef, PropagationPolicy]
+    ) -> AbstractSet[Identity]:
+        edited, new_templates = self.templates.changed, self.templates.rows
+        if self._templates is not None:
+            self._templates.remove(old_templates[identity] for identity in edited if identity in old_templates)
+            self._templates.add(new_templates[identity] for identity in edited if identity in new_templates)
+        elif old_templates and self._by_ref.changed:
+            self._templates = TemplateIndex(new_templates)
+        if self._templates is None:
+            return edited
+        versions = [
+            policies[ref]
+            for policies in (old_policies, self._by_ref.rows)
+            for ref in self._by_ref.changed
+            if ref in policies
+        ]
+        return union(edited, *map(self._templates.selected_by, versions))
 
-def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Identity] | None = None) -> Claims:
+    def policy_of(self, identity: Identity) -> PropagationPolicy | None:
+        """Return the policy that claims a template."""
+        found = self.claims.rows.get(identity)
+        return self._by_ref.rows[found.policy] if found is not None else None
+
+
+def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
     """The policy that governs each template, with the policies that also matched and why they lost.
 
     A PropagationPolicy of the namespace before any ClusterPropagationPolicy; then the larger priority, the more
-    precise selector, the smaller name. Templates in the reach of a broken document get no claim. With the `tables` of
-    an earlier call, `dirty` are those whose template, or a policy that selects them, came, went or changed.
-    Source: design#claim; Karmada: precedence without stickiness.
+    precise selector, the smaller name. Templates in the reach of a broken document get no claim. `tables`: of earlier
+    calls, with fleets that have the same broken documents. Source: design#claim; Karmada: claims without stickiness.
     """
     tables = tables or ClaimTables()
     tables.follow(fleet)
@@ -181,7 +221,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     problems: dict[Identity, Problem | None] = {}
     faults: dict[Identity, Exception] = {}
     # One walk for all tables, without a step for templates without results, as are most of a large store.
-    for identity, template, looked in _look_at(fleet.templates, dirty, tables, faults):
+    for identity, template, looked in _look_at(tables, faults):
         matches, reach = looked
         if matches or tables.selected.looked_at:
             tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
@@ -199,6 +239,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None, dirty: Iterable[Ident
     tables.frozen.put(frozen)
     tables.unclaimed.put(unclaimed)
     tables.problems.put(problems)
+    tables.policies.derive(tables.policy_of, tables.touched, within=[tables.claims.rows])
     return Claims(
         claims=tables.claims.rows,
         unclaimed=tables.unclaimed.rows,
@@ -214,15 +255,11 @@ _GONE: Final[_Looked] = ((), None)
 
 
 def _look_at(
-    templates: Mapping[Identity, Template],
-    dirty: Iterable[Identity] | None,
-    tables: ClaimTables,
-    faults: dict[Identity, Exception],
+    tables: ClaimTables, faults: dict[Identity, Exception]
 ) -> Iterator[tuple[Identity, Template | None, _Looked]]:
-    """Yield each template with its selectors and its reach; exceptions go to the `faults`."""
-    found: list[tuple[Identity, Template | None]] = (
-        list(templates.items()) if dirty is None else [(identity, templates.get(identity)) for identity in dirty]
-    )
+    """Yield each template that was touched, with its selectors and its reach; exceptions go to the `faults`."""
+    templates = tables.templates.rows
+    found = [(identity, templates.get(identity)) for identity in tables.touched]
     # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
     looked = try_call(lambda: [_look(tables, template) for _, template in found]).value
     if looked is not None:

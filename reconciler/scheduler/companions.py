@@ -26,7 +26,7 @@ from reconciler.api.policies import Companion, PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.documents import BRING, parse_brings
-from reconciler.incremental import Dependents, Table, among
+from reconciler.incremental import Dependents, Table
 from reconciler.kinds.registry import Registry
 from reconciler.scheduler.following import Brought, Sources, following, inherited_policy, travel
 from reconciler.scheduler.grants import FRONTS, selected_by_labels, selected_by_selector, services_behind, why_in_front
@@ -39,31 +39,31 @@ _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 class Autoscaling:
     """The scale targets of the store's templates.
 
-    `yielded`: for each target of a bound autoscaler, the clusters of that autoscaler.
+    `scaled`: old and new targets of templates that changed, or whose policy did. `yielded`: for each target of a bound
+    autoscaler, the clusters of that autoscaler.
     """
 
-    __slots__ = ("_dirty", "_scalers", "yielded")
+    __slots__ = ("_scalers", "scaled", "yielded")
 
     def __init__(self) -> None:
         """Start with no template."""
         self._scalers = Dependents[Identity, Identity]()
-        self._dirty: set[Identity] = set()
+        self.scaled: set[Identity] = set()
         self.yielded = Table[Identity, frozenset[str]]()
 
-    def follow(self, fleet: Fleet, dirty: Iterable[Identity], interpreters: Registry) -> set[Identity]:
-        """Update changed templates, and those with a changed policy; return their old and new scale targets."""
-        dirty = tuple(dirty)
-        before = self._scalers.on(dirty)
-        templates, kinds = fleet.templates, interpreters.kinds_with("scale_target")
-        for identity in dirty:
+    def follow(
+        self, templates: Mapping[Identity, Template], touched: Collection[Identity], interpreters: Registry
+    ) -> None:
+        """Take the templates. `touched`: those that came, went or changed, or have another policy."""
+        before, kinds = self._scalers.on(touched), interpreters.kinds_with("scale_target")
+        for identity in touched:
             template = templates.get(identity)
             # Few kinds scale others, and few templates carry the label.
             if template is not None and (identity[:2] in kinds or template.labels.get(_RETAIN_REPLICAS) == "true"):
                 self._scalers.put(identity, _targets(template, interpreters))
             else:
                 self._scalers.drop(identity)
-        self._dirty = before | self._scalers.on(dirty)
-        return self._dirty
+        self.scaled = before | self._scalers.on(touched)
 
     def has(self, policies: Mapping[Identity, PropagationPolicy], identity: Identity) -> bool:
         """Return whether an autoscaler is placed with a workload, or its members control its replicas."""
@@ -72,14 +72,15 @@ class Autoscaling:
             return False
         return Companion.AUTOSCALERS in policies[identity].brings or any(scaler in policies for scaler in scalers)
 
-    def yield_to(self, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> None:
-        """Compute `yielded` again. `dirty`: changed bindings."""
+    def yield_to(self, bindings: Table[Identity, Binding]) -> Table[Identity, frozenset[str]]:
+        """Return `yielded` for these bindings."""
+        rows = bindings.rows
 
         def clusters_of(target: Identity) -> frozenset[str] | None:
-            bound = [bindings[scaler].clusters for scaler in self._scalers.of((target,)) if scaler in bindings]
+            bound = [rows[scaler].clusters for scaler in self._scalers.of((target,)) if scaler in rows]
             return frozenset().union(*bound) if bound else None
 
-        self.yielded.update(self._dirty | self._scalers.on(dirty), clusters_of)
+        return self.yielded.derive(clusters_of, self.scaled, self._scalers.on(bindings.changed))
 
 
 def _targets(template: Template, interpreters: Registry) -> tuple[Identity, ...]:
@@ -118,47 +119,47 @@ class CompanionTables:
         self.bindings = Table[Identity, Binding]()
         self.policies = Table[Identity, PropagationPolicy]()
 
-    def want(
-        self, fleet: Fleet, policies: Mapping[Identity, PropagationPolicy], dirty: Collection[Identity]
-    ) -> Mapping[Identity, Collection[Companion]]:
-        """Return the wanted companions of workloads. `dirty`: templates that changed, or whose policy did."""
-        concerned = among(dirty, policies, self.wanted.rows)
-        self.wanted.update(concerned, lambda identity: _brings(fleet, policies.get(identity), identity) or None)
-        return self.wanted.rows
-
 
 def companions(
     fleet: Fleet,
-    policies: Mapping[Identity, PropagationPolicy],
-    bindings: Mapping[Identity, Binding],
-    held: Mapping[Identity, Collection[str]],
+    templates: Table[Identity, Template],
+    policies: Table[Identity, PropagationPolicy],
+    bindings: Table[Identity, Binding],
+    held: Table[Identity, frozenset[str]],
     tables: CompanionTables,
     interpreters: Registry,
-) -> None:
-    """Place companions with their workloads, besides the clusters of their own policy.
+) -> CompanionTables:
+    """Place companions with their workloads, besides the clusters of their own policy; return the tables.
 
-    `policies`: the policy that claims each template. `bindings`: of everything so far, dependencies included. `held`:
-    the clusters where a workload's old copy still is. `tables`: the wanted companions; takes the results. If any are
-    wanted, all are computed again.
+    `templates`: those of the fleet. `policies`: the policy that claims each. `bindings`: of everything so far,
+    dependencies included. `held`: the clusters where a workload's old copy still is. If any companions are wanted, all
+    are computed again.
     """
-    brought = _brought(fleet, policies, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
-    dirty = sorted(brought.keys() | tables.bindings.rows.keys())
+    tables.wanted.derive(
+        lambda identity: _brings(fleet, policies.rows.get(identity), identity) or None,
+        templates,
+        policies,
+        within=[policies.rows],
+    )
+    brought = _brought(fleet, policies.rows, tables.wanted.rows, interpreters) if tables.wanted.rows else {}
+    concerned = sorted(brought.keys() | tables.bindings.rows.keys())
 
     def policy_of(identity: Identity) -> PropagationPolicy | None:
-        if identity not in brought or identity in bindings:
+        if identity not in brought or identity in bindings.rows:
             return None
-        return inherited_policy([policies[mention.owner] for mention in brought[identity]])
+        return inherited_policy([policies.rows[mention.owner] for mention in brought[identity]])
 
     def binding_of(identity: Identity) -> Binding | None:
         if identity not in brought:
             return None
-        own = bindings.get(identity) or Binding(
+        own = bindings.rows.get(identity) or Binding(
             identity=identity, policy=tables.policies.rows[identity].ref, is_dependency=True
         )
-        return _accompany(fleet, own, brought[identity], bindings, held)
+        return _accompany(fleet, own, brought[identity], bindings.rows, held.rows)
 
-    tables.policies.update(dirty, policy_of)
-    tables.bindings.update(dirty, binding_of)
+    tables.policies.update(concerned, policy_of)
+    tables.bindings.update(concerned, binding_of)
+    return tables
 
 
 def _brought(

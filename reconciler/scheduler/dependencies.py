@@ -158,33 +158,32 @@ _MADE_BY_CLUSTERS = frozenset({("ConfigMap", "kube-root-ca.crt")})
 
 def dependencies(
     fleet: Fleet,
-    policies: Mapping[Identity, PropagationPolicy],
-    bindings: Mapping[Identity, Binding],
-    held: Mapping[Identity, Collection[str]] | None = None,
-    *,
+    templates: Table[Identity, Template],
+    policies: Table[Identity, PropagationPolicy],
+    bindings: Table[Identity, Binding],
+    held: Table[Identity, frozenset[str]],
+    tables: LinkTables,
     interpreters: Registry,
-    tables: LinkTables | None = None,
-    dirty: Collection[Identity] | None = None,
 ) -> LinkTables:
-    """Return the bindings with those of dependencies.
+    """Return the tables with the bindings of templates and of their dependencies.
 
-    `policies`: the policy that claims each template. `bindings`: of the claimed templates. `held`: the clusters where
-    an owner's old copy still is, which its dependencies must not leave before it. With the `tables` of an earlier call,
-    `dirty` are templates with a changed body, policy, placement or old copies.
+    `templates`: those of the fleet. `policies`: the policy that claims each. `bindings`: of the claimed ones. `held`:
+    the clusters where an owner's old copy still is, which its dependencies must not leave before it. `tables`: of
+    earlier calls, or new ones.
     """
-    tables, dirty = tables or LinkTables(), union(fleet.templates, bindings) if dirty is None else dirty
+    dirty = union(templates.changed, policies.changed, bindings.changed, held.changed)
     stirred = tables.makers.follow(fleet.templates, dirty, interpreters)
     sources = Sources(fleet, tables.makers.makers)
 
     def links_of(owner: Identity) -> Links | None:
         template = fleet.templates.get(owner)
-        is_bound, is_followed = owner in bindings, owner in tables.followed
+        is_bound, is_followed = owner in bindings.rows, owner in tables.followed
         if template is None or not (is_bound or is_followed):
             return None
         refs = references_of(template, interpreters)
         if not refs:
             return None
-        brings = is_bound and owner in policies and policies[owner].propagate_deps
+        brings = is_bound and owner in policies.rows and policies.rows[owner].propagate_deps
         is_told = fleet.is_complete and (brings or is_followed)
         found = [sources.find(ref, owner) for ref in refs]
         going = travel(template, refs, sources, interpreters, at_first=found) if brings else None
@@ -192,11 +191,11 @@ def dependencies(
 
     owners = union(dirty, tables.seekers(union(dirty, stirred)))
     left, released = tables.brought_by(owners), tables.followed_by(owners)
-    _link(tables, owners, bindings.keys(), links_of)
+    _link(tables, owners, bindings.rows, links_of)
     # The links of others show which objects are newly followed, or no more.
-    _link(tables, released | tables.followed_by(owners), bindings.keys(), links_of)
+    _link(tables, released | tables.followed_by(owners), bindings.rows, links_of)
     followers = union(dirty, left, tables.brought_by(owners))
-    _follow_all(fleet, policies, bindings, held or {}, tables, followers)
+    _follow_all(fleet, policies.rows, bindings.rows, held.rows, tables, followers)
     return tables
 
 
@@ -262,8 +261,8 @@ def _follow_all(
         )
         return _follow(fleet, own, mentions[identity], bindings, held)
 
-    tables.policies.update(among(followers, mentions, tables.policies.rows), policy_of)
-    tables.bindings.update(among(followers, bindings, mentions, tables.bindings.rows), binding_of)
+    tables.policies.derive(policy_of, followers, within=[mentions])
+    tables.bindings.derive(binding_of, followers, within=[bindings, mentions])
 
 
 def _follow(

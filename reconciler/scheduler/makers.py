@@ -135,7 +135,7 @@ NO_MAKERS: Final = Makers()
 def makers_of(fleet: Fleet, interpreters: Registry) -> Makers:
     """All makers of a fleet."""
     tables = MakerTables()
-    tables.follow(fleet.templates, fleet.templates, interpreters)
+    tables.follow(fleet.templates, fleet.templates.keys(), interpreters)
     return tables.makers
 
 

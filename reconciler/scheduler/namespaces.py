@@ -6,7 +6,7 @@ labelled with its skip label.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_system_namespace
-from reconciler.incremental import Table
+from reconciler.incremental import Table, union
 
 NAMESPACE_FOLLOWS: Final = "namespace-follows"
 """The rule of the reason why a cluster has a Namespace that no policy sent there."""
@@ -60,26 +60,22 @@ class NamespaceTables:
 
 
 def namespaces(
-    fleet: Fleet,
-    bindings: Mapping[Identity, Binding],
-    tables: NamespaceTables | None = None,
-    dirty: Collection[Identity] | None = None,
-) -> Mapping[Identity, Binding]:
-    """Bindings of the Namespaces of everything that is bound: to be joined over `bindings`.
+    fleet: Fleet, templates: Table[Identity, Template], bindings: Table[Identity, Binding], tables: NamespaceTables
+) -> Table[Identity, Binding]:
+    """Return the bindings of the Namespaces of everything that is bound: to be laid over `bindings`.
 
     A Namespace that a policy claims keeps its placement and is added where something in it goes all the same; the
-    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`. With
-    the `tables` of an earlier call, `dirty` are the bindings and templates that came, went or changed.
+    reason of such a cluster has the rule `NAMESPACE_FOLLOWS`. A Namespace without a template is `bare_namespace`.
+    `templates`: those of the fleet. `tables`: of earlier calls, or new ones.
     """
-    tables, dirty = tables or NamespaceTables(), bindings.keys() if dirty is None else dirty
-    stirred = _move(tables, bindings, dirty)
-    tables.first.update(stirred, lambda name: _first(tables.inhabitants.get(name, {})))
-    themselves = (identity for identity in dirty if identity[:2] == ("", "Namespace"))
-    tables.followed.update(
-        {*map(namespace_identity, tables.first.changed), *themselves},
-        lambda identity: _followed(fleet, bindings.get(identity), identity.name, tables.first.rows),
+    stirred = _move(tables, bindings.rows, bindings.changed)
+    first = tables.first.derive(lambda name: _first(tables.inhabitants.get(name, {})), stirred)
+    # The fields of a Namespace count for its objects.
+    themselves = (one for one in union(bindings.changed, templates.changed) if one[:2] == ("", "Namespace"))
+    return tables.followed.derive(
+        lambda identity: _followed(fleet, bindings.rows.get(identity), identity.name, first.rows),
+        {*map(namespace_identity, first.changed), *themselves},
     )
-    return tables.followed.rows
 
 
 def _move(tables: NamespaceTables, bindings: Mapping[Identity, Binding], dirty: Iterable[Identity]) -> set[str]:

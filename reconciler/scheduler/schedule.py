@@ -22,7 +22,7 @@ from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import SubjectFailed
 from reconciler.documents import Schema, builtin_schema, schema_of_crd
-from reconciler.incremental import among, union
+from reconciler.incremental import Table, union
 from reconciler.kinds.registry import Registry
 from reconciler.placement import (
     PlacementItem,
@@ -116,76 +116,74 @@ def schedule_fleet(
 
     A template that cannot be processed is frozen, as if its file were broken, and the others are scheduled without it.
     """
-    tables = tables or DecisionTables()
-    there = copies or {}
+    tables, there = tables or DecisionTables(), copies or {}
     fleet = hold_new_claims(fleet, lambda identity: identity in there or identity in observations.previous)
     for _ in range(_MAX_FAULTS):
         known = tables.faults.among(fleet)
         try:
-            return _schedule_fleet(
-                known, ScheduleInputs(known, observations, now, interpreters, copies or {}, fresh), tables
-            )
+            return _schedule(ScheduleInputs(known, observations, now, interpreters, there, fresh), tables)
         except SubjectFailed as failed:
             if not tables.faults.add(known, failed):
                 raise
-    return _schedule_fleet(fleet, ScheduleInputs(fleet, observations, now, interpreters, copies or {}, fresh), tables)
+    return _schedule(ScheduleInputs(fleet, observations, now, interpreters, there, fresh), tables)
 
 
-def _schedule_fleet(fleet: Fleet, inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
-    """Schedule in steps: each updates its tables for keys that earlier tables made dirty."""
-    observations, now, interpreters = inputs.observations, inputs.now, inputs.interpreters
-    dirty, edited = tables.begin(inputs), tables.templates.changed
+def _schedule(inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
+    """Claim templates, place them, and let dependencies, companions and Namespaces follow.
 
-    tables.faults.refuse(fleet, edited, interpreters)
-    claims = claim(fleet, tables.claims, dirty)
-    tables.faults.refuse_all(claims.faults)
-    tables.policies.update(among(dirty, claims.claims, tables.policies.rows), tables.policy_of)
-    policies = tables.policies.rows
-    ours = [identity for identity in union(edited, tables.policies.changed) if identity in policies]
-    if any(identity.kind == "CustomResourceDefinition" for identity in edited):
-        tables.definitions = _definitions(fleet)
+    Each step computes again what depends on a difference in the tables that it is given.
+    """
+    tables.begin(inputs)
+    fleet, interpreters = inputs.fleet, inputs.interpreters
+    claims = claim(fleet, tables.claims)
+    templates, policies = tables.claims.templates, tables.claims.policies
+    tables.faults.refuse(fleet, templates.changed, interpreters, claims.faults)
+    inputs = inputs._replace(
+        observations=without_outdated_caps(inputs.observations, fleet.templates, policies.rows, interpreters)
+    )
+    placements, unknown_classes = _place(inputs, tables)
+    held = _old_copies(inputs, tables)
+    followers = dependencies(fleet, templates, policies, tables.places.bindings, held, tables.links, interpreters)
+    company = companions(fleet, templates, policies, followers.bindings, held, tables.company, interpreters)
+    accompanied = tables.accompanied.overlay(company.bindings, followers.bindings)
+    spaces = namespaces(fleet, templates, accompanied, tables.spaces)
 
-    # What others scale is placed anew when these others come, go or change.
-    scaled = [identity for identity in tables.autoscaling.follow(fleet, dirty, interpreters) if identity in policies]
-    observations = without_outdated_caps(observations, fleet.templates, policies, interpreters)
-    placed, unknown_classes = _place(tables, inputs._replace(observations=observations), union(ours, scaled))
-
-    _follow(tables, inputs, placed.bindings)
-    _join(tables)
-    tables.autoscaling.yield_to(tables.bindings.rows, tables.bindings.changed)
-
-    holds, waiting = _waits_for_overrides(fleet, policies)
+    bindings = tables.bindings.overlay(spaces, accompanied)
+    governing = tables.governing.overlay(company.policies, followers.policies, policies)
+    yielded = tables.autoscaling.yield_to(bindings)
+    holds, waiting = _waits_for_overrides(fleet, policies.rows)
     tables.holds.replace(holds)
-    tables.ticked.replace(_ticked(observations, tables.bindings.rows, now))
-    problems = (claims.problems, placed.problems, tables.links.all_problems, unknown_classes, waiting)
-    decision = Schedule(
+    tables.ticked.replace(_ticked(inputs.observations, bindings.rows, inputs.now))
+    tables.end(inputs)
+    problems = (claims.problems, placements.problems, followers.all_problems, unknown_classes, waiting)
+    return Schedule(
         fleet=fleet,
         interpreters=interpreters,
         claims=claims,
-        bindings=tables.bindings.rows,
-        policies=tables.governing.rows,
+        bindings=bindings.rows,
+        policies=governing.rows,
         frozen=frozenset(claims.frozen),
         holds=holds,
         ticked=tables.ticked.rows,
-        needs=tables.links.needs.rows,
-        makers=tables.links.makers.makers,
-        followed=frozenset(tables.links.followed),
+        needs=followers.needs.rows,
+        makers=followers.makers.makers,
+        followed=frozenset(followers.followed),
         definitions=tables.definitions,
-        yielded=tables.autoscaling.yielded.rows,
+        yielded=yielded.rows,
         problems=with_problems(fleet.problems, *problems),
     )
-    tables.end(inputs)
-    return decision
 
 
-def _place(
-    tables: DecisionTables, inputs: ScheduleInputs, dirty: Collection[Identity]
-) -> tuple[PlacementResult, Sequence[Problem]]:
-    """Return the placement of governed templates, and the problems of priority classes.
-
-    `dirty`: templates that changed, or whose policy or scaler did. Facts about the others may have changed, too.
-    """
-    fleet, observations, policies = inputs.fleet, inputs.observations, tables.policies.rows
+def _place(inputs: ScheduleInputs, tables: DecisionTables) -> tuple[PlacementResult, Sequence[Problem]]:
+    """Return the placement of claimed templates, and the problems of priority classes."""
+    fleet, observations = inputs.fleet, inputs.observations
+    templates, claimed = tables.claims.templates, tables.claims.policies
+    policies, edited = claimed.rows, templates.changed
+    if any(identity.kind == "CustomResourceDefinition" for identity in edited):
+        tables.definitions = _definitions(fleet)
+    # What others scale is placed anew when these others come, go or change.
+    tables.autoscaling.follow(templates.rows, tables.claims.touched, inputs.interpreters)
+    changed = union(edited, claimed.changed, tables.autoscaling.scaled)
     priorities, unknown_classes = priority_classes(fleet)
     request = PlacementRequest(
         items=(),
@@ -207,53 +205,27 @@ def _place(
     clusters = [cluster for name, cluster in fleet.clusters.items() if name in tables.essentials.changed]
     known = (tables.previous, tables.in_force, tables.obstacles, tables.copies)
     again = union(*(table.changed for table in known), concerned_by(clusters, policies) if clusters else ())
-    as_before = [identity for identity in again if identity in policies and identity not in dirty]
-    items = (*_items(tables, inputs, dirty), *tables.places.items(as_before))
-    gone = [identity for identity in tables.policies.changed if identity not in policies]
+    as_before = [identity for identity in again if identity in policies and identity not in changed]
+    anew = _items(tables, inputs, [identity for identity in changed if identity in policies])
+    gone = [identity for identity in claimed.changed if identity not in policies]
+    items = (*anew, *tables.places.items(as_before))
     return place(replace(request, items=items), tables.places, gone), unknown_classes
 
 
-def _follow(tables: DecisionTables, inputs: ScheduleInputs, bindings: Mapping[Identity, Binding]) -> None:
-    """Compute followers: dependencies, companions, the Namespaces of all. `bindings`: from placement."""
-    fleet, policies, edited = inputs.fleet, tables.policies, tables.templates.changed
+def _old_copies(inputs: ScheduleInputs, tables: DecisionTables) -> Table[Identity, frozenset[str]]:
+    """Return the clusters that hold a copy of a template which its placement has left."""
+    bindings = tables.places.bindings
 
-    def held(identity: Identity) -> frozenset[str] | None:
-        if identity not in inputs.copies or identity not in bindings:
+    def clusters_of(identity: Identity) -> frozenset[str] | None:
+        if identity not in inputs.copies or identity not in bindings.rows:
             return None
-        return frozenset(inputs.copies[identity]) - set(bindings[identity].clusters) or None
+        return frozenset(inputs.copies[identity]) - set(bindings.rows[identity].clusters) or None
 
-    tables.held.update(union(tables.copies.changed, tables.places.bindings.changed), held)
-    moved = union(edited, policies.changed, tables.places.bindings.changed, tables.held.changed)
-    followed = dependencies(
-        fleet,
-        policies.rows,
-        bindings,
-        tables.held.rows,
-        interpreters=inputs.interpreters,
-        tables=tables.links,
-        dirty=moved,
-    ).bindings
-    tables.company.want(fleet, policies.rows, union(edited, policies.changed))
-    companions(fleet, policies.rows, followed.rows, tables.held.rows, tables.company, inputs.interpreters)
-    # The fields of a Namespace count for its objects.
-    spaces = [identity for identity in edited if identity.kind == "Namespace"]
-    accompanied = tables.company.bindings
-    everything = {**followed.rows, **accompanied.rows} if accompanied.rows else followed.rows
-    namespaces(fleet, everything, tables.spaces, union(followed.changed, accompanied.changed, spaces))
-
-
-def _join(tables: DecisionTables) -> None:
-    """Lay companions over Namespaces over dependencies, and their policies over those that claim templates."""
-    links, spaces, company, policies = tables.links, tables.spaces.followed, tables.company, tables.policies.rows
-    followed = links.bindings.rows
-    bound = union(links.bindings.changed, spaces.changed, company.bindings.changed)
-    tables.bindings.overlay(bound, company.bindings.rows, spaces.rows, followed)
-    governed = union(tables.policies.changed, links.policies.changed, company.policies.changed)
-    tables.governing.overlay(governed, company.policies.rows, links.policies.rows, policies)
+    return tables.held.derive(clusters_of, tables.copies, bindings)
 
 
 def _items(tables: DecisionTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:
-    overrides, policies = tables.replica_overrides(inputs), tables.policies.rows
+    overrides, policies = tables.replica_overrides(inputs), tables.claims.policies.rows
     for identity in identities:
         template = inputs.fleet.templates[identity]
         yield PlacementItem(

@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 from reconciler.api.binding import Binding, Constraint, PreviousPlacement
 from reconciler.api.clusters import Observations
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Hold
 from reconciler.api.policies import PropagationPolicy
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import Identity
 from reconciler.incremental import Table, union
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import ReplicaOverrides, of_replicas
 from reconciler.placement import PlacementTables, constraints_in_force, obstacles
-from reconciler.policy import ClaimTables, TemplateIndex
+from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
 from reconciler.scheduler.namespaces import NamespaceTables
@@ -49,16 +49,12 @@ class DecisionTables:
         """Start with nothing decided."""
         self.changed: AbstractSet[Identity] | None = None
         self.faults = TemplateFaults()
-        self._is_anew = True
         self._forget()
 
     def _forget(self) -> None:
         self._inputs: ScheduleInputs | None = None
-        self._index: TemplateIndex | None = None
         self._replica_overrides: tuple[Fleet, ReplicaOverrides] | None = None
-        self._by_ref = Table[PolicyRef, PropagationPolicy]()
         # Inputs.
-        self.templates = Table[Identity, Template]()
         self.previous = Table[Identity, PreviousPlacement]()
         self.in_force = Table[Identity, tuple[Constraint, ...]]()
         self.obstacles = Table[Identity, object]()
@@ -66,64 +62,34 @@ class DecisionTables:
         self.essentials = Table[str, object]()
         # What is computed, in the order of the steps.
         self.claims = ClaimTables()
-        self.policies = Table[Identity, PropagationPolicy]()
-        """The policy that claims each template."""
         self.definitions: Mapping[tuple[str, str], Identity] = {}
         self.autoscaling = Autoscaling()
         self.places = PlacementTables()
         self.held = Table[Identity, frozenset[str]]()
         """The clusters that hold a copy of a bound template which its placement has left."""
         self.links = LinkTables()
-        self.spaces = NamespaceTables()
         self.company = CompanionTables()
+        self.accompanied = Table[Identity, Binding]()
+        self.spaces = NamespaceTables()
         self.bindings = Table[Identity, Binding]()
         self.governing = Table[Identity, PropagationPolicy]()
         """The policy of everything that is bound: its own, or the one inherited from owners."""
         self.holds = Table[Identity, Hold]()
         self.ticked = Table[tuple[Identity, str], Constraint]()
 
-    def begin(self, inputs: ScheduleInputs) -> AbstractSet[Identity]:
-        """Take the inputs. Templates that came, went or changed, or are selected by a policy that did.
-
-        When anything differs that concerns all templates, nothing is known any more.
-        """
-        before, fleet = self._inputs, inputs.fleet
+    def begin(self, inputs: ScheduleInputs) -> None:
+        """Take the inputs. When anything differs that concerns all templates, nothing is known any more."""
+        before, observations = self._inputs, inputs.observations
         self._is_anew = before is None or not _alike(before, inputs)
         if self._is_anew:
             self._forget()
         # Nothing is built upon a call that fails half-way.
         self._inputs = None
-        old_templates, old_policies = self.templates.rows, self._by_ref.rows
-        self.templates.replace(fleet.templates)
-        self._by_ref.replace({policy.ref: policy for policy in fleet.propagation})
-        in_force = constraints_in_force(inputs.observations.constraints, inputs.now)
+        in_force = constraints_in_force(observations.constraints, inputs.now)
         self.in_force.replace(in_force)
-        self.obstacles.replace(obstacles(inputs.observations, in_force))
-        self.previous.replace(inputs.observations.previous)
+        self.obstacles.replace(obstacles(observations, in_force))
+        self.previous.replace(observations.previous)
         self.copies.replace(inputs.copies)
-        return self.templates.changed if self._is_anew else self._with_selected(old_templates, old_policies)
-
-    def _with_selected(
-        self, old_templates: Mapping[Identity, Template], old_policies: Mapping[PolicyRef, PropagationPolicy]
-    ) -> AbstractSet[Identity]:
-        """Return changed templates and those that changed policies select, or did.
-
-        The index is made when the first policy changes, and kept from then on.
-        """
-        edited, new_templates = self.templates.changed, self.templates.rows
-        if self._index is not None:
-            self._index.remove(old_templates[identity] for identity in edited if identity in old_templates)
-            self._index.add(new_templates[identity] for identity in edited if identity in new_templates)
-        elif self._by_ref.changed:
-            self._index = TemplateIndex(new_templates)
-        index = self._index
-        versions = [
-            policies[ref]
-            for policies in (old_policies, self._by_ref.rows)
-            for ref in self._by_ref.changed
-            if ref in policies
-        ]
-        return union(edited, *(index.selected_by(policy) for policy in versions)) if index is not None else edited
 
     def replica_overrides(self, inputs: ScheduleInputs) -> ReplicaOverrides:
         """The override policies of the fleet that may set replicas."""
@@ -132,18 +98,13 @@ class DecisionTables:
             known = self._replica_overrides = (fleet, ReplicaOverrides(fleet, inputs.interpreters))
         return known[1]
 
-    def policy_of(self, identity: Identity) -> PropagationPolicy | None:
-        """The policy that claims a template."""
-        claim = self.claims.claims.rows.get(identity)
-        return self._by_ref.rows[claim.policy] if claim is not None else None
-
     def end(self, inputs: ScheduleInputs) -> None:
         """The decision is made: the next one may build on it."""
         self.changed = (
             None
             if self._is_anew
             else union(
-                self.templates.changed,
+                self.claims.templates.changed,
                 self.bindings.changed,
                 self.governing.changed,
                 self.autoscaling.yielded.changed,

@@ -49,8 +49,14 @@ class TemplateFaults:
             is_complete=False,
         )
 
-    def refuse(self, fleet: Fleet, edited: Collection[Identity], interpreters: Registry) -> None:
-        """Raise for templates that interpreters cannot read.
+    def refuse(
+        self,
+        fleet: Fleet,
+        edited: Collection[Identity],
+        interpreters: Registry,
+        unclaimed: Mapping[Identity, Exception],
+    ) -> None:
+        """Raise for templates that interpreters cannot read, and those that could not be claimed.
 
         Raises:
             SubjectFailed: its subject are all templates of which it cannot.
@@ -61,16 +67,10 @@ class TemplateFaults:
         # Asked again one by one: which template it was is not worth a step for each of them as long as none raises.
         if try_call(check_all_facts, templates, interpreters).fault is not None:
             checked = ((template.identity, try_call(check_facts, template, interpreters)) for template in templates)
-            self.refuse_all({identity: found.fault for identity, found in checked if found.fault is not None})
-
-    def refuse_all(self, faults: Mapping[Identity, Exception]) -> None:
-        """Nothing, when there are none.
-
-        Raises:
-            SubjectFailed: its subject are all of them.
-        """
-        if faults:
-            raise SubjectFailed(tuple(faults.items()), next(iter(faults.values())))
+            unread = {identity: found.fault for identity, found in checked if found.fault is not None}
+            unclaimed = {**unclaimed, **unread}
+        if unclaimed:
+            raise SubjectFailed(tuple(unclaimed.items()), next(iter(unclaimed.values())))
 
     def add(self, fleet: Fleet, failed: SubjectFailed) -> bool:
         """Freeze the templates that failed from now on; False: it was no template, or one that is frozen already."""

@@ -90,16 +90,37 @@ def test_a_union_of_what_the_first_has_is_the_first() -> None:
     assert list(union(everything, {"c"})) == ["a", "b", "c"]
 
 
-@given(st.lists(st.tuples(stores, stores), max_size=5))
-def test_a_table_of_layers_says_what_the_first_of_them_says(series: list[tuple[Rows, Rows]]) -> None:
+@given(st.lists(st.tuples(*[st.just({}) | stores] * 3), max_size=6))
+def test_a_table_of_layers_says_what_the_first_of_them_says(series: list[tuple[Rows, ...]]) -> None:
     table, before = Table[str, tuple[int, ...]](), dict[str, tuple[int, ...]]()
-    for upper, lower in series:
-        wanted = {**lower, **upper}
-        changed = changed_between(before, wanted)
-        table.overlay(sorted(changed), upper, lower)
+    layers = [Table[str, tuple[int, ...]]() for _ in range(3)]
+    handed_out: list[tuple[Rows, Rows]] = []
+    for rows in series:
+        for layer, found in zip(layers, rows, strict=True):
+            layer.update({*layer.rows, *found}, found.get)
+        wanted = {**rows[2], **rows[1], **rows[0]}
+        assert table.overlay(*layers) is table
         assert list(table.rows.items()) == sorted(wanted.items())
-        assert table.changed == changed
-        before = wanted
+        assert table.changed == changed_between(before, wanted)
+        handed_out.append((table.rows, before := wanted))
+    assert all(one == other for one, other in handed_out)
+
+
+@given(st.lists(st.tuples(stores, stores), max_size=6))
+def test_a_derived_table_is_the_one_from_nothing(series: list[tuple[Rows, Rows]]) -> None:
+    ones, others, sums = (Table[str, tuple[int, ...]]() for _ in range(3))
+    for one, other in series:
+        ones.replace(one)
+        others.replace(other)
+
+        def both(key: str) -> tuple[int, ...] | None:
+            return (*ones.rows.get(key, ()), *others.rows.get(key, ())) or None
+
+        before = sums.rows
+        sums.derive(both, ones, others, within=[ones.rows, others.rows])
+        anew = Table[str, tuple[int, ...]]().derive(both, Table.of(one), Table.of(other))
+        assert list(sums.rows.items()) == list(anew.rows.items())
+        assert sums.changed == changed_between(before, sums.rows)
 
 
 @given(st.sets(keys), stores, stores)

@@ -16,12 +16,13 @@ from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.api.policies import Division, Flavor, Placement, PropagationPolicy, ReplicaScheduling
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity, PolicyRef
+from reconciler.incremental import Table
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
 from reconciler.overrides.select import OverrideIndex
 from reconciler.ownership.marks import OWNER_ANNOTATION, OwnershipRecord, read_owner
 from reconciler.render import RenderCache, Rendered, RenderInputs, render_all, render_copy
 from reconciler.scheduler.companions import Autoscaling
-from reconciler.scheduler.namespaces import namespaces
+from tests.fakes.tables import namespaces_of
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB
 
@@ -294,7 +295,7 @@ def test_a_work_queue_job_gets_no_completions() -> None:
 
 def test_a_namespace_that_only_follows_has_no_policy_and_is_kept() -> None:
     given = inputs(WEB, targets={"m1": 1})
-    bindings = {**given.bindings, **namespaces(given.fleet, given.bindings)}
+    bindings = {**given.bindings, **namespaces_of(given.fleet, given.bindings)}
     manifests = {
         manifest.identity.kind: manifest for manifest in render_all(replace(given, bindings=bindings)).manifests
     }
@@ -309,7 +310,7 @@ def test_a_claimed_namespace_has_its_policy_only_where_the_policy_sends_it() -> 
     identity = Identity("", "Namespace", "", "demo")
     claimed = replace(given.bindings[identity], targets=(TargetCluster(cluster="m1"),))
     bindings = {**given.bindings, identity: claimed}
-    given = replace(given, bindings={**bindings, **namespaces(given.fleet, bindings)})
+    given = replace(given, bindings={**bindings, **namespaces_of(given.fleet, bindings)})
     assert read_owner(body_of(one(given, identity, "m1"))) == OwnershipRecord(policy=REF, keep=False)
     assert read_owner(body_of(one(given, identity, "m2"))) == OwnershipRecord(policy=None, keep=True)
 
@@ -325,7 +326,7 @@ def test_cluster_override_policies_reach_a_bare_namespace() -> None:
         },
     }
     given = inputs(WEB, targets={"m1": 1}, overrides=[override], name="")
-    given = replace(given, bindings={**given.bindings, **namespaces(given.fleet, given.bindings)})
+    given = replace(given, bindings={**given.bindings, **namespaces_of(given.fleet, given.bindings)})
     body = body_of(one(given, Identity("", "Namespace", "", "demo"), "m1"))
     assert body["metadata"] == {"name": "demo", "labels": {"team": "a"}}
 
@@ -349,9 +350,8 @@ HPA: Mapping[str, Any] = {
 
 def yielded_in(fleet: Fleet, bindings: Mapping[Identity, Binding]) -> Mapping[Identity, frozenset[str]]:
     autoscaling = Autoscaling()
-    autoscaling.follow(fleet, fleet.templates, BUILT_IN_KINDS)
-    autoscaling.yield_to(bindings, bindings)
-    return autoscaling.yielded.rows
+    autoscaling.follow(fleet.templates, fleet.templates.keys(), BUILT_IN_KINDS)
+    return autoscaling.yield_to(Table.of(bindings)).rows
 
 
 def test_replicas_are_yielded_where_an_autoscaler_goes() -> None:

@@ -13,8 +13,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ApplicationFailover, ConflictResolution, Flavor, PropagationPolicy, Suspension
 from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.dependencies import DEPENDENCY, LinkTables, dependencies
+from reconciler.scheduler.dependencies import DEPENDENCY, LinkTables
+from tests.fakes.tables import dependencies_of
 from tests.fleets import with_templates
 from tests.rendering import Case, cases_of, name_of
 
@@ -51,7 +51,7 @@ def decide(case: Case) -> tuple[Fleet, LinkTables, dict[Identity, Binding]]:
         for name, given in case["claimed"].items()
     }
     held = {named[name]: clusters for name, clusters in case.get("held", {}).items()}
-    return fleet, dependencies(fleet, policies, bindings, held, interpreters=BUILT_IN_KINDS), bindings
+    return fleet, dependencies_of(fleet, policies, bindings, held), bindings
 
 
 def test_every_case_has_a_source_and_only_known_keys() -> None:
@@ -115,7 +115,7 @@ def test_a_claimed_dependency_whose_placement_is_unknown_keeps_its_own_policy() 
     fleet, _, own = decide(TWO_OWNERS)
     identity = next(identity for identity in fleet.templates if identity.kind == "ConfigMap")
     policies = {owner: policy({}) for owner in own} | {identity: policy({"policy": "own"})}
-    binding = dependencies(fleet, policies, own, interpreters=BUILT_IN_KINDS).bindings.rows[identity]
+    binding = dependencies_of(fleet, policies, own).bindings.rows[identity]
     assert binding.policy == PolicyRef("PropagationPolicy", "demo", "own")
     assert not binding.is_dependency
 
@@ -124,5 +124,5 @@ def test_the_result_does_not_depend_on_the_order_of_its_input() -> None:
     fleet, result, own = decide(TWO_OWNERS)
     policies = {identity: policy({}) for identity in reversed(list(own))}
     turned = replace(fleet, templates=dict(reversed(list(fleet.templates.items()))))
-    again = dependencies(turned, policies, dict(reversed(list(own.items()))), interpreters=BUILT_IN_KINDS)
+    again = dependencies_of(turned, policies, dict(reversed(list(own.items()))))
     assert again.bindings.rows == result.bindings.rows

@@ -14,10 +14,12 @@ from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import Flavor, PropagationPolicy
 from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
+from reconciler.incremental import Table
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.scheduler.dependencies import LinkTables, dependencies
 from reconciler.scheduler.makers import makers_of
 from tests.examples import examples
+from tests.fakes.tables import dependencies_of
 from tests.fleets import with_templates
 
 Doc = Mapping[str, Any]
@@ -84,9 +86,15 @@ class Store:
         self.fleet = Fleet(revision="test", templates={})
         self.policies: dict[Identity, PropagationPolicy] = {}
         self.bindings: dict[Identity, Binding] = {}
+        self.tables: tuple[Table[Identity, Any], Table[Identity, Any], Table[Identity, Any]] = (
+            Table(),
+            Table(),
+            Table(),
+        )
+        """Templates, policies and bindings."""
 
-    def step(self, edited: list[tuple[Doc, bool]], claimed: tuple[str, str, bool] | None) -> set[Identity]:
-        """Edit; what came, went or changed, itself or its claim."""
+    def step(self, edited: list[tuple[Doc, bool]], claimed: tuple[str, str, bool] | None) -> None:
+        """Edit documents and a claim."""
         for doc, stays in edited:
             key = (doc["kind"], doc["metadata"]["name"])
             self.documents.pop(key, None)
@@ -94,7 +102,6 @@ class Store:
                 self.documents[key] = doc
         if claimed is not None:
             self.claims[claimed[0]] = claimed[1:]
-        before: tuple[Mapping[Identity, object], ...] = (self.fleet.templates, self.policies, self.bindings)
         self.fleet = Fleet(revision="test", templates=dict(map(template_of, self.documents.values())))
         at = {identity: self.claims[identity.name] for identity in self.fleet.templates if self._claims(identity)}
         self.policies = {identity: policy(brings) for identity, (_, brings) in at.items()}
@@ -104,13 +111,9 @@ class Store:
             )
             for identity, (cluster, _) in at.items()
         }
-        after: tuple[Mapping[Identity, object], ...] = (self.fleet.templates, self.policies, self.bindings)
-        return {
-            identity
-            for old, new in zip(before, after, strict=True)
-            for identity in {*old, *new}
-            if old.get(identity) != new.get(identity)
-        }
+        self.tables[0].replace(self.fleet.templates)
+        self.tables[1].replace(self.policies)
+        self.tables[2].replace(self.bindings)
 
     def _claims(self, identity: Identity) -> bool:
         return identity.kind != "Secret" and bool(self.claims.get(identity.name, ("", False))[0])
@@ -123,10 +126,9 @@ def test_links_built_on_those_before_are_those_from_nothing(
 ) -> None:
     store, kept = Store(), LinkTables()
     for edited, claimed in series:
-        dirty = store.step(edited, claimed)
-        world = (store.fleet, store.policies, store.bindings)
-        again = dependencies(*world, interpreters=BUILT_IN_KINDS, tables=kept, dirty=dirty)
-        anew = dependencies(*world, interpreters=BUILT_IN_KINDS)
+        store.step(edited, claimed)
+        again = dependencies(store.fleet, *store.tables, Table(), kept, BUILT_IN_KINDS)
+        anew = dependencies_of(store.fleet, store.policies, store.bindings)
         assert dict(again.links.rows) == dict(anew.links.rows)
         assert dict(again.bindings.rows) == dict(anew.bindings.rows)
         assert dict(again.policies.rows) == dict(anew.policies.rows)
