@@ -15,10 +15,9 @@ from types import FrameType
 from typing import NamedTuple
 
 import pytest
-from xdist.remote import Producer
 
 from tests.fakes.sops import Sops
-from tests.lanes import Lanes
+from tests.file_scheduling import PAUSE, FileItem, FileScheduling, WorkerItem, file_of, uses_clusters
 from tests.leftovers import end_together
 from tests.real_clusters import RealCluster, RealClusters, missing_binaries
 
@@ -63,27 +62,55 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Spare the summary of hypothesis, which imports it, where no test needed it."""
+    """Spare the summary of hypothesis, which imports it, where no test needed it. Fail where workers ran no test."""
     plugins = session.config.pluginmanager
-    if "hypothesis" not in sys.modules and not session.config.getoption("numprocesses", None):
-        plugins.unregister(name="hypothesispytest")
+    if not session.config.getoption("numprocesses", None):
+        if "hypothesis" not in sys.modules:
+            plugins.unregister(name="hypothesispytest")
+    elif not getattr(plugins.get_plugin("terminalreporter"), "stats", True):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+def pytest_xdist_make_scheduler(config: pytest.Config) -> FileScheduling:
     """Give whole files to workers, and those on real clusters to a few of them."""
-    return Lanes(config, log)
+    return FileScheduling(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | FileItem | None:
+    """Collect a file of a worker when it runs it, but for tests that the command line names."""
+    if not hasattr(parent.config, "workerinput") or any("::" in word for word in parent.config.args):
+        return None
+    module = pytest.Module.from_parent(parent, path=module_path)
+    return FileItem.from_parent(parent, name=module.name, nodeid=module.nodeid, path=module_path, module=module)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run all tests of a file."""
+    if not isinstance(item, WorkerItem):
+        return None
+    item.run_all(nextitem)
+    return True
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests on real clusters the time that a cluster needs to start."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> Iterator[None]:
+    """Give tests on real clusters the time that a cluster needs to start. No file is deselected, but its tests."""
+    files = [item for item in items if isinstance(item, FileItem)]
+    items[:] = [item for item in items if not isinstance(item, FileItem)]
     for item in items:
         if item.get_closest_marker("apiserver") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(APISERVER_TIMEOUT_S))
+    yield
+    items[:0] = files
+    if items is session.items and hasattr(session.config, "workerinput"):
+        items.append(WorkerItem.from_parent(session, name=PAUSE, nodeid=PAUSE))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -143,10 +170,9 @@ def no_cluster_idle(request: pytest.FixtureRequest, pytestconfig: pytest.Config)
     """A file of tests on real clusters leaves no more of them than most need, and no pods that wait there.
 
     Such pods would take the nodes of the tests to come. A worker that has come to files without real clusters is given
-    no other ones any more (`tests.lanes`).
+    no other ones any more (`tests.file_scheduling`).
     """
-    here = [item for item in request.session.items if item.path == request.path]
-    is_on_clusters = any(item.get_closest_marker("apiserver") for item in here)
+    is_on_clusters = uses_clusters(file_of(request.node.nodeid))
     clusters = pytestconfig.stash.get(STARTED, None)
     if clusters is not None and not is_on_clusters and hasattr(pytestconfig, "workerinput"):
         clusters.delete_all_but()
