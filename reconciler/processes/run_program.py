@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import math
 import os
@@ -97,6 +96,8 @@ class Terminated(NamedTuple):
 
 def hides_files() -> bool:
     """Return whether this kernel can hide files from a program. Source: landlock(7)."""
+    import ctypes  # noqa: PLC0415 - opens a library, which a command that starts no program has no need of
+
     return bool(ctypes.CDLL(None).syscall(_LANDLOCK, None, ctypes.c_size_t(0), ctypes.c_uint32(1)) > 0)
 
 
