@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from reconciler.api.binding import Binding, TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
@@ -16,6 +14,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.overrides.select import OverrideIndex
 from reconciler.render import RenderInputs
 from tests.fleets import fleet_of, member, with_templates
+from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parent / "cases"
 
@@ -49,7 +48,7 @@ ABSENT = object()
 def cases_of(area: str, *names: str) -> list[Any]:
     """The cases of tables as pytest parameters are made of: dictionaries with `table` added, in order."""
     tables = sorted((CASES / area).glob("*.yaml")) if not names else [CASES / area / f"{name}.yaml" for name in names]
-    return [{**case, "table": table.stem} for table in tables for case in yaml.safe_load(table.read_text())]
+    return [{**case, "table": table.stem} for table in tables for case in load_yaml(table.read_text())]
 
 
 def name_of(case: Case) -> str:

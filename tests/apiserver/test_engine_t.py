@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.refs import GVK
 from reconciler.diff.canonical import sendable
@@ -22,6 +21,7 @@ from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
 from tests.apiserver.wishes import CRD, SUBJECTS, Subject
 from tests.engine_t import three_way
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -29,7 +29,7 @@ SEEDS = int(os.environ.get("DIFF_SEEDS", "40"))
 """Triples per kind; DIFF_FIRST_SEED moves the window."""
 FIRST_SEED = int(os.environ.get("DIFF_FIRST_SEED", "0"))
 
-KINDS: list[Body] = yaml.safe_load((Path(__file__).parent.parent / "cases/diff/kinds.yaml").read_text())
+KINDS: list[Body] = load_yaml((Path(__file__).parent.parent / "cases/diff/kinds.yaml").read_text())
 
 
 DOUBTFUL_WITHOUT_JOURNAL = frozenset({"LimitRange"})

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.refs import GVK
 from reconciler.diff.canonical import sendable
@@ -19,12 +18,13 @@ from tests.apiserver.trial import MANAGER
 from tests.engine_t import three_way
 from tests.fakes.gateway_api import DEFINITIONS
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
 _CASES = Path(__file__).parent.parent / "cases/diff"
-KINDS: dict[str, Body] = {body["kind"]: body for body in yaml.safe_load((_CASES / "kinds.yaml").read_text())}
-CASES: list[dict[str, Any]] = yaml.safe_load((_CASES / "immutable.yaml").read_text())
+KINDS: dict[str, Body] = {body["kind"]: body for body in load_yaml((_CASES / "kinds.yaml").read_text())}
+CASES: list[dict[str, Any]] = load_yaml((_CASES / "immutable.yaml").read_text())
 
 GATEWAY_CLASSES = next(found for found in DEFINITIONS if found["spec"]["names"]["kind"] == "GatewayClass")
 

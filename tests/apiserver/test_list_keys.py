@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.refs import GVK
 from reconciler.diff.canonical import sendable
@@ -20,10 +19,11 @@ from tests.apiserver.trial import MANAGER, take_over
 from tests.engine_t import three_way
 from tests.fakes.gateway_api import DEFINITIONS
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent.parent / "cases/diff/list_keys.yaml").read_text())
+CASES: list[dict[str, Any]] = load_yaml((Path(__file__).parent.parent / "cases/diff/list_keys.yaml").read_text())
 GATEWAYS = next(found for found in DEFINITIONS if found["spec"]["names"]["kind"] == "Gateway")
 SEEDS = 6
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.refs import GVK
 from reconciler.diff.canonical import sendable
@@ -17,10 +16,11 @@ from tests.apiserver.test_immutable import merged
 from tests.apiserver.trial import MANAGER, take_over
 from tests.engine_t import three_way
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent.parent / "cases/diff/one_of.yaml").read_text())
+CASES: list[dict[str, Any]] = load_yaml((Path(__file__).parent.parent / "cases/diff/one_of.yaml").read_text())
 
 
 @pytest.fixture(scope="module")

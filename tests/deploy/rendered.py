@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from tests.yaml_text import load_documents
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy/kubernetes"
 
@@ -26,7 +28,7 @@ def kustomized(binaries: Path, folder: Path) -> list[dict[str, Any]]:
     command = [str(binaries / "kubectl"), "kustomize", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return load_documents(done.stdout)
 
 
 def own(

@@ -14,12 +14,12 @@ from typing import Any
 
 import click
 import pytest
-import yaml
 
 from reconciler.cli.main import cli
 from reconciler.kube.connection.kubeconfig import SERVICE_ACCOUNT_FOLDER
 from tests.deploy.rendered import DEPLOY, ROOT, environment, image, kustomized, one, own, pod_template
 from tests.docs.test_pages import misuse
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -198,5 +198,5 @@ def test_the_rule_of_the_operator_is_made_of_the_alerts() -> None:
         [sys.executable, "scripts/make_deploy.py", "--check"], cwd=ROOT, capture_output=True, check=False
     )
     assert done.returncode == 0, done.stdout.decode()
-    rule = yaml.safe_load((DEPLOY / "components/monitoring/prometheusrule.yaml").read_text())
-    assert rule["spec"] == yaml.safe_load((ROOT / "monitoring/alerts.yaml").read_text())
+    rule = load_yaml((DEPLOY / "components/monitoring/prometheusrule.yaml").read_text())
+    assert rule["spec"] == load_yaml((ROOT / "monitoring/alerts.yaml").read_text())

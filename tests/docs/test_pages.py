@@ -14,7 +14,6 @@ from typing import Any
 
 import click
 import pytest
-import yaml
 
 from reconciler.api.clusters import Health
 from reconciler.api.problem import Severity
@@ -24,6 +23,7 @@ from reconciler.kinds.registry import registry_of
 from reconciler.store.directory import read_directory
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links
 from tests.docs.shell import Reader
+from tests.yaml_text import load_documents
 
 WITH_COMMANDS = [page for page in PAGES if any(block.language == "console" for block in blocks(page))]
 YAML_BLOCKS = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]
@@ -85,7 +85,7 @@ def misuse(words: list[str]) -> str:
 
 def scripts(block: Block) -> Iterator[list[str]]:
     """For each job of a workflow or pipeline that a block shows: the commands in order."""
-    for document in yaml.safe_load_all(block.text):
+    for document in load_documents(block.text):
         if not isinstance(document, dict):
             continue
         for job in (document.get("jobs") or document).values():
@@ -112,7 +112,7 @@ def test_the_jobs_are_found() -> None:
 
 @pytest.mark.parametrize("block", YAML_BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
 def test_yaml_is_what_a_store_takes(block: Block, tmp_path: Path) -> None:
-    documents: list[Any] = list(yaml.safe_load_all(block.text))
+    documents: list[Any] = load_documents(block.text)
     assert documents
     if not any(isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys() for document in documents):
         return

@@ -18,6 +18,7 @@ from reconciler.planner import Round
 from reconciler.store.directory import read_directory
 from tests.conftest import ThreeClusters
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 CLUSTER = "cluster.karmada.io/v1alpha1"
 ACK = "policy.one.alibabacloud.com/v1alpha1"
@@ -75,7 +76,7 @@ class FleetOnClusters:
         text = self.clusters[cluster].kubectl(
             "get", kind, name, "-n", self.namespace, "-o", "json", "--ignore-not-found"
         )
-        return yaml.safe_load(text) if text.strip() else None
+        return load_yaml(text) if text.strip() else None
 
     def config_map(self, name: str, **data: str) -> dict[str, Any]:
         """A ConfigMap template."""

@@ -18,6 +18,7 @@ from reconciler.journal.sqlite_journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.command_line import CommandLine
 from tests.e2e.fleet_on_clusters import FleetOnClusters, is_marked, writes_to
+from tests.yaml_text import load_documents, load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -224,7 +225,7 @@ def test_an_unreachable_cluster_does_not_count_as_a_complete_round(
     fleet: FleetOnClusters, line: CommandLine, tmp_path: Path
 ) -> None:
     put_app(fleet, "m1")
-    config = yaml.safe_load(Path(str(fleet.access.kubeconfig)).read_text())
+    config = load_yaml(Path(str(fleet.access.kubeconfig)).read_text())
     for cluster in config["clusters"]:
         if "m3" in cluster["name"]:
             cluster["cluster"]["server"] = "https://127.0.0.1:1"
@@ -293,7 +294,7 @@ def test_secrets_are_imported_only_when_asked_for(fleet: FleetOnClusters, line: 
     assert "--include-secrets" in message
     process = line.run(*arguments, "--include-secrets")
     assert "warning" in process.stderr
-    documents = list(yaml.safe_load_all(process.stdout))
+    documents = load_documents(process.stdout)
     assert documents[0]["data"] == {"key": "Y2FuYXJ5"}
     assert documents[1]["spec"]["conflictResolution"] == "Overwrite"
 
@@ -333,7 +334,7 @@ def test_get_answers_in_every_form(fleet: FleetOnClusters, line: CommandLine, fo
     elif form == "wide":
         assert text.splitlines()[0].split() == ["NAME", "CLUSTER", "DATA", "AGE", "ADOPTION"]
     else:
-        items = yaml.safe_load(text)["items"]
+        items = load_yaml(text)["items"]
         assert [item["cluster"] for item in items] == ["m1", "m2"]
         assert {item["object"]["metadata"]["name"] for item in items} == {"app"}
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.journal.sqlite_journal import Journal
@@ -21,6 +20,7 @@ from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.fleet_on_clusters import writes_to
 from tests.real_clusters import RealCluster, wait_until
 from tests.soak.idle import MIB, cost, least_share, watch
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -64,7 +64,7 @@ class Scene:
     def live(self, cluster: str, name: str) -> dict[str, Any] | None:
         arguments = ("get", "configmap", name, "-n", self.namespace, "-o", "json", "--ignore-not-found")
         text = self.clusters[cluster].kubectl(*arguments)
-        return yaml.safe_load(text) if text.strip() else None
+        return load_yaml(text) if text.strip() else None
 
     def edit(self, cluster: str, name: str, value: str) -> None:
         """A hand edit of a live ConfigMap."""
@@ -159,9 +159,7 @@ def test_an_edit_that_took_the_other_of_two_fields_is_healed(scene: Scene) -> No
 
     def limits() -> dict[str, Any]:
         text = scene.clusters["m1"].kubectl("get", *arguments, "-o", "yaml", "--ignore-not-found")
-        return (
-            {name: value for name, value in yaml.safe_load(text)["spec"].items() if name != "selector"} if text else {}
-        )
+        return {name: value for name, value in load_yaml(text)["spec"].items() if name != "selector"} if text else {}
 
     wait_until(lambda: limits() == {"minAvailable": 1}, "the budget")
 

@@ -21,6 +21,7 @@ from reconciler.sim.controllers.owned import delete
 from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
 from tests.real_clusters import wait_until
+from tests.yaml_text import load_yaml
 
 CLUSTERS = ("m1", "m2", "far")
 HUB = ("m1", "m2")
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.timeout(300)
 
 def access_to(kubeconfig: Path, clusters: tuple[str, ...], path: Path) -> Path:
     """A kubeconfig that reaches these clusters and no other."""
-    document = yaml.safe_load(kubeconfig.read_text())
+    document = load_yaml(kubeconfig.read_text())
     document["contexts"] = [each for each in document["contexts"] if each["name"] in clusters]
     kept = {each["context"]["cluster"] for each in document["contexts"]}
     document["clusters"] = [each for each in document["clusters"] if each["name"] in kept]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.plan import Action, Cause
@@ -19,6 +18,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action, writes_to
 from tests.fakes.gateway_api import DEFINITIONS, GROUP
 from tests.real_clusters import RealCluster
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -169,7 +169,7 @@ def test_a_workload_takes_its_routes_along_and_they_leave_after_it(fleet: FleetO
     def there(cluster: str) -> set[str]:
         """What of it is in a cluster, in both namespaces."""
         kinds = f"deployments,services,httproutes.{GROUP},referencegrants.{GROUP}"
-        found = [yaml.safe_load(fleet.clusters[cluster].kubectl("get", kinds, "-n", name, "-o", "json"))["items"]
+        found = [load_yaml(fleet.clusters[cluster].kubectl("get", kinds, "-n", name, "-o", "json"))["items"]
                  for name in (space, data)]  # fmt: skip
         return {f"{item['kind']} {item['metadata']['name']}" for items in found for item in items}
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import CLUSTER, KARMADA, FleetOnClusters
 from tests.hydration import STORE, path_with_helm
 from tests.real_clusters import wait_until
+from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.apiserver
 
@@ -102,7 +102,7 @@ class Hydrated:
         done = subprocess.run(
             [program, *command[1:]], cwd=self.fleet.store, env=environ, capture_output=True, text=True, check=True
         )
-        found = [body for body in yaml.safe_load_all(done.stdout) if body]
+        found = [body for body in load_documents(done.stdout) if body]
         return [body for body in found if "helm.sh/hook" not in body["metadata"].get("annotations", {})]
 
     def held(self, cluster: str, body: dict[str, Any]) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action
 from tests.e2e.test_hydrated_store import lacks
 from tests.hydration import STORE, path_with_helm
+from tests.yaml_text import load_documents, load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -64,7 +65,7 @@ class Imported:
             [program, *command[1:]], cwd=self.checkout, env=environ, input=stdin, capture_output=True, text=True,
             check=True,
         )  # fmt: skip
-        found = [body for body in yaml.safe_load_all(done.stdout) if body]
+        found = [body for body in load_documents(done.stdout) if body]
         return [body for body in found if "helm.sh/hook" not in body["metadata"].get("annotations", {})]
 
     def charted(self, *options: str) -> list[dict[str, Any]]:
@@ -136,7 +137,7 @@ def test_an_application_set_becomes_what_helm_says_in_each_cluster(
     assert "fleet.yaml: it exists" in said
     for file in fleet.store.rglob("*"):
         assert not file.is_file() or b"canary-of-a-token" not in file.read_bytes(), file
-    render = yaml.safe_load((fleet.store / "renders/web.yaml").read_text())
+    render = load_yaml((fleet.store / "renders/web.yaml").read_text())
     assert [variant["clusters"] for variant in render["spec"]["variants"]] == [
         {"clusterNames": ["m1"]}, {"clusterNames": ["m2"]},
     ]  # fmt: skip

@@ -24,6 +24,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
 from tests.real_clusters import RealCluster, wait_until
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -35,7 +36,7 @@ FIRST_WRITE_S = 45.0
 
 def as_somebody(kubeconfig: Path, who: str, folder: Path) -> Path:
     """The kubeconfig of somebody whom the audit logs tell from others."""
-    document = yaml.safe_load(kubeconfig.read_text())
+    document = load_yaml(kubeconfig.read_text())
     for user in document["users"]:
         user["user"] |= {"as": who, "as-groups": ["system:masters"]}
     path = folder / f"{who}.kubeconfig"

@@ -21,6 +21,7 @@ from reconciler.rights import resource_names
 from tests.e2e.command_line import CommandLine
 from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon
 from tests.real_clusters import RealCluster, wait_until
+from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.apiserver
 
@@ -129,7 +130,7 @@ class Account:
         self.cluster.kubectl("apply", "-f", "-", stdin=printed)
         if not self.kubeconfig.exists():
             self._log_in()
-        return [document for document in yaml.safe_load_all(printed) if document["kind"] == "ClusterRole"]
+        return [document for document in load_documents(printed) if document["kind"] == "ClusterRole"]
 
     def _log_in(self) -> None:
         config = json.loads(self.cluster.kubeconfig.read_text())

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.e2e.rule_stores import Rendered, render
+from tests.yaml_text import load_yaml
 
 TABLES = Path(__file__).parents[1] / "cases" / "rules"
 INPUT = {
@@ -31,7 +32,7 @@ def load() -> list[tuple[str, Case]]:
     cases: list[tuple[str, Case]] = []
     for table in sorted(TABLES.glob("*.yaml")):
         shared: dict[str, Any] = {}
-        for entry in yaml.safe_load(table.read_text()):
+        for entry in load_yaml(table.read_text()):
             if "defaults" in entry:
                 shared = entry["defaults"]
             elif "case" in entry:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.conftest import ThreeClusters
 from tests.e2e.scene import CLUSTERS, Scene, running
 from tests.real_clusters import wait_until
 from tests.unit.cli.command_line import run
+from tests.yaml_text import load_yaml
 
 pytestmark = pytest.mark.apiserver
 
@@ -113,4 +113,4 @@ def a_cluster_leaves_the_store(scene: Scene) -> None:
     scene.store.commit()
     scene.until("m3", {"left": 2})
     assert scene.held_by("m3") == {"a": "1"}
-    assert yaml.safe_load(run("status", "--journal", str(scene.journal), "-o", "yaml").out) == scene.status()
+    assert load_yaml(run("status", "--journal", str(scene.journal), "-o", "yaml").out) == scene.status()

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import yaml
 
+from tests.yaml_text import load_documents
+
 ODD: Final[tuple[Any, ...]] = (
     None,
     True,
@@ -96,7 +98,7 @@ BYTES: Final = (
 
 SOUND: Final = Path(__file__).with_name("sound_store.yaml").read_text()
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_DOCUMENTS: Final[list[Any]] = list(yaml.safe_load_all(SOUND))
+_DOCUMENTS: Final[list[Any]] = load_documents(SOUND)
 
 
 def documents() -> list[Any]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.unit.cli.command_line import run, write_store
+from tests.yaml_text import load_yaml
 
 FOLDER = Path(__file__).parent
-CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "mistakes.yaml").read_text())
+CASES: list[dict[str, Any]] = load_yaml((FOLDER / "mistakes.yaml").read_text())
 
 
 def typed(case: Mapping[str, Any], folder: Path) -> Path:

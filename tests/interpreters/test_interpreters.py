@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
@@ -25,6 +24,7 @@ from reconciler.kinds.cluster_fields import CLUSTER_FIELDS, fields_of_the_cluste
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, registry_of
 from reconciler.plugins import with_plugins
+from tests.yaml_text import load_yaml
 
 HERE = Path(__file__).parent
 Case = Mapping[str, Any]
@@ -103,7 +103,7 @@ def load() -> list[Any]:
     return [
         {**case, "table": f"{path.parent.name}/{path.stem}"}
         for path in sorted(HERE.glob("*/*.yaml"))
-        for case in yaml.safe_load(path.read_text())
+        for case in load_yaml(path.read_text())
     ]
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.notify.post import Deliveries
 from reconciler.server.metrics import exposition
@@ -21,11 +20,12 @@ from reconciler.state import RevisionStep
 from tests.docs.pages import anchors
 from tests.monitoring.queries import unknown_in
 from tests.unit.server.vital_signs import busy, showing
+from tests.yaml_text import load_yaml
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "monitoring"
-RULES: list[dict[str, Any]] = yaml.safe_load((MONITORING / "alerts.yaml").read_text())["groups"][0]["rules"]
-TESTS: list[dict[str, Any]] = yaml.safe_load((MONITORING / "alerts_test.yaml").read_text())["tests"]
+RULES: list[dict[str, Any]] = load_yaml((MONITORING / "alerts.yaml").read_text())["groups"][0]["rules"]
+TESTS: list[dict[str, Any]] = load_yaml((MONITORING / "alerts_test.yaml").read_text())["tests"]
 
 
 def promtool(*arguments: str, given: bytes = b"") -> None:

@@ -12,7 +12,6 @@ from typing import Final
 
 import pygit2
 import pytest
-import yaml
 
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import StoreError
@@ -32,6 +31,7 @@ from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
 from reconciler.yaml import MAX_BYTES
 from tests.fakes.store_trees import AUTHOR
+from tests.yaml_text import load_yaml
 
 HEAD: Final = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: demo}\n"
 WIDGET: Final = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a, namespace: demo}\n"
@@ -53,7 +53,7 @@ def _patches(count: int, path: str = "/data/a") -> str:
 
 def _object(size: int) -> str:
     """An object of so many bytes as JSON."""
-    bare = len(json.dumps(yaml.safe_load(WIDGET + "a: ''\n"), separators=(",", ":")))
+    bare = len(json.dumps(load_yaml(WIDGET + "a: ''\n"), separators=(",", ":")))
     return WIDGET + 'a: "' + "x" * (size - bare) + '"\n'
 
 

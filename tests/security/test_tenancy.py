@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.fakes.store_trees import write_files
 from tests.security.command_line import reconciler
+from tests.yaml_text import load_yaml
 
 _FILE = Path(__file__).parents[1] / "cases" / "security" / "tenancy.yaml"
-_TABLE: dict[str, Any] = yaml.safe_load(_FILE.read_text())
+_TABLE: dict[str, Any] = load_yaml(_FILE.read_text())
 
 
 @pytest.mark.parametrize("case", _TABLE["cases"], ids=[case["name"] for case in _TABLE["cases"]])

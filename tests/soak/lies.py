@@ -10,8 +10,6 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-import yaml
-
 from reconciler.api.fleet import Fleet
 from reconciler.controller.once.applying import apply_once
 from reconciler.controller.once.planning import Access, plan_once
@@ -22,6 +20,7 @@ from tests.fakes.clocks import TestClock
 from tests.fakes.lying_server import Liar, Lie, LyingServer, let_lie
 from tests.fakes.worlds import fleet_of
 from tests.unit.controller.test_loop import Running, running
+from tests.yaml_text import load_documents
 
 LIAR, HONEST = "m1", "m2"
 _UNREAD = frozenset({"cluster-not-read", "kind-not-read"})
@@ -159,7 +158,7 @@ spec:
 def store(value: str = "1", image: str = "nginx:1") -> Fleet:
     """The store at one of its revisions."""
     text = STORE.replace('value: "1"', f'value: "{value}"').replace('"nginx:1"', f'"{image}"')
-    return fleet_of(*yaml.safe_load_all(text), clusters=(LIAR, HONEST))
+    return fleet_of(*load_documents(text), clusters=(LIAR, HONEST))
 
 
 class Lies:

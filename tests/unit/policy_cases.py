@@ -23,6 +23,7 @@ from reconciler.fleet.cluster_documents import is_cluster, parse_cluster
 from reconciler.policy.override_policy import parse_override_policy
 from reconciler.policy.propagation import parse_propagation_policy
 from reconciler.yaml.yaml_reader import read_yaml
+from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parents[1] / "cases"
 GROUPS = {
@@ -36,7 +37,7 @@ def cases(*paths: str) -> list[Any]:
     """Every case of the tables as pytest parameters, named after the file and the case."""
     params = []
     for path in paths:
-        loaded = yaml.safe_load((CASES / path).read_text())
+        loaded = load_yaml((CASES / path).read_text())
         for case in loaded:
             assert case["source"], f"{path}: {case['name']} cites no source"
             name = re.sub(r"[^A-Za-z0-9]+", "-", case["name"]).strip("-")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.real_clusters import BINARIES
+from tests.yaml_text import load_yaml
 
 ROOT = Path(__file__).parents[2]
-WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
-HOOKS: dict[str, Any] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+WORKFLOW: dict[Any, Any] = load_yaml((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+HOOKS: dict[str, Any] = load_yaml((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
 TARGETS = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
 (JOB,) = WORKFLOW["jobs"].values()
 STEPS: list[dict[str, Any]] = JOB["steps"]

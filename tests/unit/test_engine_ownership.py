@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
@@ -14,12 +13,13 @@ from reconciler.api.plan import Action
 from reconciler.api.refs import GVK, Identity
 from reconciler.planner import plan_round
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
+from tests.yaml_text import load_yaml
 
 APP = Identity("", "ConfigMap", "demo", "app")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 OVERWRITE = policy("ConfigMap", "m1", conflictResolution="Overwrite", preserveResourcesOnDeletion=False)
 ABORT = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
-CASES = yaml.safe_load((Path(__file__).parents[1] / "cases/ownership/foreign_marks.yaml").read_text())["cases"]
+CASES = load_yaml((Path(__file__).parents[1] / "cases/ownership/foreign_marks.yaml").read_text())["cases"]
 HELD = [
     pytest.param(
         {

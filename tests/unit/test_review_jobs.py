@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec import Struct
 
 from tests.fakes.forge import FakeForge
 from tests.unit.cli.command_line import APP, write_store
+from tests.yaml_text import load_yaml
 
 ROOT = Path(__file__).parents[2]
-ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+ACTION: dict[str, Any] = load_yaml((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS: dict[str, dict[str, Any]] = {step["name"]: step for step in ACTION["runs"]["steps"]}
-JOB: dict[str, Any] = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text(encoding="utf-8"))["fleet-plan"]
+JOB: dict[str, Any] = load_yaml((ROOT / "ci/gitlab.yml").read_text(encoding="utf-8"))["fleet-plan"]
 
 CODES = {"nothing": 0, "change": 2, "held": 3, "broken": 1, "incomplete": 4}
 """The kinds of pull requests, and the exit code of their comparison."""

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from _pytest.mark.structures import ParameterSet
 
 from reconciler.api.problem import Problem
 from reconciler.yaml.yaml_reader import YamlFile
+from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parents[1] / "cases"
 
 
 def cases(table: str) -> list[ParameterSet]:
     """One parameter a case; its id is the case's name or text."""
-    rows: list[dict[str, Any]] = yaml.safe_load((CASES / table).read_text())["cases"]
+    rows: list[dict[str, Any]] = load_yaml((CASES / table).read_text())["cases"]
     return [pytest.param(row, id=row.get("name") or repr(row["text"])) for row in rows]
 
 

@@ -17,6 +17,7 @@ from tests.fakes.definitions import definition
 from tests.fakes.lying_server import Lie, let_lie, stale
 from tests.fakes.sops_programs import Fake
 from tests.unit.cli.command_line import Ran, run, write_store
+from tests.yaml_text import load_documents, load_yaml
 
 NAMES = ("m1", "m2")
 AT = "2026-11-21T10:00:00Z"
@@ -89,7 +90,7 @@ class Desk:
 
     def role(self, *args: str) -> dict[tuple[str, ...], list[str]]:
         """Resources to verbs of the role that is printed."""
-        documents = list(yaml.safe_load_all(self.run(*args).out))
+        documents = load_documents(self.run(*args).out)
         (role,) = (document for document in documents if document["kind"] == "ClusterRole")
         return {tuple(rule["resources"]): rule["verbs"] for rule in role["rules"]}
 
@@ -238,7 +239,7 @@ def test_the_role_is_a_list_for_kubectl_as_json_too(desk: Desk) -> None:
 @pytest.mark.parametrize("subject", ["User:ann@example.com", "Group:oidc:fleet/admins"])
 def test_the_role_is_for_whom_was_named(desk: Desk, subject: str) -> None:
     kind, _, name = subject.partition(":")
-    documents = list(yaml.safe_load_all(desk.run("--rbac", "read", "--subject", subject).out))
+    documents = load_documents(desk.run("--rbac", "read", "--subject", subject).out)
     assert documents[-1]["subjects"] == [{"kind": kind, "name": name, "apiGroup": "rbac.authorization.k8s.io"}]
 
 
@@ -291,7 +292,7 @@ def test_a_sops_that_is_named_is_looked_at(desk: Desk, tmp_path: Path) -> None:
 
 
 def with_lease(desk: Desk, cluster: str = "m1") -> None:
-    document = yaml.safe_load((desk.store / "fleet.yaml").read_text())
+    document = load_yaml((desk.store / "fleet.yaml").read_text())
     (desk.store / "fleet.yaml").write_text(yaml.safe_dump({**document, "spec": {"ha": {"cluster": cluster}}}))
 
 
@@ -303,7 +304,7 @@ def test_who_leads_is_told(desk: Desk) -> None:
     assert "leader" not in json.loads(desk.run("-o", "json").out)
     with_lease(desk)
     assert "nobody leads: nobody holds the Lease in m1; what the next leader has to know is not there" in desk.run().err
-    name = yaml.safe_load((desk.store / "fleet.yaml").read_text())["metadata"]["name"]
+    name = load_yaml((desk.store / "fleet.yaml").read_text())["metadata"]["name"]
     lease = Lease(holder="ops1_x", duration_s=15, transitions=7, acquired=AT, renewed=AT)
     put(desk, lease_body(name, "fleet-system", lease))
     put(desk, handover_body(name, "fleet-system", Handover(journal="j", term=7)))
@@ -330,7 +331,7 @@ def test_a_lease_that_cannot_be_read_is_a_finding(desk: Desk) -> None:
 
 def test_a_cluster_that_pulls_is_asked_where_it_is_named(desk: Desk) -> None:
     text = (desk.store / "clusters.yaml").read_text()
-    documents = [document for document in yaml.safe_load_all(text) if document]
+    documents = [document for document in load_documents(text) if document]
     documents[1]["spec"] = {"syncMode": "Pull"}
     (desk.store / "clusters.yaml").write_text(yaml.safe_dump_all(documents))
     assert list(desk.json()) == ["m1"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.binding import TargetCluster
@@ -17,6 +16,7 @@ from reconciler.clock import SystemClock, epoch_s
 from reconciler.journal.sqlite_journal import Journal
 from tests.unit.cli.command_line import APP, Ran, run
 from tests.unit.cli.journals import NOW, empty, journal_at, record_round, shop
+from tests.yaml_text import load_yaml
 
 APP_MAP = Identity("", "ConfigMap", "demo", "app")
 
@@ -75,7 +75,7 @@ def test_lists_what_is_evicted(path: Path) -> None:
     head, row = evict(path).out.splitlines()
     assert head.split() == ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"]
     assert row.split() == ["ConfigMap", "demo/app", "m1", found["who"], found["until"], "disk", "7"]
-    assert yaml.safe_load(evict(path, "-o", "yaml").out)["evictions"] == [found]
+    assert load_yaml(evict(path, "-o", "yaml").out)["evictions"] == [found]
 
 
 def test_what_has_ended_is_not_listed(path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.sim import Request
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, FLEET, Ran, run
+from tests.yaml_text import load_yaml
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_what_runs_in_two_clusters_is_one_template_and_is_adopted_without_a_chan
         "default/policy-imported-m1-m2.yaml",
         "default/policy-imported-m1.yaml",
     ]
-    override = yaml.safe_load((into / "default/override-imported-configmap-app.yaml").read_text())
+    override = load_yaml((into / "default/override-imported-configmap-app.yaml").read_text())
     assert override["spec"]["overrideRules"] == [
         {
             "targetCluster": {"clusterNames": ["m2"]},

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.unit.cli.command_line import Ran, run
+from tests.yaml_text import load_yaml
 
 URL = "https://git.example.com/acme/platform.git"
 APPLICATION = """\
@@ -149,9 +150,9 @@ def test_the_same_release_of_flux_in_two_clusters_is_one_render_with_variants(de
     inputs = [option for name in ("eu", "us") for option in ("--from-flux", f"{name}={tmp_path / name}.yaml")]
     done = run("import", *inputs, "--source", f"{URL}={desk.checkout}", "--folder", str(desk.store))
     assert done.code == 0, done.err
-    render = yaml.safe_load((desk.store / "renders/web.yaml").read_text())["spec"]
+    render = load_yaml((desk.store / "renders/web.yaml").read_text())["spec"]
     assert render["placement"]["clusters"] == {"clusterNames": ["eu", "us"]}
     assert [(one["name"], one["values"]) for one in render["variants"]] == [
         ("eu", ["values/web/eu.yaml"]), ("us", ["values/web/us.yaml"]),
     ]  # fmt: skip
-    assert yaml.safe_load((desk.store / "values/web/us.yaml").read_text()) == {"size": 2}
+    assert load_yaml((desk.store / "values/web/us.yaml").read_text()) == {"size": 2}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pygit2
 import pytest
-import yaml
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from reconciler.sim.api.http import Request
@@ -17,6 +16,7 @@ from reconciler.sim.faults import Fault, FaultKind
 from tests.fakes.profiles import DEFINITION, profile
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import Ran, run, write_store
+from tests.yaml_text import load_documents
 
 ROOT = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces"
 
@@ -269,7 +269,7 @@ def test_placements_are_told_in_the_words_of_the_inventory(checkout: Checkout, h
     commit_all(checkout.root)
     checkout.sync()
     done = run("render", str(checkout.store), "--rev", "inventory", "-o", "placementdecision")
-    (decision,) = [one for one in yaml.safe_load_all(done.out) if "configmap-app" in one["metadata"]["name"]]
+    (decision,) = [one for one in load_documents(done.out) if "configmap-app" in one["metadata"]["name"]]
     assert [each["clusterProfileRef"] for each in decision["decisions"]] == [{"name": "eu-1", "namespace": "fleet"}]
     assert done.code == 0 and decision["decisions"][0]["reason"]
     assert run("render", str(checkout.store), "-o", "placementdecision", "--cluster", "m1").code == 2

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.problem import Severity
 from reconciler.documents.document_kinds import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
@@ -19,6 +18,7 @@ from reconciler.policy.propagation import parse_propagation_policy
 from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
 from tests.unit.cli.command_line import run
 from tests.unit.policy_cases import cases, document_of
+from tests.yaml_text import load_documents, load_yaml
 
 POLICY_CASES = cases(
     *(f"policies/{name}.yaml" for name in ("defaults", "fields", "overrides", "override_pages", "pages", "rules",
@@ -89,7 +89,7 @@ def _is_of(kind: str | list[str], value: Any) -> bool:
 def found(text: str) -> list[str]:
     """The faults of a document by the schema of the whole store."""
     schema = store_schema()
-    return list(faults(schema, yaml.safe_load(text), schema))
+    return list(faults(schema, load_yaml(text), schema))
 
 
 POLICY = """\
@@ -105,7 +105,7 @@ spec:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_fits(path: Path) -> None:
     schema = store_schema()
-    documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
+    documents = [document for document in load_documents(path.read_text()) if document]
     assert documents
     assert [fault for document in documents for fault in faults(schema, document, schema)] == []
 

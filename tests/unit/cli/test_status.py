@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
@@ -17,6 +16,7 @@ from reconciler.journal.sqlite_journal import Journal
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import LATER, NOW, ORPHAN, down, empty, journal_at, record_round, shop
+from tests.yaml_text import load_yaml
 
 FAR = "2999-01-01T00:00:00Z"
 
@@ -214,7 +214,7 @@ def test_a_password_in_the_name_of_the_store_is_not_kept(tmp_path: Path) -> None
 
 
 def test_yaml_is_the_same_document(path: Path) -> None:
-    assert yaml.safe_load(run("status", "--journal", str(path), "-o", "yaml").out) == status_of(path)
+    assert load_yaml(run("status", "--journal", str(path), "-o", "yaml").out) == status_of(path)
 
 
 def test_long_lists_are_cut_unless_wide(tmp_path: Path) -> None:

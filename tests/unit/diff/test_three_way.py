@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 import pytest
-import yaml
 
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.api.refs import GVK
@@ -16,10 +15,9 @@ from reconciler.diff.three_way import NO_DIFFERENCE
 from reconciler.documents.schema import builtin_schema, schema_of_crd
 from tests.engine_t import three_way
 from tests.unit.ownership_notation import US, managed
+from tests.yaml_text import load_yaml
 
-CASES: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent.parent.parent / "cases/diff/three_way.yaml").read_text()
-)
+CASES: list[dict[str, Any]] = load_yaml((Path(__file__).parent.parent.parent / "cases/diff/three_way.yaml").read_text())
 
 
 def written(change: FieldChange) -> str:

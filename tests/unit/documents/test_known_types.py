@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.clusters import Observations
 from reconciler.documents.document_kinds import BUILT_IN
@@ -13,8 +12,9 @@ from reconciler.documents.schema import bundled_types
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.yaml_text import load_yaml
 
-CASES = yaml.safe_load((Path(__file__).parents[2] / "cases/badinput/types.yaml").read_text())["cases"]
+CASES = load_yaml((Path(__file__).parents[2] / "cases/badinput/types.yaml").read_text())["cases"]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["type"])

@@ -17,8 +17,9 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import FLEET, NOW, config_map, deployment
 from tests.unit.yaml_cases import CASES
+from tests.yaml_text import load_yaml
 
-FAULTS = yaml.safe_load((CASES / "badinput/policies.yaml").read_text())["faults"]
+FAULTS = load_yaml((CASES / "badinput/policies.yaml").read_text())["faults"]
 GROUPS = ("policy.one.alibabacloud.com", "policy.karmada.io")
 KINDS = ("PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy")
 OTHERS = [

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +32,7 @@ from reconciler.observations import (
     run_of,
     with_rest,
 )
+from tests.yaml_text import load_yaml
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 TABLES = Path(__file__).parents[2] / "cases" / "moves"
@@ -44,7 +44,7 @@ placements = st.dictionaries(clusters, st.integers(0, 9))
 
 def cases(table: str) -> list[Any]:
     """The rows of a table, each named."""
-    rows = yaml.safe_load((TABLES / f"{table}.yaml").read_text())["rows"]
+    rows = load_yaml((TABLES / f"{table}.yaml").read_text())["rows"]
     return [pytest.param(row, id=row["name"]) for row in rows]
 
 

@@ -25,8 +25,9 @@ from reconciler.api.clusters import (
 from reconciler.api.refs import GVK, Identity
 from reconciler.observations.dump import dump_observations
 from reconciler.observations.observations_reader import parse_observations
+from tests.yaml_text import load_yaml
 
-FAULTS = yaml.safe_load((Path(__file__).parents[2] / "cases" / "observations" / "faults.yaml").read_text())
+FAULTS = load_yaml((Path(__file__).parents[2] / "cases" / "observations" / "faults.yaml").read_text())
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 AS_DOCUMENTED = b"""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership.marks import FOREIGN_MARKS, FOREIGN_TOOLS, MarkPlace, foreign_mark, states, tool_of
 from reconciler.ownership.object_owner import ObjectOwner, ownership_for, ownership_of
 from tests.unit.yaml_cases import CASES, cases
+from tests.yaml_text import load_yaml
 
 TABLE = "ownership/foreign_marks.yaml"
 
@@ -45,7 +45,7 @@ def test_the_tool_that_reconciles_is_known_by_its_mark(case: dict[str, Any]) -> 
 
 
 def test_every_mark_has_a_case_that_shows_it_and_a_source() -> None:
-    rows = yaml.safe_load((CASES / TABLE).read_text())["cases"]
+    rows = load_yaml((CASES / TABLE).read_text())["cases"]
     assert {foreign_mark(body_of(row)) for row in rows} == {None, *FOREIGN_MARKS}
     assert all(mark.source for mark in FOREIGN_MARKS)
 

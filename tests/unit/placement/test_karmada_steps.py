@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.placement.place import place
 from tests.placement_cases import identity, request_of
+from tests.yaml_text import load_yaml
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[2] / "cases/karmada/steps.yaml").read_text())
+CASES: list[dict[str, Any]] = load_yaml((Path(__file__).parents[2] / "cases/karmada/steps.yaml").read_text())
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])

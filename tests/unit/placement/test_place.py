@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.binding import Binding
 from reconciler.api.problem import Severity
 from reconciler.placement.place import place
 from reconciler.placement.placement_tables import PlacementTables
 from tests.placement_cases import Case, identity, request_of
+from tests.yaml_text import load_yaml
 
 TABLES = Path(__file__).parents[2] / "cases" / "placement"
 KNOWN = {
@@ -28,7 +28,7 @@ def load() -> list[tuple[str, Case]]:
     cases: list[tuple[str, Case]] = []
     for table in sorted(TABLES.glob("*.yaml")):
         shared: dict[str, Any] = {}
-        for entry in yaml.safe_load(table.read_text()):
+        for entry in load_yaml(table.read_text()):
             if "defaults" in entry:
                 shared = entry["defaults"]
                 continue

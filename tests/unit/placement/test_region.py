@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.placement.spread import Ranked, Region, RegionNeeds, choose_regions, region_score
+from tests.yaml_text import load_yaml
 
-CASES = yaml.safe_load((Path(__file__).parents[2] / "cases" / "regions" / "choice.yaml").read_text())
+CASES = load_yaml((Path(__file__).parents[2] / "cases" / "regions" / "choice.yaml").read_text())
 
 
 def ranked(*clusters: tuple[int, int]) -> list[Ranked]:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.clusters import Observations
 from reconciler.api.plan import Action
@@ -12,8 +11,9 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
 from reconciler.planner.deletion import DeletionAction, LossCause, fate_of, keep_in_force
 from tests.fakes.worlds import NOW, TestBed, config_map, deployment, fleet_of, policy
+from tests.yaml_text import load_yaml
 
-TABLE = yaml.safe_load((Path(__file__).parents[2] / "cases/deletion/table.yaml").read_text())["rows"]
+TABLE = load_yaml((Path(__file__).parents[2] / "cases/deletion/table.yaml").read_text())["rows"]
 CASES = [
     pytest.param(LossCause[row["loss"]], column, DeletionAction(row[column]), id=f"{row['loss']}-{column}")
     for row in TABLE

@@ -8,7 +8,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +18,9 @@ from reconciler.documents import parse_duration
 from reconciler.policy import closed_clusters, opening, parse_cron
 from reconciler.policy.cron import begins_after, begins_until
 from tests.examples import examples
+from tests.yaml_text import load_yaml
 
-TABLE = yaml.safe_load((Path(__file__).parents[2] / "cases" / "rollouts" / "windows.yaml").read_text())
+TABLE = load_yaml((Path(__file__).parents[2] / "cases" / "rollouts" / "windows.yaml").read_text())
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Shanghai")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import yaml
-
 from reconciler.report.role import RoleSubject, role_documents, role_yaml
 from reconciler.rights import Level, Right
+from tests.yaml_text import load_documents
 
 READ = ("get", "list", "watch")
 RIGHTS = (
@@ -44,4 +43,4 @@ def test_the_yaml_says_what_it_is_for_and_is_what_was_meant() -> None:
     documents = role_documents(RIGHTS, ACCOUNT, "shop")
     text = role_yaml(documents, "shop", Level.READ)
     assert text.startswith("# What fleet shop needs in its clusters to be compared")
-    assert list(yaml.safe_load_all(text)) == list(documents)
+    assert load_documents(text) == list(documents)

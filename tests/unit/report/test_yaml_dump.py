@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.report.render_json import dump_yaml
 from tests.golden.plans import HOSTILE
+from tests.yaml_text import load_yaml
 
 texts = st.text(st.characters(codec="utf-8")) | st.text("ab1 :#-\n.'\"\\{[&*!|>%@~=0eExo_+") | st.sampled_from(HOSTILE)
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -19,14 +19,14 @@ trees = st.recursive(leaves, lambda below: st.lists(below, max_size=4) | st.dict
 
 @given(trees)
 def test_comes_back_as_it_was(tree: Any) -> None:
-    assert yaml.safe_load(dump_yaml(tree)) == tree
+    assert load_yaml(dump_yaml(tree)) == tree
 
 
 @pytest.mark.parametrize(
     "text", ["a\n", "a\n\n", "a\nb\n\n", "\na\n", "\n", "\n\n", " a\nb", "a \nb", "a\n \nb", "a\n\n\nb"]
 )
 def test_line_ends_and_spaces_are_not_lost(text: str) -> None:
-    assert yaml.safe_load(dump_yaml([{"a": text}, text])) == [{"a": text}, text]
+    assert load_yaml(dump_yaml([{"a": text}, text])) == [{"a": text}, text]
 
 
 @given(st.dictionaries(texts, trees, max_size=4))

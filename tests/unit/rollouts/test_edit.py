@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.rollouts import Approval
 from reconciler.rollouts import NotClear, approved
+from tests.yaml_text import load_yaml
 
 HEAD = """# who may approve is in CODEOWNERS
 apiVersion: fleet.reconciler/v1alpha1
@@ -65,7 +65,7 @@ def test_a_line_is_added_and_nothing_else_changes(case: str) -> None:
 
 
 def test_an_end_is_written_as_text() -> None:
-    found = yaml.safe_load(
+    found = load_yaml(
         edited(HEAD + "spec:\n" + STAGES, Approval(stage="canary", revision="1234567", until="2026-12-01T00:00:00Z"))
     )
     assert found["spec"]["approvals"] == [{"stage": "canary", "revision": "1234567", "until": "2026-12-01T00:00:00Z"}]
@@ -110,5 +110,5 @@ def test_what_is_not_clear_is_refused_with_the_entry_to_write(case: str) -> None
 def test_any_stage_and_any_revision_are_read_as_they_are(stage: str, revision: str) -> None:
     """`1234567` is no number, `1e10000` no float, and `no` no flag."""
     body = f'spec:\n  stages:\n  - {{name: "{stage}", clusters: {{}}}}\n'
-    made = yaml.safe_load(edited(HEAD + body, Approval(stage=stage, revision=revision)))
+    made = load_yaml(edited(HEAD + body, Approval(stage=stage, revision=revision)))
     assert made["spec"]["approvals"] == [{"stage": stage, "revision": revision}]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.content import JsonObject, Opened, Sealed
 from reconciler.api.fleet import StoreFile, Template
@@ -20,6 +19,7 @@ from reconciler.sops.decrypt import DecryptRefused, decrypted_file
 from reconciler.sops.keyring import read_identities
 from reconciler.yaml import read_yaml
 from tests.fakes.sops import SECRET_RULE, Sops
+from tests.yaml_text import load_documents
 
 WIDGET = """\
 # about the widget
@@ -350,4 +350,4 @@ def test_identities_that_everybody_can_read_are_refused(sops: Sops, tmp_path: Pa
 
 def test_the_oracle_reads_what_was_written(sops: Sops) -> None:
     data = sops.encrypt(WIDGET, *SECRET_RULE)
-    assert list(yaml.safe_load_all(sops.decrypt(data)))[1]["stringData"]["password"] == "of the second document"
+    assert load_documents(sops.decrypt(data))[1]["stringData"]["password"] == "of the second document"

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.state import UnknownHealth, health_of, why_waiting
+from tests.yaml_text import load_yaml
 
-ROWS = yaml.safe_load((Path(__file__).parents[2] / "cases/state/health.yaml").read_text())["rows"]
+ROWS = load_yaml((Path(__file__).parents[2] / "cases/state/health.yaml").read_text())["rows"]
 GROUPS = {"Deployment": "apps", "Job": "batch", "Widget": "ex.io", "HTTPRoute": "gateway.networking.k8s.io"}
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.refs import Identity
 from reconciler.state import Lag, ObjectState, StateFacts, StateTables, state_of
 from reconciler.state import state_tables as tables
 from tests.unit.state.scenes import APP, Scene, scene_of
+from tests.yaml_text import load_yaml
 
-ROWS = yaml.safe_load((Path(__file__).parents[2] / "cases/state/sync.yaml").read_text())["rows"]
+ROWS = load_yaml((Path(__file__).parents[2] / "cases/state/sync.yaml").read_text())["rows"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])

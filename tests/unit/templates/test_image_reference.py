@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +17,9 @@ from reconciler.templates.image_reference import (
     parse_image,
     replaces_registry,
 )
+from tests.yaml_text import load_yaml
 
-CASES = yaml.safe_load((Path(__file__).parents[2] / "cases" / "overrides" / "images.yaml").read_text())
+CASES = load_yaml((Path(__file__).parents[2] / "cases" / "overrides" / "images.yaml").read_text())
 
 registries = st.sampled_from(["", "localhost", "reg.example", "reg:5000", "a.b-c.example:80", "[::1]:5000"])
 repositories = st.lists(

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.ticks.deschedule import deschedule
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, workloads
+from tests.yaml_text import load_yaml
 
 TABLE = Path(__file__).parents[2] / "cases" / "ticks" / "descheduling.yaml"
-CASES: list[Case] = yaml.safe_load(TABLE.read_text())
+CASES: list[Case] = load_yaml(TABLE.read_text())
 
 
 def caps_of(case: Case) -> tuple[Constraint, ...]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,9 +16,10 @@ from reconciler.observations.instants import age_s
 from reconciler.scheduler.schedule import Schedule, schedule_fleet
 from reconciler.ticks.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions, overdue
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, targets
+from tests.yaml_text import load_yaml
 
 TABLE = Path(__file__).parents[2] / "cases" / "ticks" / "failover.yaml"
-CASES: list[Case] = yaml.safe_load(TABLE.read_text())
+CASES: list[Case] = load_yaml(TABLE.read_text())
 
 
 class Ticked(Struct, frozen=True, kw_only=True):

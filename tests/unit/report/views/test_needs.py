@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
@@ -21,8 +20,9 @@ from reconciler.state import Degraded
 from tests.fakes.worlds import NOW
 from tests.unit.report.views.sights import begun, sight_of
 from tests.unit.state.scenes import APP, Scene, scene_of
+from tests.yaml_text import load_yaml
 
-ROWS = yaml.safe_load((Path(__file__).parents[3] / "cases/views/needs.yaml").read_text())["rows"]
+ROWS = load_yaml((Path(__file__).parents[3] / "cases/views/needs.yaml").read_text())["rows"]
 SUBJECT = f"{APP} @ m1"
 
 
