@@ -69,7 +69,8 @@ def commit_status(
         words = [*_under_way(stages), *_waits(step)]
         is_done = step.is_complete and not words
         verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
-    return verdict, _fitted("; ".join([said, *([", ".join(words)] if words else [])]))
+    text = "; ".join([said, *([", ".join(words)] if words else [])])
+    return verdict, text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
 
 
 def _store_words(step: RevisionStep) -> str:
@@ -117,10 +118,6 @@ def _waits(step: RevisionStep) -> Iterator[str]:
 
 def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
-
-
-def _fitted(text: str) -> str:
-    return text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
 
 
 class ForgeKind(StrEnum):

@@ -78,7 +78,7 @@ def publish(forge: Forge, body: str, *, head: str = "", creates: bool = True) ->
         raise ForgeError(f"the forge answers with something else than comments: {error!r}") from error
     if head and found.head and head != found.head:
         return PublishedComment.OVERTAKEN
-    ours = [one for one in found.comments if one.is_ours and not one.is_outdated and _has(one, marker)]
+    ours = [one for one in found.comments if one.is_ours and not one.is_outdated and _first_line(one.body) == marker]
     outcome = _written(forge, ours, body, creates=creates)
     for old in ours[:-1]:
         forge.outdate(old)
@@ -103,14 +103,14 @@ def marker_of(body: str) -> str:
     Raises:
         ForgeError: the text does not begin with one.
     """
-    first = body.partition("\n")[0].strip()
+    first = _first_line(body)
     if not _MARKER.fullmatch(first):
         raise ForgeError("the file is no plan: its first line is not the hidden one that 'diff -o markdown' writes")
     return first
 
 
-def _has(comment: Comment, marker: str) -> bool:
-    return comment.body.partition("\n")[0].strip() == marker
+def _first_line(body: str) -> str:
+    return body.partition("\n")[0].strip()
 
 
 def _normal(body: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,9 @@ from reconciler.fail_points import reach
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.notify.address import Address, read_secret
+from reconciler.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body, keys_in, signed_headers
 from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
+from reconciler.report.status.history_text import Words
 
 log = logging.getLogger("reconciler")
 
@@ -45,30 +47,16 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
 
 
-class Outgoing(Struct, frozen=True, kw_only=True):
-    """An event as it is sent."""
-
-    headers: Mapping[str, str]
-    body: bytes
-
-
-Compose = Callable[[Recorded, str, str], Outgoing]
-"""An event with its number, the time now (RFC 3339) and the text of the secret (empty: none), as it is sent.
-
-It may raise ConfigurationError: the secret cannot be used.
-"""
-
-
 class Webhook:
     """Belongs to one task. Everything is called from the thread that opened the journal."""
 
     def __init__(
-        self, options: WebhookOptions, journal: Journal, poster: Poster, clock: Clock, compose: Compose,
+        self, options: WebhookOptions, journal: Journal, poster: Poster, clock: Clock, words: Words,
         deliveries: Deliveries, jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
-        """Send nothing yet. A receiver that the journal does not know begins with new events."""
+        """Send nothing yet. A receiver that the journal does not know begins with new events. `words`: of commits."""
         self._options, self._name = options, options.address.name
-        self._journal, self._poster, self._clock, self._compose = journal, poster, clock, compose
+        self._journal, self._poster, self._clock, self._words = journal, poster, clock, words
         self.deliveries = deliveries
         self._jitter = jitter
         self._key = options.address.key
@@ -127,10 +115,14 @@ class Webhook:
     async def _send(self, recorded: Recorded, now: str) -> Reply:
         try:
             secret = read_secret(self._options.secret) if self._options.secret is not None else ""
-            message = self._compose(recorded, now, secret)
+            keys = keys_in(secret) if secret else ()
         except ConfigurationError as error:
             return Reply(why=str(error))
-        return await self._poster.post(self._options.address.url, message.headers, message.body)
+        journal = self._journal
+        document = cloud_event(journal.uuid, journal.fleet, recorded.number, recorded.event, self._words)
+        body = event_body(document)
+        headers = {"Content-Type": CONTENT_TYPE, **signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)}
+        return await self._poster.post(self._options.address.url, headers, body)
 
     def _taken(self) -> None:
         if self._attempts:

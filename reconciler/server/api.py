@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import ObjectView
-from reconciler.server.live_views import LiveViews, Views
-from reconciler.server.routes import Packed, PageRequest, Route, fault, packed, tagged
+from reconciler.server.live_views import LiveViews
+from reconciler.server.routes import Answerer, Packed, PageRequest, Route, fault, packed, tagged
 from reconciler.server.server_events import Events
 
 _LIMIT_MAX: Final = 10_000
@@ -122,36 +122,33 @@ class Api:
     def routes(self) -> Sequence[Route]:
         """All of them."""
         by_path = {
-            "fleet": self._fleet,
-            "status": self._status,
+            "fleet": self._whole(self._views.fleet),
+            "status": self._whole(self._views.status),
             "matrix": self._matrix,
-            "problems": self._problems,
+            "problems": self._whole(self._views.problems),
             "history": self._history,
             "explain/{kind}/{namespace}/{name}": self._explain,
             "objects/{kind}/{namespace}/{name}": self._object,
-            "clusters": self._clusters,
+            "clusters": self._whole(self._views.clusters),
             "clusters/{name}": self._cluster,
             "events": self._stream,
         }
         return [Route(pattern=f"{BASE}/{path}", answer=_told(answer)) for path, answer in by_path.items()]
 
-    async def _fleet(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.fleet())
+    def _whole(self, view: Callable[[], Awaitable[Any]]) -> Answerer:
+        """Return the endpoint of a view that takes no parameters."""
 
-    async def _status(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.status())
+        async def answer(asked: PageRequest) -> web.StreamResponse:
+            only(asked.query)
+            return await self._json(asked, await view())
+
+        return answer
 
     async def _matrix(self, asked: PageRequest) -> web.StreamResponse:
         return await self._json(asked, await self._views.matrix(matrix_question(asked.query)))
 
-    async def _problems(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.problems())
-
     async def _history(self, asked: PageRequest) -> web.StreamResponse:
-        found = await self._views.history_from(history_question(asked.query, self._clock.now()))
+        found = await self._views.history(history_question(asked.query, self._clock.now()))
         if isinstance(found, NotFound):
             return _not_found(found)
         return await self._json(asked, found[0], {LAST: str(found[1])})
@@ -171,10 +168,6 @@ class Api:
     async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
         only(asked.query)
         return await self._views.object(*object_in_path(asked.parts))
-
-    async def _clusters(self, asked: PageRequest) -> web.StreamResponse:
-        only(asked.query)
-        return await self._json(asked, await self._views.clusters())
 
     async def _cluster(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query, "offset")
@@ -198,18 +191,19 @@ class Api:
         return tagged(asked.request, known[1], headers)
 
 
-def _told(answer: Callable[[PageRequest], Any]) -> Callable[[Views, PageRequest], Any]:
+def _told(answer: Answerer) -> Answerer:
     """Return the endpoint with its errors turned into answers."""
 
-    async def answered(views: Views, asked: PageRequest) -> web.StreamResponse:
+    async def answered(asked: PageRequest) -> web.StreamResponse:
         try:
-            found: web.StreamResponse = await answer(asked)
+            return await answer(asked)
         except BadQuestion as error:
             return fault(HTTPStatus.BAD_REQUEST, str(error), "docs/reference/api.md says what may be asked")
         except NotShown as error:
-            found = fault(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "ask again in a moment; `/readyz` says how it is")
-            found.headers["Retry-After"] = "5"
-        return found
+            todo = "ask again in a moment; `/readyz` says how it is"
+            refused = fault(HTTPStatus.SERVICE_UNAVAILABLE, str(error), todo)
+            refused.headers["Retry-After"] = "5"
+            return refused
 
     return answered
 

@@ -21,19 +21,19 @@ from reconciler.clock import Clock
 from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
+from reconciler.notify.address import is_loopback, secret_file
 from reconciler.server import site as signs
 from reconciler.server.api import Api
-from reconciler.server.live_views import LiveViews, Views
+from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import (
+    CREDENTIAL,
     PageRequest,
     Route,
     Router,
     has_token,
     is_for_us,
-    is_loopback,
     plain,
     read_token,
-    token_file,
 )
 from reconciler.server.server_events import Events
 from reconciler.server.site import Site
@@ -65,11 +65,11 @@ class Listening(Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: the file is unusable.
         """
-        file = token_file(self.token_file, os.environ)
+        file = secret_file(self.token_file, CREDENTIAL, os.environ)
         return read_token(file, "--listen-token-file", os.environ) if file is not None else ""
 
 
-def answering(routes: Sequence[Route], views: Views, names: Collection[str] | None, token: str) -> Handler:
+def answering(routes: Sequence[Route], names: Collection[str] | None, token: str) -> Handler:
     """The answer to each request.
 
     `names`: of hosts that we answer to beside localhost and addresses; None: to any, where no browser can come from.
@@ -96,7 +96,7 @@ def answering(routes: Sequence[Route], views: Views, names: Collection[str] | No
             refused.headers["Allow"] = "GET,HEAD"
             return refused
         route, parts = found
-        return await route.answer(views, PageRequest(parts, dict(request.query), request))
+        return await route.answer(PageRequest(parts, dict(request.query), request))
 
     return answer
 
@@ -179,9 +179,9 @@ async def serving(
     views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None)
     events = Events(vitals.status)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
-    routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(clock).routes())
+    routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(views, clock).routes())
     server = _Server(
-        answering(routes, views, names, token),
+        answering(routes, names, token),
         access_log=None,
         keepalive_timeout=30.0,
         max_line_size=_LONGEST_LINE,

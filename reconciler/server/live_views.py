@@ -1,6 +1,6 @@
-"""The views of a running service: made on request in one thread beside the loop, and kept for the next reader.
+"""The views behind pages and the API: values of one moment, redacted; pages escape them.
 
-The views behind pages and the API: values of one moment, redacted; pages escape them.
+They are made on request in one thread beside the loop, and kept for the next reader.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -49,7 +49,11 @@ _Answer = TypeVar("_Answer")
 
 
 class LiveViews:
-    """As `Views`."""
+    """The views of a running service. An equal question about the same moment is answered with the same value.
+
+    Each raises `NotShown` before the first round has ended, and while the journal cannot be read. Only `fleet` always
+    answers, since it reports that, too.
+    """
 
     def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None) -> None:
         """`desk`: the journal of the service; None: there is none."""
@@ -64,44 +68,39 @@ class LiveViews:
 
     @property
     def moment(self) -> int:
-        """As `Views`."""
+        """A number that grows whenever something that is shown becomes another."""
         return self._vitals.status.moment
 
     async def fleet(self) -> FleetView:
-        """As `Views`."""
+        """Return whether and since when all is in step, by which commit; alerts; timers."""
         return await self._made(self._fleet)
 
     async def matrix(self, question: MatrixQuestion) -> MatrixView:
-        """As `Views`."""
+        """Workloads by clusters."""
         return await self._made(lambda shown, signs: self._of(shown, signs, question, matrix_view, question))
 
     async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
-        """As `Views`."""
+        """Return everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
         key = ("object", kind, namespace, name)
         return await self._made(
             lambda shown, signs: self._of(shown, signs, key, self._view_of, f"{kind}/{name}", namespace)
         )
 
     async def clusters(self) -> tuple[ClusterHead, ...]:
-        """As `Views`."""
+        """Every cluster of the store, and those that left it while objects of ours are there."""
         return await self._made(lambda shown, signs: self._of(shown, signs, "clusters", heads))
 
     async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
-        """As `Views`."""
+        """Return one cluster with its objects from `offset` on; None: there is none of this name."""
         key = ("cluster", name, offset)
         return await self._made(lambda shown, signs: self._of(shown, signs, key, self._cluster, name, offset))
 
     async def problems(self) -> ProblemsView:
-        """As `Views`."""
+        """All problems of the store and of the last round."""
         return await self._made(lambda shown, signs: self._of(shown, signs, "problems", problems_view))
 
-    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
-        """As `Views`."""
-        found = await self.history_from(question)
-        return found if isinstance(found, NotFound) else found[0]
-
-    async def history_from(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
-        """Return the document, and the number to continue after."""
+    async def history(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
+        """Return the document of `history -o json`, and the number to continue after."""
         return await self._made(lambda shown, signs: self._desk_or_not().history(question))
 
     async def status(self) -> dict[str, Any]:
@@ -221,44 +220,3 @@ def _known(sight: ViewModel, resource: str, namespace: str) -> Identity | NotFou
         return NotFound(why="no object of the store is called so" + where, close=close_to(known, resource))
     kinds = tuple(f"{each.kind}.{each.group}/{each.name} -n {each.namespace}" for each in found)
     return NotFound(why=f"several objects of the store are called so{where}; name the kind with its group", close=kinds)
-
-
-class Views(Protocol):
-    """The views of a running service. An equal question about the same moment is answered with the same value.
-
-    Each raises `NotShown` before the first round has ended, and while the journal cannot be read. Only `fleet` always
-    answers, since it reports that, too.
-    """
-
-    @property
-    def moment(self) -> int:
-        """A number that grows whenever something that is shown becomes another."""
-        ...
-
-    async def fleet(self) -> FleetView:
-        """Return whether and since when all is in step, by which commit; alerts; timers."""
-        ...
-
-    async def matrix(self, question: MatrixQuestion) -> MatrixView:
-        """Workloads by clusters."""
-        ...
-
-    async def object(self, kind: str, namespace: str, name: str) -> ObjectView | NotFound:
-        """Return everything about one object of the store. `kind`: as people write it; an empty namespace is none."""
-        ...
-
-    async def clusters(self) -> tuple[ClusterHead, ...]:
-        """Every cluster of the store, and those that left it while objects of ours are there."""
-        ...
-
-    async def cluster(self, name: str, offset: int = 0) -> ClusterView | None:
-        """Return one cluster with its objects from `offset` on; None: there is none of this name."""
-        ...
-
-    async def problems(self) -> ProblemsView:
-        """All problems of the store and of the last round."""
-        ...
-
-    async def history(self, question: HistoryQuestion) -> dict[str, Any] | NotFound:
-        """The document of `history -o json`."""
-        ...

@@ -77,208 +77,118 @@ def _waiting_since_s(vitals: Vitals) -> float | None:
     return 0.0 if shown.step.is_complete or shown.is_told_in_step else _moment(shown.revision_seen_at)
 
 
-def _of_process(vitals: Vitals, now_s: float) -> Iterator[MetricRow]:
-    yield _gauge("build_info", "1, with the version that runs.", _each([(__version__, 1.0)]), "version")
-    yield _gauge("start_time_seconds", "When the process began, as Unix time.", _one(_moment(vitals.started_at)))
-    yield _gauge(
-        "ready",
-        "1 when the store is loaded and the journal can be written.",
-        _one(vitals.is_ready and not vitals.journal_error),
-    )
-    yield _gauge("leader", "1 while this process acts for its fleet, 0 while it stands by.", _one(vitals.leads))
-    yield _gauge(
-        "heartbeat_age_seconds",
-        "Seconds since the control loop last made progress; the watchdog acts on it.",
-        _one(max(0.0, now_s - vitals.heartbeat_s)),
-    )
-    yield _gauge(
-        "source_commit_info",
-        "1, with the revision of the store that is in force.",
-        _each([(vitals.revision, 1.0 if vitals.revision else None)]),
-        "revision",
-    )
-    yield _gauge(
-        "source_up",
-        "1 when the store can be read and its newest revision is not refused.",
-        _one(not vitals.source_error and bool(vitals.source_read_at)),
-    )
-    yield _gauge(
-        "source_last_read_timestamp_seconds",
-        "When the store was last read with success, as Unix time.",
-        _one(_moment(vitals.source_read_at)),
-    )
+def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
     problems, severities = vitals.shown.problems, Counter(str(found.severity) for found in vitals.shown.problems)
-    yield _gauge(
-        "store_problems",
-        "Problems of the store that is in force.",
-        _each((severity, severities[severity]) for severity in ("error", "warning", "hint")),
-        "severity",
-    )
-    yield _gauge(
-        "internal_errors",
-        "Files, objects, copies and changes that are left as they are for a fault of the program.",
-        _one(sum(found.code == INTERNAL_ERROR for found in problems)),
-    )
-    yield _counter("rounds_total", "Rounds of the control loop.", _one(vitals.rounds))
-    yield _gauge(
-        "last_round_timestamp_seconds", "When the last round ended, as Unix time.", _one(_moment(vitals.last_round_at))
-    )
-    yield _gauge("round_duration_seconds", "Seconds that each phase of the last round took.",
-                 _each(sorted(vitals.durations_s.items())), "phase")  # fmt: skip
+    return (
+        _gauge("build_info", "1, with the version that runs.", _each([(__version__, 1.0)]), "version"),
+        _gauge("start_time_seconds", "When the process began, as Unix time.", _one(_moment(vitals.started_at))),
+        _gauge("ready", "1 when the store is loaded and the journal can be written.",
+               _one(vitals.is_ready and not vitals.journal_error)),
+        _gauge("leader", "1 while this process acts for its fleet, 0 while it stands by.", _one(vitals.leads)),
+        _gauge("heartbeat_age_seconds", "Seconds since the control loop last made progress; the watchdog acts on it.",
+               _one(max(0.0, now_s - vitals.heartbeat_s))),
+        _gauge("source_commit_info", "1, with the revision of the store that is in force.",
+               _each([(vitals.revision, 1.0 if vitals.revision else None)]), "revision"),
+        _gauge("source_up", "1 when the store can be read and its newest revision is not refused.",
+               _one(not vitals.source_error and bool(vitals.source_read_at))),
+        _gauge("source_last_read_timestamp_seconds", "When the store was last read with success, as Unix time.",
+               _one(_moment(vitals.source_read_at))),
+        _gauge("store_problems", "Problems of the store that is in force.",
+               _each((severity, severities[severity]) for severity in ("error", "warning", "hint")), "severity"),
+        _gauge("internal_errors",
+               "Files, objects, copies and changes that are left as they are for a fault of the program.",
+               _one(sum(found.code == INTERNAL_ERROR for found in problems))),
+        _counter("rounds_total", "Rounds of the control loop.", _one(vitals.rounds)),
+        _gauge("last_round_timestamp_seconds", "When the last round ended, as Unix time.",
+               _one(_moment(vitals.last_round_at))),
+        _gauge("round_duration_seconds", "Seconds that each phase of the last round took.",
+               _each(sorted(vitals.durations_s.items())), "phase"),
+    )  # fmt: skip
 
 
-def _of_clusters(vitals: Vitals) -> Iterator[MetricRow]:
+def _of_clusters(vitals: Vitals) -> tuple[MetricRow, ...]:
     clusters = sorted(vitals.shown.clusters.items())
     # None of a cluster that left the store: no alert may wait for it.
-    yield _gauge(
-        "cluster_up",
-        "1 when the cluster answered the last time.",
-        _each((name, None if found.is_left else found.is_up) for name, found in clusters),
-        "cluster",
-    )
-    yield _gauge(
-        "kinds_unread",
-        "Kinds that cannot be read in the cluster while it answers: nothing of them is changed there.",
-        _each((name, found.kinds_unread) for name, found in clusters),
-        "cluster",
-    )
-    yield _gauge(
-        "last_success_timestamp_seconds",
-        "When the cluster was last read completely, as Unix time.",
-        _each((name, _moment(found.last_success)) for name, found in clusters),
-        "cluster",
-    )
-    yield _gauge(
-        "objects",
-        "Objects of the fleet in the cluster by state: synced, pending, held, failed, fought "
-        "(somebody keeps undoing our changes), refused (an object that is not ours is in the way), frozen (a "
-        "broken file keeps it as it is), unknown (not read), left (the store has no document of the cluster).",
-        _by_state({name: found.objects for name, found in clusters}, _STATES),
-        "cluster",
-        "state",
-    )
-    yield _gauge(
-        "object_health",
-        "Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",
-        _by_state({name: found.health for name, found in clusters}, _HEALTHS),
-        "cluster",
-        "health",
-    )
-    yield _counter("fights_total", "Fights that were found: somebody kept undoing our changes, and we stepped back.",
-                   _each((name, vitals.fights[name]) for name, _ in clusters), "cluster")  # fmt: skip
+    return (
+        _gauge("cluster_up", "1 when the cluster answered the last time.",
+               _each((name, None if found.is_left else found.is_up) for name, found in clusters), "cluster"),
+        _gauge("kinds_unread",
+               "Kinds that cannot be read in the cluster while it answers: nothing of them is changed there.",
+               _each((name, found.kinds_unread) for name, found in clusters), "cluster"),
+        _gauge("last_success_timestamp_seconds", "When the cluster was last read completely, as Unix time.",
+               _each((name, _moment(found.last_success)) for name, found in clusters), "cluster"),
+        _gauge("objects", "Objects of the fleet in the cluster by state: synced, pending, held, failed, fought "
+               "(somebody keeps undoing our changes), refused (an object that is not ours is in the way), frozen (a "
+               "broken file keeps it as it is), unknown (not read), left (the store has no document of the cluster).",
+               _by_state({name: found.objects for name, found in clusters}, _STATES), "cluster", "state"),
+        _gauge("object_health",
+               "Objects of the fleet in the cluster by health: Healthy, Progressing, Degraded, Missing, Unknown.",
+               _by_state({name: found.health for name, found in clusters}, _HEALTHS), "cluster", "health"),
+        _counter("fights_total", "Fights that were found: somebody kept undoing our changes, and we stepped back.",
+                 _each((name, vitals.fights[name]) for name, _ in clusters), "cluster"),
+    )  # fmt: skip
 
 
-def _of_changes(vitals: Vitals) -> Iterator[MetricRow]:
+def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
     names, step = sorted(vitals.shown.clusters), vitals.shown.step
-    yield _counter(
-        "changes_total", "Changes made in the cluster.", sorted(vitals.changes.items()), "cluster", "action", "result"
-    )
-    yield _gauge(
-        "changes_held",
-        "Changes that wait, by kind of reason: guard, move, suspended, other.",
-        _each(sorted(vitals.shown.held.items())),
-        "reason",
-    )
-    yield _counter(
-        "drift_total",
-        "Edits by other hands that were found.",
-        _each((name, vitals.drifts[name]) for name in names),
-        "cluster",
-    )
-    yield _counter(
-        "watches_ended_early_total",
-        "Watches that ended before their time, or failed.",
-        _each((name, vitals.short_watches[name]) for name in names),
-        "cluster",
-    )
-    yield _gauge("clusters", "Clusters that the store has.", _one(step.clusters if step is not None else None))
-    yield _gauge(
-        "clusters_in_step",
-        "Clusters in which every object is as the revision in force says.",
-        _one(step.in_step if step is not None else None),
-    )
-    yield _gauge("commit_waiting_since_timestamp_seconds",
-                 "When the revision in force was seen, as Unix time, while not all was in step with it yet; else 0.",
-                 _one(_waiting_since_s(vitals)))  # fmt: skip
+    return (
+        _counter("changes_total", "Changes made in the cluster.", sorted(vitals.changes.items()),
+                 "cluster", "action", "result"),
+        _gauge("changes_held", "Changes that wait, by kind of reason: guard, move, suspended, other.",
+               _each(sorted(vitals.shown.held.items())), "reason"),
+        _counter("drift_total", "Edits by other hands that were found.",
+                 _each((name, vitals.drifts[name]) for name in names), "cluster"),
+        _counter("watches_ended_early_total", "Watches that ended before their time, or failed.",
+                 _each((name, vitals.short_watches[name]) for name in names), "cluster"),
+        _gauge("clusters", "Clusters that the store has.", _one(step.clusters if step is not None else None)),
+        _gauge("clusters_in_step", "Clusters in which every object is as the revision in force says.",
+               _one(step.in_step if step is not None else None)),
+        _gauge("commit_waiting_since_timestamp_seconds",
+               "When the revision in force was seen, as Unix time, while not all was in step with it yet; else 0.",
+               _one(_waiting_since_s(vitals))),
+    )  # fmt: skip
 
 
-def _of_receivers(vitals: Vitals) -> Iterator[MetricRow]:
+def _of_receivers(vitals: Vitals) -> tuple[MetricRow, ...]:
     webhooks, statuses = sorted(vitals.webhooks.items()), vitals.commit_status
-    yield _counter(
-        "webhook_delivered_total",
-        "Events that the receiver of a webhook took.",
-        _each((name, told.delivered) for name, told in webhooks),
-        "receiver",
-    )
-    yield _counter(
-        "webhook_failed_total",
-        "Attempts to tell a receiver that failed.",
-        _each((name, told.failed) for name, told in webhooks),
-        "receiver",
-    )
-    yield _counter(
-        "webhook_dropped_total",
-        "Events that were given up: too old, or refused again and again.",
-        _each((name, told.dropped) for name, told in webhooks),
-        "receiver",
-    )
-    yield _gauge(
-        "webhook_pending",
-        "Events that wait to be told.",
-        _each((name, told.pending) for name, told in webhooks),
-        "receiver",
-    )
-    yield _gauge(
-        "webhook_oldest_timestamp_seconds",
-        "When the oldest event happened that waits to be told, as Unix time; 0: none waits.",
-        _each((name, _moment(told.oldest_at) or 0.0) for name, told in webhooks),
-        "receiver",
-    )
-    yield _gauge(
-        "webhook_gone",
-        "1 when the receiver said that it is gone for good (410); nothing is sent until the next start.",
-        _each((name, told.is_gone) for name, told in webhooks),
-        "receiver",
-    )
     told = {"told": statuses.delivered, "failed": statuses.failed, "given-up": statuses.dropped} if statuses else {}
-    yield _counter("commit_statuses_total", "Statuses of commits at the forge: told, failed (attempts), given-up.",
-                   _each(told.items()), "result")  # fmt: skip
+    return (
+        _counter("webhook_delivered_total", "Events that the receiver of a webhook took.",
+                 _each((name, told.delivered) for name, told in webhooks), "receiver"),
+        _counter("webhook_failed_total", "Attempts to tell a receiver that failed.",
+                 _each((name, told.failed) for name, told in webhooks), "receiver"),
+        _counter("webhook_dropped_total", "Events that were given up: too old, or refused again and again.",
+                 _each((name, told.dropped) for name, told in webhooks), "receiver"),
+        _gauge("webhook_pending", "Events that wait to be told.",
+               _each((name, told.pending) for name, told in webhooks), "receiver"),
+        _gauge("webhook_oldest_timestamp_seconds",
+               "When the oldest event happened that waits to be told, as Unix time; 0: none waits.",
+               _each((name, _moment(told.oldest_at) or 0.0) for name, told in webhooks), "receiver"),
+        _gauge("webhook_gone",
+               "1 when the receiver said that it is gone for good (410); nothing is sent until the next start.",
+               _each((name, told.is_gone) for name, told in webhooks), "receiver"),
+        _counter("commit_statuses_total", "Statuses of commits at the forge: told, failed (attempts), given-up.",
+                 _each(told.items()), "result"),
+    )  # fmt: skip
 
 
-def _of_rollouts(vitals: Vitals) -> Iterator[MetricRow]:
-    yield _gauge(
-        "rollout_stage_state",
-        "1 for what each stage of a Rollout does: done, running, waits-for-stage, "
-        "waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the "
-        "others.",
-        stage_states(vitals.rollouts),
-        "rollout",
-        "stage",
-        "state",
-    )
-    yield _gauge(
-        "rollout_clusters",
-        "Clusters of a Rollout by how they are beside its revision: behind, running, done, failed, pinned, frozen.",
-        clusters_by_phase(vitals.rollouts),
-        "rollout",
-        "phase",
-    )
-    yield _gauge(
-        "rollout_done",
-        "1 when the revision of a Rollout is completed in every stage.",
-        _each((found.rollout, found.is_done) for found in vitals.rollouts),
-        "rollout",
-    )
-    yield _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.suspended)))  # fmt: skip
+def _of_rollouts(vitals: Vitals) -> tuple[MetricRow, ...]:
+    return (
+        _gauge("rollout_stage_state", "1 for what each stage of a Rollout does: done, running, waits-for-stage, "
+               "waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the "
+               "others.", stage_states(vitals.rollouts), "rollout", "stage", "state"),
+        _gauge("rollout_clusters", "Clusters of a Rollout by how they are beside its revision: behind, running, "
+               "done, failed, pinned, frozen.", clusters_by_phase(vitals.rollouts), "rollout", "phase"),
+        _gauge("rollout_done", "1 when the revision of a Rollout is completed in every stage.",
+               _each((found.rollout, found.is_done) for found in vitals.rollouts), "rollout"),
+        _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.suspended))),
+    )  # fmt: skip
 
 
-def metrics(vitals: Vitals, now_s: float) -> Iterator[MetricRow]:
-    """Yield every metric that is a number, in the order in which it is shown. `now_s`: monotonic."""
-    yield from _of_process(vitals, now_s)
-    yield from _of_clusters(vitals)
-    yield from _of_changes(vitals)
-    yield from _of_receivers(vitals)
-    yield from _of_rollouts(vitals)
+def metrics(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
+    """Return every metric that is a number, in the order in which it is shown. `now_s`: monotonic."""
+    of_clusters = (*_of_clusters(vitals), *_of_changes(vitals))
+    return (*_of_process(vitals, now_s), *of_clusters, *_of_receivers(vitals), *_of_rollouts(vitals))
 
 
 class HistogramRow(Struct, frozen=True):
@@ -290,18 +200,18 @@ class HistogramRow(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
-def histograms(vitals: Vitals) -> Iterator[HistogramRow]:
-    """Yield every histogram, in the order in which it is shown."""
+def histograms(vitals: Vitals) -> tuple[HistogramRow, ...]:
+    """Return every histogram, in the order in which it is shown."""
     vitals.requests.keep(frozenset(vitals.shown.clusters))
-    yield HistogramRow(
-        "round_phase_seconds", "Seconds of each phase of the rounds.", vitals.phases.histograms, ("phase",)
-    )
-    yield HistogramRow(
-        "request_seconds", "Seconds until an API server began to answer.", vitals.requests, ("cluster", "verb", "code")
-    )
-    yield HistogramRow("commit_in_step_seconds",
-                       "Seconds from when a revision was seen until all clusters were in step with it.",
-                       vitals.in_step_s)  # fmt: skip
+    return (
+        HistogramRow("round_phase_seconds", "Seconds of each phase of the rounds.", vitals.phases.histograms,
+                     ("phase",)),
+        HistogramRow("request_seconds", "Seconds until an API server began to answer.", vitals.requests,
+                     ("cluster", "verb", "code")),
+        HistogramRow("commit_in_step_seconds",
+                     "Seconds from when a revision was seen until all clusters were in step with it.",
+                     vitals.in_step_s),
+    )  # fmt: skip
 
 
 class VitalsCollector(Collector):

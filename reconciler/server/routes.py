@@ -29,7 +29,6 @@ from msgspec import Struct
 from reconciler.errors import ConfigurationError
 from reconciler.report.json_parts import json_text
 from reconciler.report.safe import ascii_json
-from reconciler.server.live_views import Views
 
 
 class PageRequest(NamedTuple):
@@ -40,8 +39,8 @@ class PageRequest(NamedTuple):
     request: web.BaseRequest
 
 
-Answerer = Callable[[Views, PageRequest], Awaitable[web.StreamResponse]]
-"""A page: it draws the answers of the views."""
+Answerer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
+"""A request to its answer."""
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -124,14 +123,6 @@ def has_token(given: Sequence[str], token: str) -> bool:
     return hmac.compare_digest(value.encode(errors="replace"), token.encode())
 
 
-def token_file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file of the token: the named one, else that of systemd's credentials; None: neither."""
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    if named is None and folder and (Path(folder) / CREDENTIAL).is_file():
-        return Path(folder) / CREDENTIAL
-    return named
-
-
 def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
     """The token in a file: one line without spaces.
 
@@ -155,14 +146,6 @@ def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
             f"{option} {file}: a token is one line of at most {_TOKEN_MAX} letters, digits and signs"
         )
     return text
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether an address is reachable from this machine alone."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_address(host: str) -> bool:

@@ -20,9 +20,9 @@ from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
 from reconciler.report.views.questions import NotFound
-from reconciler.report.views.view_shapes import FleetView, MatrixView
+from reconciler.report.views.view_shapes import MatrixView
 from reconciler.server.api import BadQuestion, history_question, matrix_question, object_in_path, offset, only
-from reconciler.server.live_views import Views
+from reconciler.server.live_views import LiveViews
 from reconciler.server.metrics import CONTENT_TYPE, exposition
 from reconciler.server.pages import (
     CACHE_CONTROL,
@@ -36,7 +36,7 @@ from reconciler.server.pages import (
     object_page,
     problems_page,
 )
-from reconciler.server.routes import HEADERS, Packed, PageRequest, Route, document, packed_text, plain, tagged
+from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, document, packed_text, plain, tagged
 from reconciler.server.vital_signs import degradations, readiness, status_document
 
 _HTML: Final = "text/html"
@@ -47,16 +47,16 @@ _KEPT_S: Final = 5.0
 """A page is sent again for this long: its times were right then, and its script counts on."""
 _NOTHING_HERE: Final = "this page is not there; the fleet page leads to every object and cluster"
 
-Page = Callable[[Views, FleetView, PageRequest], Awaitable[tuple[int, Callable[..., str], tuple[Any, ...]]]]
+Page = Callable[[LiveViews, PageRequest], Awaitable[tuple[int, Callable[..., str], tuple[Any, ...]]]]
 """The drawing of a request: the status, the function, and its values between the fleet and the time."""
 
 
 class Site:
     """The pages over the views of one service."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, views: LiveViews, clock: Clock) -> None:
         """`clock`: the reference of relative times."""
-        self._clock = clock
+        self._views, self._clock = views, clock
         self._kept: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
 
     def routes(self) -> Sequence[Route]:
@@ -71,11 +71,11 @@ class Site:
         drawn = [Route(pattern=pattern, answer=self._drawn(page)) for pattern, page in pages.items()]
         return [*drawn, Route(pattern="/static/{file}", answer=_static)]
 
-    def _drawn(self, page: Page) -> Callable[[Views, PageRequest], Awaitable[web.StreamResponse]]:
-        async def answer(views: Views, asked: PageRequest) -> web.StreamResponse:
-            fleet = await views.fleet()
+    def _drawn(self, page: Page) -> Answerer:
+        async def answer(asked: PageRequest) -> web.StreamResponse:
+            fleet = await self._views.fleet()
             try:
-                status, draw, of = await page(views, fleet, asked)
+                status, draw, of = await page(self._views, asked)
             except BadQuestion as error:
                 status, draw, of = _nothing(NotFound(why=str(error)), HTTPStatus.BAD_REQUEST)
             except NotShown as error:
@@ -85,12 +85,12 @@ class Site:
 
         return answer
 
-    async def _history(self, views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+    async def _history(self, views: LiveViews, asked: PageRequest) -> Any:
         question = history_question(asked.query, self._clock.now())
         found = await views.history(question)
         if isinstance(found, NotFound):
             return _nothing(found)
-        return HTTPStatus.OK, history_page, (found["events"], replace(question, since=asked.query.get("since", "")))
+        return HTTPStatus.OK, history_page, (found[0]["events"], replace(question, since=asked.query.get("since", "")))
 
     async def _sent(self, asked: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
         """The page; one that was drawn of the same values a moment ago as it is."""
@@ -110,7 +110,7 @@ def _is(one: object, other: object) -> bool:
     return one is other or (not isinstance(one, MatrixView) and one == other)
 
 
-async def _fleet(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+async def _fleet(views: LiveViews, asked: PageRequest) -> Any:
     question = matrix_question(asked.query)
     try:
         matrix = await views.matrix(question)
@@ -119,18 +119,18 @@ async def _fleet(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
     return HTTPStatus.OK, fleet_page, (matrix, question)
 
 
-async def _problems(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+async def _problems(views: LiveViews, asked: PageRequest) -> Any:
     only(asked.query)
     return HTTPStatus.OK, problems_page, (await views.problems(),)
 
 
-async def _object(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+async def _object(views: LiveViews, asked: PageRequest) -> Any:
     only(asked.query)
     found = await views.object(*object_in_path(asked.parts))
     return _nothing(found) if isinstance(found, NotFound) else (HTTPStatus.OK, object_page, (found,))
 
 
-async def _cluster(views: Views, fleet: FleetView, asked: PageRequest) -> Any:
+async def _cluster(views: LiveViews, asked: PageRequest) -> Any:
     only(asked.query, "offset")
     found = await views.cluster(asked.parts["name"], offset(asked.query))
     if found is None:
@@ -142,7 +142,7 @@ def _nothing(found: NotFound, status: int = HTTPStatus.NOT_FOUND) -> Any:
     return status, not_found_page, (found,)
 
 
-async def _static(views: Views, asked: PageRequest) -> web.StreamResponse:
+async def _static(asked: PageRequest) -> web.StreamResponse:
     file = STATIC_FILES.get(asked.request.rel_url.raw_path)
     if file is None:
         return web.Response(status=HTTPStatus.NOT_FOUND, text=f"{_NOTHING_HERE}\n", headers=HEADERS)
@@ -152,21 +152,21 @@ async def _static(views: Views, asked: PageRequest) -> web.StreamResponse:
 def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
     """The pages over these vitals. They are read at each request, on the event loop, so they are never torn."""
 
-    async def livez(views: Views, asked: PageRequest) -> web.StreamResponse:
+    async def livez(asked: PageRequest) -> web.StreamResponse:
         alive = is_progressing(vitals, clock.monotonic_s())
         return plain(200 if alive else 503, "ok" if alive else f"stalled while {vitals.phase}")
 
-    async def readyz(views: Views, asked: PageRequest) -> web.StreamResponse:
+    async def readyz(asked: PageRequest) -> web.StreamResponse:
         checks = readiness(vitals)
         is_ready = all(found == "ok" for found in checks.values())
         body = {"ready": is_ready, "checks": checks, "degraded": degradations(vitals)}
         return document(body, 200 if is_ready else 503)
 
-    async def metrics(views: Views, asked: PageRequest) -> web.StreamResponse:
+    async def metrics(asked: PageRequest) -> web.StreamResponse:
         body = exposition(vitals, clock.monotonic_s())
         return web.Response(body=body, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
 
-    async def status(views: Views, asked: PageRequest) -> web.StreamResponse:
+    async def status(asked: PageRequest) -> web.StreamResponse:
         return document(status_document(vitals, clock.monotonic_s()))
 
     return (

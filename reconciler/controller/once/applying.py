@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event, EventKind, JournalSnapshot
-from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan
+from reconciler.controller.once.planning import Access, check_fleet, open_members, read_and_plan, record_new_clusters
 from reconciler.controller.reading.read_clusters import RoundReading, answering, remembered
 from reconciler.controller.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.controller.round.hold import OwnershipLock
@@ -90,7 +90,7 @@ async def apply_once(
             planned, reading = found.round, found.reading
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
-            _record_clusters(journal, reading)
+            record_new_clusters(journal, reading.uids)
             refused = await found.stages.commit((journal, holder.enter)) if found.stages is not None else frozenset()
             acting = Acting(
                 members=members,
@@ -168,10 +168,3 @@ async def _act(
         acting.tell(result)
     waves = kept_waves(plan.waves, lambda index: plan.changes[index].cluster not in failed)
     return (*refused, *await act(replace(plan, waves=waves), acting))
-
-
-def _record_clusters(journal: Journal, reading: RoundReading) -> None:
-    known = journal.cluster_uids()
-    for name, uid in sorted(reading.uids.items()):
-        if name not in known:
-            journal.record_cluster(name, uid)

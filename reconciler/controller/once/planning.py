@@ -113,6 +113,12 @@ def check_fleet(journal: Journal, fleet: Fleet) -> None:
         journal.record_fleet(name)
 
 
+def record_new_clusters(journal: Journal, uids: Mapping[str, str]) -> None:
+    """Record the uids of the clusters of which the journal knows none."""
+    for name in sorted(uids.keys() - journal.cluster_uids().keys()):
+        journal.record_cluster(name, uids[name])
+
+
 def rename_advice(former: str, name: str) -> str:
     """Return when a journal of another name may be continued, and the effect on an existing fleet."""
     return (
@@ -181,7 +187,6 @@ async def decide_once(fleet: Fleet, access: Access) -> RoundReading:
 
 
 def _stages(known: JournalSnapshot, access: Access) -> StagedOnce:
-
     return StagedOnce(access.revisions, access.clock, known, access.open)
 
 

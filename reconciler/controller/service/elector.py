@@ -118,7 +118,8 @@ class Elector:
     async def keep(self) -> str:
         """Renew the Lease until it is lost; why it was. Writing has ended by itself before that."""
         while True:
-            tried = await try_await(within(self._rewrite(self._renewed), self._answer_s))
+            renew = self._rewrite(lambda lease: renewed(lease, self._terms.duration_s, self._clock.now()))
+            tried = await try_await(within(renew, self._answer_s))
             if tried.value:
                 return self._resign(tried.value)
             self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
@@ -178,9 +179,6 @@ class Elector:
         except (AlreadyExists, WriteConflict, ObjectNotFound):
             return 0.0  # Somebody was faster; what they wrote is looked at next.
         return 0.0
-
-    def _renewed(self, lease: Lease) -> Lease:
-        return renewed(lease, self._terms.duration_s, self._clock.now())
 
     async def _rewrite(self, changed: Callable[[Lease], Lease]) -> str:
         """Write the Lease that is held; why it is lost, empty: it is not."""

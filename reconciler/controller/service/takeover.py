@@ -25,6 +25,7 @@ from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.journal_from_marks import placements_of, rows_of_all
+from reconciler.controller.once.planning import record_new_clusters
 from reconciler.controller.reading.read_clusters import answering
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.mark import Mark, is_own
@@ -77,7 +78,8 @@ async def take_over(
         unread = frozenset(left.unread if left is not None else ()) & fleet.clusters.keys()
     else:
         unread = await _learn(fleet, journal, (met, uids), left, holder, clock)
-    leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *_led(marks)))
+    led = sorted({mark.journal for mark in marks.values() if mark.term is not None})
+    leaders = dict.fromkeys((journal.uuid, *(left.leaders if left is not None else ()), *led))
     taken = Taken(leaders=tuple(leaders), revision=fleet.revision, unread=unread)
     await left_there.write(left_by(journal, elector, taken), journal.count_left)
     return taken
@@ -130,11 +132,6 @@ def _is_known(journal: Journal, marks: Mapping[str, Mark], left: Handover | None
     return not any(mark.term is not None and mark.journal != journal.uuid for mark in marks.values())
 
 
-def _led(marks: Mapping[str, Mark]) -> list[str]:
-    """Journals that wrote marks under a Lease."""
-    return sorted({mark.journal for mark in marks.values() if mark.term is not None})
-
-
 async def _learn(
     fleet: Fleet,
     journal: Journal,
@@ -176,10 +173,7 @@ async def _rows(
 
 
 def _record(journal: Journal, fleet: Fleet, rows: Mapping[str, list[AppliedRow]], uids: Mapping[str, str]) -> None:
-    known = journal.cluster_uids()
-    for name, uid in sorted(uids.items()):
-        if name not in known:
-            journal.record_cluster(name, uid)
+    record_new_clusters(journal, uids)
     journal.record_applied(row for _, found in sorted(rows.items()) for row in found)
     before = journal.previous_placements()
     told = placements_of(row for found in rows.values() for row in found)

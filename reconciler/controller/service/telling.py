@@ -12,17 +12,15 @@ from functools import partial
 
 from msgspec import Struct
 
-from reconciler.clock import Clock, epoch_s
+from reconciler.clock import Clock
 from reconciler.containment import fault_fields
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import Vitals
-from reconciler.journal.events import Recorded
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body, keys_in, signed_headers
 from reconciler.notify.commit_statuses import CommitStatus, CommitStatuses, ForgeOptions, commit_status
 from reconciler.notify.post import Deliveries, Poster
-from reconciler.notify.webhook import Compose, Outgoing, Webhook, WebhookOptions
+from reconciler.notify.webhook import Webhook, WebhookOptions
 from reconciler.report.status.history_text import Words
 
 log = logging.getLogger("reconciler")
@@ -53,8 +51,7 @@ async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock:
         receivers: dict[str, Callable[[], Webhook | CommitStatuses]] = {}
         for hook in telling.webhooks:
             told = vitals.webhooks.setdefault(hook.address.name, Deliveries())
-            compose = composing(journal, telling.words)
-            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, compose, told)
+            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, telling.words, told)
         if (forge := telling.forge) is not None:
             statuses = vitals.commit_status = Deliveries()
             current = partial(_current, vitals)
@@ -71,19 +68,6 @@ def _current(vitals: Vitals) -> CommitStatus | None:
         return None
     verdict, description = commit_status(step, vitals.source_error, vitals.rollouts)
     return CommitStatus(commit=step.revision, state=str(verdict), description=description)
-
-
-def composing(journal: Journal, words: Words) -> Compose:
-    """Return a function that makes signed CloudEvents of the journal's events."""
-
-    def compose(recorded: Recorded, now: str, secret: str) -> Outgoing:
-        document = cloud_event(journal.uuid, journal.fleet, recorded.number, recorded.event, words)
-        body = event_body(document)
-        keys = keys_in(secret) if secret else ()
-        signed = signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)
-        return Outgoing(headers={"Content-Type": CONTENT_TYPE, **signed}, body=body)
-
-    return compose
 
 
 async def _kept_up(name: str, begin: Callable[[], Webhook | CommitStatuses], clock: Clock) -> None:

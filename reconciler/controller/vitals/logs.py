@@ -73,14 +73,12 @@ def _scrubbed(text: str) -> str:
     return _scrubbed_anew(text) if len(text) > _SHORT else _scrubbed_once(text)
 
 
-@lru_cache(maxsize=4096)
-def _scrubbed_once(text: str) -> str:
-    return _scrubbed_anew(text)
-
-
 def _scrubbed_anew(text: str) -> str:
     shown = scrub_text(text)
     return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown) - _LONGEST} more characters)"
+
+
+_scrubbed_once = lru_cache(maxsize=4096)(_scrubbed_anew)
 
 
 class JsonLines(logging.Formatter):
@@ -159,55 +157,36 @@ class _Words(NamedTuple):
 
 
 _WORDS: Final[Mapping[EventKind, _Words]] = {
-    EventKind.CLUSTER_AWAY: _Words(
-        "ClusterUnreachable", logging.WARNING, "cluster does not answer", "%d clusters do not answer"
-    ),
+    EventKind.CLUSTER_AWAY: _Words("ClusterUnreachable", logging.WARNING,
+        "cluster does not answer", "%d clusters do not answer"),
     EventKind.CLUSTER_BACK: _Words("ClusterRecovered", logging.INFO, "cluster answers", "%d clusters answer"),
-    EventKind.KIND_UNREAD: _Words(
-        "KindNotRead", logging.WARNING, "a kind cannot be read in a cluster", "%d kinds cannot be read in a cluster"
-    ),
-    EventKind.KIND_READ: _Words(
-        "KindRead", logging.INFO, "a kind can be read again in a cluster", "%d kinds can be read again in a cluster"
-    ),
-    EventKind.OBJECT_REFUSED: _Words(
-        "ObjectRefused",
-        logging.WARNING,
-        "an object that is not ours is in the way",
-        "%d objects that are not ours are in the way",
-    ),
-    EventKind.WAY_IS_FREE: _Words(
-        "WayIsFree", logging.INFO, "nothing is in the way any more", "nothing is in the way of %d objects any more"
-    ),
-    EventKind.FIGHT_DETECTED: _Words(
-        "FightDetected",
-        logging.WARNING,
+    EventKind.KIND_UNREAD: _Words("KindNotRead", logging.WARNING,
+        "a kind cannot be read in a cluster", "%d kinds cannot be read in a cluster"),
+    EventKind.KIND_READ: _Words("KindRead", logging.INFO,
+        "a kind can be read again in a cluster", "%d kinds can be read again in a cluster"),
+    EventKind.OBJECT_REFUSED: _Words("ObjectRefused", logging.WARNING,
+        "an object that is not ours is in the way", "%d objects that are not ours are in the way"),
+    EventKind.WAY_IS_FREE: _Words("WayIsFree", logging.INFO,
+        "nothing is in the way any more", "nothing is in the way of %d objects any more"),
+    EventKind.FIGHT_DETECTED: _Words("FightDetected", logging.WARNING,
         "somebody keeps undoing our changes; backing off",
-        "somebody keeps undoing our changes to %d objects; backing off",
-    ),
-    EventKind.FIGHT_OVER: _Words(
-        "FightOver",
-        logging.INFO,
-        "nobody undoes our changes any more",
-        "nobody undoes our changes to %d objects any more",
-    ),
-    EventKind.HELD: _Words(
-        "ChangeHeld", logging.WARNING, "changes wait for a person", "changes in %d clusters wait for a person"
-    ),
-    EventKind.HOLD_OVER: _Words(
-        "HoldOver", logging.INFO, "changes are held no longer", "changes in %d clusters are held no longer"
-    ),
-    EventKind.FROZEN: _Words(
-        "Frozen", logging.WARNING, "objects are frozen by a broken file", "objects are frozen by %d broken files"
-    ),
-    EventKind.FREEZE_OVER: _Words(
-        "FreezeOver", logging.INFO, "nothing is frozen any more", "nothing is frozen any more"
-    ),
-    EventKind.DEGRADED: _Words("HealthDegraded", logging.WARNING, "an object is degraded", "%d objects are degraded"),
-    EventKind.RECOVERED: _Words(
-        "HealthChanged", logging.INFO, "an object is degraded no longer", "%d objects are degraded no longer"
-    ),
+        "somebody keeps undoing our changes to %d objects; backing off"),
+    EventKind.FIGHT_OVER: _Words("FightOver", logging.INFO,
+        "nobody undoes our changes any more", "nobody undoes our changes to %d objects any more"),
+    EventKind.HELD: _Words("ChangeHeld", logging.WARNING,
+        "changes wait for a person", "changes in %d clusters wait for a person"),
+    EventKind.HOLD_OVER: _Words("HoldOver", logging.INFO,
+        "changes are held no longer", "changes in %d clusters are held no longer"),
+    EventKind.FROZEN: _Words("Frozen", logging.WARNING,
+        "objects are frozen by a broken file", "objects are frozen by %d broken files"),
+    EventKind.FREEZE_OVER: _Words("FreezeOver", logging.INFO,
+        "nothing is frozen any more", "nothing is frozen any more"),
+    EventKind.DEGRADED: _Words("HealthDegraded", logging.WARNING,
+        "an object is degraded", "%d objects are degraded"),
+    EventKind.RECOVERED: _Words("HealthChanged", logging.INFO,
+        "an object is degraded no longer", "%d objects are degraded no longer"),
     EventKind.IN_STEP: _Words("InStep", logging.INFO, "everything is as the revision says", "everything is as it says"),
-}
+}  # fmt: skip
 
 
 def tell_events(events: Iterable[Event], *, goes_on: bool = False) -> None:

@@ -100,11 +100,8 @@ def _names(found: Alert | Timer) -> list[tuple[str, str]]:
 
 def _key(found: Alert | Timer) -> str:
     subject = object_link(found.resource) if found.resource else ""
-    return f"{found.what} {found.cluster or ''} {subject} {'' if subject or found.cluster else _words(found)}"
-
-
-def _words(found: Alert | Timer) -> str:
-    return found.title if isinstance(found, Alert) else found.words
+    words = found.title if isinstance(found, Alert) else found.words
+    return f"{found.what} {found.cluster or ''} {subject} {'' if subject or found.cluster else words}"
 
 
 _TONES: Final = {

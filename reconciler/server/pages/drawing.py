@@ -104,31 +104,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.globals.update(
-        static=SHOWN_AT,
-        object_link=object_link,
-        cluster_link=cluster_link,
-        subject_link=subject_link,
-        copy_anchor=copy_anchor,
-        shown_name=shown_name,
-        ago=ago,
-        lasting=lasting,
-        until=until,
-        clock_time=clock_time,
-        state_look=state_look,
-        health_look=health_look,
-        copy_look=copy_look,
-        stage_look=stage_look,
-        phase_look=phase_look,
-        count_words=count_words,
-        tones=WEIGHTS,
-        need_words=NEEDS,
-        legend=LEGEND,
-        short_revision=short_revision,
-        is_narrowed=is_narrowed,
-        matrix_query=matrix_query,
-        troubles_query=troubles_query,
+    functions = (
+        *(object_link, cluster_link, subject_link, copy_anchor, shown_name, ago, lasting, until, clock_time),
+        *(state_look, health_look, copy_look, stage_look, phase_look, count_words),
+        *(short_revision, is_narrowed, matrix_query, troubles_query),
     )
+    made.globals.update({function.__name__: function for function in functions})
+    made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND)
     return made
 
 

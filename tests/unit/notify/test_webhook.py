@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import Event, EventKind
-from reconciler.controller.service.telling import composing
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.notify import webhook
 from reconciler.notify.address import addresses
@@ -46,9 +45,8 @@ class Scene:
         self.told = Deliveries()
         (address,) = addresses([self.server.url + PATH], allows_http=False)
         options = WebhookOptions(address=address, secret=self.secret, kinds=self.kinds)
-        compose = composing(self.journal, lambda _: None)
         self.webhook = Webhook(
-            options, self.journal, self.poster, self.clock, compose, self.told, jitter=lambda: 0.0
+            options, self.journal, self.poster, self.clock, lambda _: None, self.told, jitter=lambda: 0.0
         )  # fmt: skip
 
     def happens(self, *names: str, kind: EventKind = EventKind.CREATED) -> None:
