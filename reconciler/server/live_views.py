@@ -129,7 +129,7 @@ class LiveViews:
         return Signs(
             reconciler=__version__,
             fleet=vitals.fleet,
-            is_ready=vitals.is_ready and not vitals.journal_error,
+            is_ready=vitals.is_ready,
             is_progressing=is_progressing(vitals, self._clock.monotonic_s()),
             phase=vitals.phase,
             source=vitals.source,

@@ -39,7 +39,6 @@ class Vitals(Struct, kw_only=True):
     """True: this process leads its fleet; False: it stands by."""
     is_reloading: bool = False
     """A reload was asked for, and no round has ended that knows of it."""
-    journal_error: str = ""
     heartbeat_s: float = 0.0
     allowance_s: float = 0.0
     rounds: int = 0
