@@ -298,10 +298,9 @@ class CommitStatuses:
                 log.info("the forge takes commit statuses again", extra={"event": "CommitStatusRecovered"})
             self._told, self._attempts = found, 0
             self.deliveries.delivered += 1
-            self.deliveries.pending, self.deliveries.why = 0, ""
+            self.deliveries.pending = 0
             return
         self.deliveries.failed += 1
-        self.deliveries.why = reply.why
         extra = {"rev": found.commit, "error": reply.why}
         self._refusals += meaning is StatusOutcome.NEVER
         if self._refusals >= REFUSALS_MAX:

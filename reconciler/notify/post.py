@@ -141,7 +141,7 @@ class Deliveries(Struct, kw_only=True):
     """Counts since the start. `failed`: attempts; `dropped`: events.
 
     `pending`: waiting events, `oldest_at`: the time of the oldest one (RFC 3339; empty: none). `is_gone`: the receiver
-    will never take any more. `why`: the last error.
+    will never take any more.
     """
 
     delivered: int = 0
@@ -150,4 +150,3 @@ class Deliveries(Struct, kw_only=True):
     pending: int = 0
     oldest_at: str = ""
     is_gone: bool = False
-    why: str = ""

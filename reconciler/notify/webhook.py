@@ -130,12 +130,10 @@ class Webhook:
         self._attempts = self._refusals = 0
         self._is_dropping = False
         self.deliveries.delivered += 1
-        self.deliveries.why = ""
 
     def _failed(self, number: int, reply: Reply) -> float:
         told = self.deliveries
         told.failed += 1
-        told.why = reply.why
         if reply.status == _GONE:
             told.is_gone = True
             log.error("the receiver of the webhook is gone for good; it is told nothing until the next start",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from reconciler.controller.tasks import first_of
 from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.server.routes import HEADERS, fault
 
@@ -53,23 +55,15 @@ class Events:
     async def _tell(self, answer: web.StreamResponse) -> None:
         told = self._status.moment
         await answer.write(self._message())
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            while not stopped.done():
-                changed = asyncio.create_task(self._status.changed(told))
-                try:
-                    await asyncio.wait((changed, stopped), timeout=self._beat_s, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    changed.cancel()
-                if stopped.done():
-                    return
-                if self._status.moment == told:
-                    await answer.write(b": alive\n\n")
-                    continue
-                told = self._status.moment
-                await answer.write(self._message())
-        finally:
-            stopped.cancel()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._beat_s):
+                    await first_of(self._status.changed(told), self._stopped.wait())
+            if self._stopped.is_set():
+                return
+            is_new = self._status.moment != told
+            told = self._status.moment
+            await answer.write(self._message() if is_new else b": alive\n\n")
 
     def _message(self) -> bytes:
         picture = self._status.snapshot.picture

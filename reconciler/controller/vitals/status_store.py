@@ -64,7 +64,7 @@ class StatusStore:
         self.snapshot = StatusSnapshot()
         self.moment = 0
         """It grows whenever something that is shown becomes another."""
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._changed = asyncio.Event()
 
     def publish(self, snapshot: StatusSnapshot) -> None:
         """Show this from now on, and wake who waits for it."""
@@ -74,21 +74,13 @@ class StatusStore:
     def wake(self) -> None:
         """Something beside the snapshot is otherwise: whether the store can be read."""
         self.moment += 1
-        waiting, self._waiting = self._waiting, set()
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
-    async def changed(self, moment: int) -> int:
-        """The number of the moment, once it is another than this one."""
+    async def changed(self, moment: int) -> None:
+        """Return once the moment is another than this one."""
         while self.moment == moment:
-            waits = asyncio.get_running_loop().create_future()
-            self._waiting.add(waits)
-            try:
-                await waits
-            finally:
-                self._waiting.discard(waits)
-        return self.moment
+            await self._changed.wait()
 
 
 def snapshot_of(picture: StateOfFleet, heard: Collection[str], before: StatusSnapshot) -> StatusSnapshot:

@@ -140,7 +140,6 @@ async def test_what_is_not_taken_is_told_again_under_the_same_id_and_the_rest_wa
         assert waited == [1, 2, 4]
         assert (it.told.failed, it.told.pending, it.told.delivered) == (3, 2, 0)
         assert it.told.oldest_at
-        assert it.told.why
         it.begin()
         await it.webhook.step()
         assert it.names == ["a", "a", "a", "a", "b"]
