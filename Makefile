@@ -27,8 +27,9 @@ test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kube
 ifdef TESTS
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(TESTS)
 else
+	$(BIN)/python -m compileall -q reconciler
 	$(BIN)/pytest -m "not soak and not alone" -n $(WORKERS)
-	$(BIN)/pytest -m "alone and not soak"
+	$(BIN)/pytest -m "alone and not soak" $$(grep -rlF mark.alone tests --include='test_*.py')
 endif
 
 # The core, its screens, and the habits of the house: no clusters, no downloads.

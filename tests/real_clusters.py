@@ -277,7 +277,7 @@ def _post_review(kubeconfig: Path, audit_id: str) -> None:
         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
     }
     headers = {"Audit-ID": audit_id, "User-Agent": _SETTLER, "Content-Type": "application/json"}
-    with contextlib.closing(HTTPSConnection(url.hostname or "", url.port, context=context, timeout=30)) as connection:
+    with contextlib.closing(HTTPSConnection(url.hostname or "", url.port, context=context, timeout=180)) as connection:
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         connection.request("POST", path, json.dumps(review), headers)
         answer = connection.getresponse()
@@ -420,4 +420,8 @@ class RealClusters:
         arguments += ["--extra-args", "kube-apiserver=service-cluster-ip-range=10.96.0.0/16"]
         # An autoscaler looks for the first time after one period, which is 15 s unless it is told otherwise.
         arguments += ["--extra-args", "kube-controller-manager=horizontal-pod-autoscaler-sync-period=1s"]
+        # There is one of each, and what a cluster of tests wrote need not outlast the machine.
+        arguments += ["--extra-args", "kube-controller-manager=leader-elect=false"]
+        arguments += ["--extra-args", "kube-scheduler=leader-elect=false"]
+        arguments += ["--extra-args", "etcd=unsafe-no-fsync=true"]
         self.kwokctl(*arguments)

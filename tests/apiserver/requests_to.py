@@ -53,7 +53,7 @@ class ApiServer:
             pem.flush()
             context.load_cert_chain(pem.name)
         url = urlsplit(cluster["server"])
-        self._connection = HTTPSConnection(url.hostname or "", url.port, context=context, timeout=30)
+        self._connection = HTTPSConnection(url.hostname or "", url.port, context=context, timeout=180)
 
     def close(self) -> None:
         """Close the connection."""

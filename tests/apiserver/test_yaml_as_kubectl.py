@@ -34,7 +34,7 @@ def _read_chunk(kubectl: Path, folder: Path, texts: list[str]) -> list[Any]:
     file = folder / "objects.yaml"
     file.write_text("".join(f"---\n{_HEAD}value: {text}\n" for text in texts))
     command = [str(kubectl), "label", "--local", "--dry-run=client", "-o", "json", "-f", str(file), "seen=yes"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     if done.returncode == 0:
         return [body["value"] for body in _json_stream(done.stdout)]
     if len(texts) == 1:

@@ -34,7 +34,7 @@ class SimCluster(RealCluster):
             (pytest.fail if os.environ.get("CI") else pytest.skip)("there is no kubectl in KUBEBUILDER_ASSETS")
         done = subprocess.run(
             [str(folder / "kubectl"), "--kubeconfig", str(self.kubeconfig), *args],
-            input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            input=stdin, capture_output=True, text=True, timeout=180, check=False,
             env={**os.environ, "HOME": "/nonexistent", "KUBECACHEDIR": "/nonexistent"},
         )  # fmt: skip
         assert done.returncode == 0, f"kubectl {' '.join(args)}: {done.stderr.strip()}"

@@ -61,9 +61,9 @@ class Side:
         host, port = self._url.hostname or "", self._url.port
         connection: HTTPConnection
         if self._context is not None:
-            connection = HTTPSConnection(host, port, context=self._context, timeout=30)
+            connection = HTTPSConnection(host, port, context=self._context, timeout=180)
         else:
-            connection = HTTPConnection(host, port, timeout=30)
+            connection = HTTPConnection(host, port, timeout=180)
         with contextlib.closing(connection):
             connection.request(method, path, body, {"User-Agent": "contract/1", **headers})
             answer = connection.getresponse()

@@ -62,7 +62,7 @@ class PodProcess:
             self._process.kill()
             self._process.wait()
 
-    def ended(self, timeout_s: float = 60) -> int:
+    def ended(self, timeout_s: float = 180) -> int:
         """The exit code, once it ends by itself."""
         assert self._process is not None
         return self._process.wait(timeout_s)
@@ -83,7 +83,7 @@ class PodProcess:
 
     def asks(self, path: str, headers: Mapping[str, str] | None = None) -> int:
         """The status of an answer; 0: none."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=180)
         try:
             connection.request("GET", path, headers=dict(headers or {}))
             return connection.getresponse().status

@@ -199,7 +199,7 @@ class OwnCluster(Scene):
     def is_taken(self, token: bytes) -> bool:
         """Return whether the API server still accepts the token."""
         context = ssl.create_default_context(cadata=(self.folder / "first.crt").read_text())
-        connection = HTTPSConnection("127.0.0.1", self.relay.port, context=context, timeout=60)
+        connection = HTTPSConnection("127.0.0.1", self.relay.port, context=context, timeout=180)
         try:
             connection.request("GET", "/api", headers={"Authorization": f"Bearer {token.decode().strip()}"})
             return connection.getresponse().status != 401

@@ -104,7 +104,7 @@ class Daemon:
         assert self._process is not None
         return self._process.pid
 
-    def wait(self, timeout_s: float = 60) -> int:
+    def wait(self, timeout_s: float = 180) -> int:
         """The exit code once it ends by itself; negative: the signal."""
         assert self._process is not None
         return self._process.wait(timeout_s)
@@ -131,13 +131,13 @@ class Daemon:
         """Everything that it has said."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
-    def says(self, words: str, timeout_s: float = 60) -> None:
+    def says(self, words: str, timeout_s: float = 180) -> None:
         """Return once its log holds the words."""
         wait_until(
             lambda: words in self.text(), f"the daemon to say {words!r}; it said {self.text()[-2000:]}", timeout_s
         )
 
-    def follows(self, timeout_s: float = 60) -> None:
+    def follows(self, timeout_s: float = 180) -> None:
         """Return once it has read the store since its last start."""
         words = "the store advanced"
         wait_until(

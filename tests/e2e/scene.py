@@ -71,7 +71,7 @@ class Scene:
     def page(self, path: str) -> str:
         """Return a page of the service."""
         listening = [json.loads(line) for line in self.daemon.text().splitlines() if '"Listening"' in line]
-        with urllib.request.urlopen(f"http://{listening[-1]['obj']}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{listening[-1]['obj']}{path}", timeout=180) as answer:
             return str(answer.read().decode())
 
     def said(self) -> dict[str, dict[str, int]]:

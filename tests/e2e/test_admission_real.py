@@ -85,7 +85,7 @@ def secret() -> dict[str, Any]:
 
 def until_asked(scene: Scene, kind: str) -> None:
     """API servers learn of a webhook a moment after it is registered."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not scene.webhook.asked:
         assert time.monotonic() < deadline, "the webhook was never asked"
         scene.cluster.kubectl("create", kind, f"probe{time.monotonic_ns()}", "-n", scene.namespace)

@@ -50,7 +50,7 @@ class Watched:
 
     def get(self, path: str) -> Any:
         """The document at a path of the API."""
-        with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{self.address}/api/v1/{path}", timeout=180) as answer:
             return json.load(answer)
 
     def fleet_view(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def test_tells_elsewhere_what_the_commands_tell_here(watched: Watched) -> None:
 
 
 def test_streams_end_at_once_with_the_service(watched: Watched) -> None:
-    with urllib.request.urlopen(f"http://{watched.address}/api/v1/events", timeout=60) as stream:
+    with urllib.request.urlopen(f"http://{watched.address}/api/v1/events", timeout=180) as stream:
         assert stream.headers["Content-Type"] == "text/event-stream"
         assert stream.readline() == b"event: round\n"
         stream.readline()

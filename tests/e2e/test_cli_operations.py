@@ -363,4 +363,4 @@ def test_get_follows_the_rows_of_every_cluster(fleet: FleetOnClusters, line: Com
         assert told_of("app", "m2", "deleted")
     finally:
         following.terminate()  # who runs tests in the background has them ignore an interrupt
-        following.communicate(timeout=60)
+        following.communicate(timeout=180)

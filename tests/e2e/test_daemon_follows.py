@@ -71,7 +71,7 @@ class Scene:
         patch = f'{{"data":{{"a":"{value}"}}}}'
         self.clusters[cluster].kubectl("patch", "configmap", name, "-n", self.namespace, "-p", patch)
 
-    def shows(self, cluster: str, name: str, data: dict[str, str] | None, timeout_s: float = 60) -> None:
+    def shows(self, cluster: str, name: str, data: dict[str, str] | None, timeout_s: float = 180) -> None:
         """Return once the cluster holds that data, None: nothing."""
         what = f"{name} in {cluster} to be {data}; the daemon said {self.daemon.text()[-1500:]}"
         wait_until(lambda: self.data(cluster, name) == data, what, timeout_s)

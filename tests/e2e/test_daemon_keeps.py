@@ -46,7 +46,7 @@ class Box(NamedTuple):
         live: Any = self.fleet.call(lambda box: box[cluster].state.get("ConfigMap", "demo", name))
         return None if live is None else str(live["data"].get("value"))
 
-    def shows(self, value: str | None, cluster: str = "m1", name: str = "app", timeout_s: float = 60) -> None:
+    def shows(self, value: str | None, cluster: str = "m1", name: str = "app", timeout_s: float = 180) -> None:
         wait_until(lambda: self.value(cluster, name) == value, f"{name} in {cluster} to be {value}", timeout_s)
 
     def writes(self) -> int:

@@ -79,7 +79,7 @@ class Scene:
         found = {cluster: self.get(cluster, "Deployment", "web") for cluster in CLUSTERS}
         return {cluster: each["spec"]["replicas"] for cluster, each in found.items() if each is not None}
 
-    def until(self, predicate: Any, what: str, timeout_s: float = 60) -> None:
+    def until(self, predicate: Any, what: str, timeout_s: float = 180) -> None:
         def said() -> str:
             return f"{what}; hub: {self.hub.text()[-2500:]} far: {self.far.text()[-2500:]}"
 

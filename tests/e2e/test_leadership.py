@@ -86,7 +86,7 @@ class Scene:
     def last_term(self) -> str:
         return str(self.lease()["leaseTransitions"])
 
-    def has(self, value: str, within_s: float = 60) -> float:
+    def has(self, value: str, within_s: float = 180) -> float:
         """Seconds until both clusters had a value."""
         begun = time.monotonic()
         wait_until(lambda: self.values() == {value}, f"{value} everywhere; {self.said()}", within_s)

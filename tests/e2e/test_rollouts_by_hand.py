@@ -12,7 +12,7 @@ from tests.e2e.daemon_process import GitRepository
 from tests.soak.rollouts import Referee, put, rollout, scene
 from tests.unit.cli.command_line import Ran, run
 
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 class Person:

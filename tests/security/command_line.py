@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 _GUARDED = Path(__file__).with_name("guarded.py")
-_DEADLINE_S = 60
+_DEADLINE_S = 180
 
 
 class Ran(Struct, frozen=True, kw_only=True):

@@ -178,7 +178,7 @@ class Echo(Struct):
         assert self.target.startswith("http://127.0.0.1:")
         request = urllib.request.Request(self.target + path, data=body or None, method=method, headers=kept)  # noqa: S310 - loopback
         try:
-            with urllib.request.urlopen(request, timeout=20) as found:  # noqa: S310 - loopback
+            with urllib.request.urlopen(request, timeout=180) as found:  # noqa: S310 - loopback
                 return found.status, found.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -125,7 +125,7 @@ class Scenario:
                 if found is not None:
                     self.outputs[f"{when}: page {page}"] = found
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=60)
+            process.wait(timeout=180)
         said = self.outputs[f"{when}: log {log_format}"] = log.read_bytes()
         if b"Traceback" in said or process.returncode:
             self.crashed.append(f"{when}: run: {said.decode()[-3000:]}")
@@ -144,7 +144,7 @@ def _address(log: Path) -> str | None:
 
 def _page(address: str) -> bytes | None:
     try:
-        with urllib.request.urlopen(f"http://{address}", timeout=60) as found:
+        with urllib.request.urlopen(f"http://{address}", timeout=180) as found:
             return bytes(found.read())
     except urllib.error.HTTPError as error:
         with error:

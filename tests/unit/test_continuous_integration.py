@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[Any, Any] = load_yaml((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
 HOOKS: dict[str, Any] = load_yaml((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
 TARGETS = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8")))
+STAGES = re.findall(r"(?m)^(?:stage|beside) make (\S+)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
 (JOB,) = WORKFLOW["jobs"].values()
 STEPS: list[dict[str, Any]] = JOB["steps"]
 
@@ -115,8 +116,28 @@ def test_the_script_says_what_it_lacks_without_sops(tmp_path: Path) -> None:
 
 
 def test_every_stage_of_the_script_is_a_target_of_make() -> None:
-    stages = re.findall(r"(?m)^stage make (\S+)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
-    assert {"lint", "changelog", "build", "test"} <= set(stages) <= TARGETS
+    assert {"lint", "changelog", "build", "test"} <= set(STAGES) <= TARGETS
+
+
+@pytest.mark.parametrize("broken", [*STAGES, None])
+def test_the_script_fails_of_each_stage_that_fails(tmp_path: Path, broken: str | None) -> None:
+    """Lint runs beside others, and its failure is seen all the same."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    made = tmp_path / "made"
+    for name in ("chromium-browser", "promtool", "sops", "age-keygen", "make"):
+        (tools / name).write_text(f'#!/bin/sh\necho "$1" >>{made}\necho "made $1"\n[ "$1" != {broken} ]\n')
+        (tools / name).chmod(0o755)
+    folder = str(tools)
+    done = subprocess.run(
+        [ROOT / ".ci/run"], check=False, capture_output=True, text=True, timeout=180,
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "KUBEBUILDER_ASSETS": folder, "SOPS_ASSETS": folder,
+             "RENDER_TOOLS": folder},
+    )  # fmt: skip
+    begun = made.read_text().split()
+    assert (done.returncode == 0) is (broken is None), done.stdout + done.stderr
+    assert ("test" in begun) is (broken in {"test", None})
+    assert broken is not None or (sorted(begun) == sorted(STAGES) and "made lint" in done.stdout)
 
 
 def test_every_hook_is_a_target_of_make_and_downloads_nothing() -> None:

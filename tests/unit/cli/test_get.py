@@ -82,7 +82,7 @@ def test_who_follows_sees_what_comes_changes_and_goes_in_every_cluster(
         assert told_of("first", "second") == ["second", "m2", "deleted", "-", "N"]
     finally:
         following.terminate()  # who runs tests in the background has them ignore an interrupt
-        _, err = following.communicate(timeout=60)
+        _, err = following.communicate(timeout=180)
     assert "Traceback" not in err
 
 
