@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
@@ -18,8 +18,6 @@ from reconciler.errors import ConfigurationError, MemberClusterError
 from reconciler.kube.client import MemberCluster, always
 from reconciler.kube.connection.bounds import SumBudget
 from reconciler.kube.connection.kubeconfig import MemberConfig, file_contents
-from reconciler.kube.connection.light import open_light_session
-from reconciler.kube.connection.session import Session
 from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.connection.shared_trees import SharedTrees
 from reconciler.kube.transport import Shared, Transport, TransportSettings
@@ -119,9 +117,11 @@ class MemberClusters(Mapping[str, MemberCluster]):
         """Open the members over a session of their own, which ends with the block. Nothing is connected yet.
 
         `answered` is called for each request. `writing_left_s`: the time that a new write may take; 0: none may begin.
-        `is_brief`: for a command that ends soon, to which the import of aiohttp matters.
+        `is_brief`: for a command that ends soon.
         """
-        async with session_for(is_brief=is_brief) as session:
+        from reconciler.kube.connection.session import open_session  # noqa: PLC0415 - aiohttp: many commands need none
+
+        async with open_session() as session:
             shared = Shared(
                 session=session,
                 slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),
@@ -147,15 +147,6 @@ class MemberClusters(Mapping[str, MemberCluster]):
 
         answers = await asyncio.gather(*(outcome(cluster) for cluster in self.values()))
         return {**self.failed, **dict(zip(self, answers, strict=True))}
-
-
-def session_for(*, is_brief: bool) -> AbstractAsyncContextManager[Session]:
-    """A session to open, for a command or for a service."""
-    if is_brief:
-        return open_light_session()
-    from reconciler.kube.connection.over_aiohttp import open_session  # noqa: PLC0415 - see `is_brief`
-
-    return open_session()
 
 
 class UserAgent:

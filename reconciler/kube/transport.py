@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -30,23 +31,19 @@ from reconciler.errors import (
 )
 from reconciler.kube.connection.bounds import Breakers, BreakerSettings, Budget, SumBudget
 from reconciler.kube.connection.cluster_credentials import Credentials, Headers
+from reconciler.kube.connection.http_call import Call, SessionFault, proxy_of, reason
 from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.connection.session import (
-    POOLS,
-    Call,
-    HttpContent,
-    Response,
-    Session,
-    SessionFault,
-    proxy_of,
-    reason,
-)
 from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.connection.shared_trees import SharedTrees
 from reconciler.kube.connection.tls import SharedContexts
 from reconciler.kube.kube_requests import Purpose, Request, shown_without
 from reconciler.kube.refusal_errors import clean, refusal
 from reconciler.kube.watch_stream import Answered, nobody, timed
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, StreamReader
+
+    from reconciler.kube.connection.session import Session
 
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _RAISE_LIMIT = "raise its limit (LimitNOFILE= of the unit, ulimit -n of the shell, --ulimit nofile= of the container)"
@@ -177,7 +174,7 @@ class Transport:
         return self._reads if request.purpose is Purpose.READ else self._writes
 
     @asynccontextmanager
-    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[HttpContent]:
+    async def stream(self, request: Request, user_agent: str) -> AsyncIterator[StreamReader]:
         """The body of a watch as it comes, until it ends or falls silent.
 
         It takes no slot: hundreds of them idle beside the requests.
@@ -221,7 +218,7 @@ class Transport:
             return Answer(status=response.status, body=body, headers=response.headers)
 
     @asynccontextmanager
-    async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[Response]:
+    async def _respond(self, request: Request, user_agent: str, deadline_s: float) -> AsyncIterator[ClientResponse]:
         """A response of status 2xx or 304; refusals and network faults are raised as ours."""
         # A cluster whose writes hang behind a dead webhook answers every read: each has breakers of its own.
         breakers, part = self._breakers(request), request.part
@@ -245,10 +242,7 @@ class Transport:
                     raise self._remembered(refusal(self.name, request, response.status, body, asked_s), part)
                 if is_watch:
                     deadline.reschedule(None)
-                try:
-                    yield response
-                finally:
-                    response.hang_up()
+                yield response
         except (SessionFault, OSError) as error:
             seen = as_fault(error)
             is_ended = not is_answered and not seen.is_timeout
@@ -329,10 +323,10 @@ class Transport:
             headers.append(("If-None-Match", request.if_none_match))
         return tuple(headers)
 
-    def _open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Response]:
+    def _open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[ClientResponse]:
         settings = self._settings
         if request.is_anew:
-            self._pool = (self._pool + 1) % POOLS
+            self._pool += 1
         return self._shared.session.request(
             Call(
                 method=request.method,
@@ -348,7 +342,7 @@ class Transport:
             )
         )
 
-    async def _read(self, response: Response) -> bytes:
+    async def _read(self, response: ClientResponse) -> bytes:
         chunks, size, limits = [], 0, self._settings
         async with AsyncExitStack() as held:
             self.answers += 1
@@ -373,7 +367,7 @@ def _never_sent(error: MemberClusterError) -> MemberClusterError:
     return error
 
 
-def _retry_after_s(response: Response, clock: Clock) -> float | None:
+def _retry_after_s(response: ClientResponse, clock: Clock) -> float | None:
     """Seconds of the Retry-After header, in either form. Source: RFC 9110, 10.2.3; API servers write seconds."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isdecimal() and value.isascii():

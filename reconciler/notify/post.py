@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from yarl import URL
 
 from reconciler.clock import BackOff, epoch_s
-from reconciler.kube.connection.http_client import aiohttp, system_tls
+from reconciler.kube.connection.session import aiohttp, system_tls
 from reconciler.notify.address import is_loopback
 
 BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)

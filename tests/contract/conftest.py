@@ -15,10 +15,8 @@ from reconciler.kube.connection.kubeconfig import load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.sim import ClusterSpec, background_fleet
 from tests.contract.sim_cluster import SimCluster
-from tests.fakes.sessions import over_each_session
 from tests.real_clusters import RealCluster
 
-__all__ = ["over_each_session"]
 FLEET = "contract"
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs/reference/simulator.md"
 FACES = ["sim", pytest.param("real", marks=pytest.mark.apiserver)]

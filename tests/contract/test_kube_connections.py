@@ -17,8 +17,6 @@ from tests.contract.conftest import connect
 from tests.contract.kube_objects import CONFIG_MAP, NAMESPACE
 from tests.real_clusters import RealCluster
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 Rewrite = Callable[[dict[str, Any], dict[str, Any]], None]
 """Changes the cluster and the user entry of a kubeconfig."""
 

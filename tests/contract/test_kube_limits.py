@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.observe.observe_cluster import observe
 from tests.contract.conftest import Connect
 from tests.contract.kube_objects import deployment
 from tests.contract.test_kube_observe import NOW, in_namespace, wait_for_pods
 from tests.real_clusters import RealCluster, wait_until
-
-pytestmark = pytest.mark.usefixtures("over_each_session")
 
 
 def limit(cluster: RealCluster, namespace: str, **hard: str) -> None:

@@ -24,8 +24,6 @@ from tests.contract.kube_objects import (
 )
 from tests.real_clusters import RealCluster
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 ROOT_CA = "kube-root-ca.crt"
 """A ConfigMap that a controller puts into every namespace, some time after it was made."""
 

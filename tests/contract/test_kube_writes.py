@@ -26,8 +26,6 @@ from tests.contract.kube_objects import (
 )
 from tests.real_clusters import RealCluster
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 
 @pytest.fixture
 def widgets(cluster: RealCluster) -> None:

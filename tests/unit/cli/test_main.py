@@ -47,14 +47,14 @@ def test_help_of_a_command_imports_neither_clusters_nor_git(name: str) -> None:
     assert done.stdout.startswith("Usage: reconciler ")
 
 
-def test_a_diff_of_a_folder_waits_for_nothing_of_git_and_not_for_aiohttp(tmp_path: Path) -> None:
+def test_a_diff_of_a_folder_waits_for_nothing_of_git(tmp_path: Path) -> None:
     write_store(tmp_path)
     (tmp_path / "config").write_text("apiVersion: v1\nkind: Config\n", encoding="utf-8")
     code = (
         "import sys\nfrom reconciler.cli.main import main\n"
         f"try:\n    main(['diff', {str(tmp_path)!r}, '--dir', '--kubeconfig', {str(tmp_path / 'config')!r}])\n"
         "except SystemExit:\n    pass\n"
-        "print([name for name in ('aiohttp', 'pygit2', 'kubernetes') if name in sys.modules], file=sys.stderr)"
+        "print([name for name in ('pygit2', 'kubernetes') if name in sys.modules], file=sys.stderr)"
     )
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)

@@ -18,8 +18,6 @@ from reconciler.kube.transport import TransportSettings
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 POD = GVK("", "v1", "Pod")
 WIDGET = GVK("x.example", "v1", "Widget")
 Answers = Callable[[str, dict[str, str]], bytes]

@@ -14,8 +14,6 @@ from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
 from tests.unit.kube.test_client import POD, member_with
 from tests.unit.kube.test_transport import transport_to
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 MADE = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d", "uid": "u"}}
 LOST: dict[str, bytes] = {
     "cut before the answer": CUT,

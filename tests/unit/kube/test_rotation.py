@@ -20,8 +20,6 @@ from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from tests.fakes.git_server import needed
 
-pytestmark = pytest.mark.usefixtures("over_each_session")
-
 
 def certificate(folder: Path, name: str, serial: int) -> None:
     """A certificate that vouches for itself, in NAME.crt, and its key in NAME.key; what is there is replaced."""

@@ -25,16 +25,14 @@ from reconciler.errors import (
     Throttled,
 )
 from reconciler.kube.connection.bounds import BreakerSettings, SumBudget
+from reconciler.kube.connection.http_call import proxy_of_environment
 from reconciler.kube.connection.kubeconfig import MemberConfig
-from reconciler.kube.connection.session import proxy_of_environment
+from reconciler.kube.connection.session import open_session
 from reconciler.kube.connection.shared_slots import SharedSlots
 from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, read
-from reconciler.kube.member_clusters import session_for
 from reconciler.kube.transport import Shared, Transport, TransportSettings
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
-
-pytestmark = pytest.mark.usefixtures("over_each_session")
 
 OK = reply(200, {"ok": True})
 READ = read("/version")
@@ -52,7 +50,7 @@ async def transport_to(
     below: str = "",
     **config: Any,
 ) -> AsyncIterator[list[Transport]]:
-    async with session_for(is_brief=False) as session:
+    async with open_session() as session:
         shared = Shared(
             session=session,
             slots=SharedSlots(settings.in_flight_all_max, settings.slow_after_s),

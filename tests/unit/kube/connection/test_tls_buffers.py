@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.kube.connection.over_aiohttp import open_session
+from reconciler.kube.connection.session import open_session
 from reconciler.kube.connection.tls import TLS_BUFFER_BYTES
 from tests.unit.kube.test_rotation import certificate
 
