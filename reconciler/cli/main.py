@@ -6,7 +6,6 @@ The message for an unknown command: similar commands, or the counterpart of one 
 from __future__ import annotations
 
 import atexit
-import difflib
 import errno
 import gc
 import importlib
@@ -15,14 +14,16 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
 
 from reconciler import __version__
 from reconciler.cli.options import SETTINGS, defaults_for, option_keys
 from reconciler.errors import ReconcilerError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a write that name no file: to stdout, or to the file of an option."""
@@ -90,6 +91,8 @@ class LazyGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands that begin so, without importing any; options are click's."""
+        from click.shell_completion import CompletionItem
+
         names = {**COMMANDS, **{alias: COMMANDS[name] for alias, name in ALIASES.items()}}
         found = [CompletionItem(name, help=text) for name, text in names.items() if name.startswith(incomplete)]
         return found if not incomplete.startswith("-") else super().shell_complete(ctx, incomplete)
@@ -214,6 +217,8 @@ def unknown_command(name: str, known: Collection[str]) -> str:
     """Return the message for an unknown command."""
     if name in _OF_KUBECTL:
         return f"there is no command {name}: {_OF_KUBECTL[name].format(name=name)}"
+    import difflib
+
     close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else "'reconciler --help' lists them"
     return f"there is no command {name}; {hint}"

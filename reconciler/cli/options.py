@@ -10,10 +10,8 @@ Options that several commands share. Each is also an environment variable: `--re
 from __future__ import annotations
 
 import functools
-import getpass
 import importlib
 import os
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +56,9 @@ def resource_in(words: Sequence[str]) -> str:
 
 def person(environ: Mapping[str, str] = os.environ) -> str:
     """Return user and host of the person, and the user that sudo runs as: `li@host as root`."""
+    import getpass
+    import socket
+
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name

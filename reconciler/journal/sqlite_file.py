@@ -12,7 +12,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -57,10 +56,10 @@ class SqlTable(Struct, frozen=True):
 
 def migrations() -> tuple[str, ...]:
     """The SQL of every schema version, in order; version n is the nth."""
-    folder = resources.files("reconciler.journal").joinpath("schema")
-    files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1)), f"a gap in the schema versions: {files}"
-    return tuple(folder.joinpath(name).read_text(encoding="utf-8") for name in files)
+    folder = Path(__file__).with_name("schema")
+    files = sorted(folder.glob("*.sql"))
+    assert [int(path.name[:4]) for path in files] == list(range(1, len(files) + 1)), f"a gap in versions: {files}"
+    return tuple(path.read_text(encoding="utf-8") for path in files)
 
 
 def _is_at_rest(path: Path) -> bool:
