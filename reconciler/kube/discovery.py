@@ -172,13 +172,13 @@ class Discovery(Struct, frozen=True, kw_only=True):
         The core group comes before others, as in kubectl, and preferred versions before others.
         """
         wanted, _, suffix = name.lower().partition(".")
-        candidates = [served for served in self.kinds.values() if wanted in served.names and _is_in(served.gvk, suffix)]
+        candidates = [
+            served
+            for served in self.kinds.values()
+            if wanted in served.names and suffix in ("", served.gvk.group, f"{served.gvk.version}.{served.gvk.group}")
+        ]
         candidates.sort(key=lambda served: (not served.is_preferred, served.gvk.group != "", wanted != served.plural))
         return candidates[0] if candidates else None
-
-
-def _is_in(gvk: GVK, suffix: str) -> bool:
-    return suffix in ("", gvk.group, f"{gvk.version}.{gvk.group}")
 
 
 def from_aggregated(answers: Iterable[Iterable[AggregatedGroup]]) -> Discovery:

@@ -18,7 +18,7 @@ from reconciler.kube.discovery import ListMetadata
 class Column(Struct, frozen=True, kw_only=True):
     """A column; those of priority above 0 are shown with `-o wide` only."""
 
-    name: str
+    name: str = ""
     type: str = "string"
     format: str = ""
     priority: int = 0
@@ -51,15 +51,6 @@ class PrintedTable(Struct, frozen=True, kw_only=True):
     """Of the next page, empty on the last one."""
 
 
-class _Columns(Struct, frozen=True, rename="camel"):
-    """A column as it is answered."""
-
-    name: str = ""
-    type: str = "string"
-    format: str = ""
-    priority: int = 0
-
-
 class _Partial(Struct, frozen=True):
     """The object of a row, metadata alone."""
 
@@ -76,7 +67,7 @@ class _Row(Struct, frozen=True):
 class _Answer(Struct, frozen=True, rename="camel", tag_field="kind", tag="Table"):
     """A Table as it is answered."""
 
-    column_definitions: list[_Columns]
+    column_definitions: tuple[Column, ...]
     rows: list[_Row] | None
     metadata: ListMetadata | None = None
 
@@ -87,9 +78,7 @@ def table(cluster: str, body: bytes) -> PrintedTable:
     columns = answer.column_definitions
     metadata = answer.metadata or ListMetadata()
     return PrintedTable(
-        columns=tuple(
-            Column(name=found.name, type=found.type, format=found.format, priority=found.priority) for found in columns
-        ),
+        columns=columns,
         rows=tuple(_row(cluster, row, len(columns)) for row in answer.rows or ()),
         resource_version=metadata.resource_version,
         token=metadata.token or "",

@@ -138,7 +138,7 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
                 f"no policy claims {identity}, so it goes nowhere unless a workload that propagates its dependencies "
                 "refers to it; add it to a policy, or take it out"
             )
-        yield _hint(template, "template-unclaimed", message)
+        yield Problem(source=template.source, code="template-unclaimed", message=message, severity=Severity.HINT)
 
 
 def _policy_of_no_group(template: Template) -> Problem:
@@ -184,7 +184,3 @@ def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[
         message=message,
         severity=Severity.HINT,
     )
-
-
-def _hint(template: Template, code: str, message: str) -> Problem:
-    return Problem(source=template.source, code=code, message=message, severity=Severity.HINT)

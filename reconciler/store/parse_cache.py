@@ -143,7 +143,7 @@ class ParseCache:
             connection.execute("PRAGMA page_size = 16384")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
-            version = _user_version()
+            version = int(parse_fingerprint(), 16) & 0x7FFF_FFFF  # user_version of SQLite has 31 bits
             if connection.execute("PRAGMA user_version").fetchone() != (version,):
                 connection.execute("DROP TABLE IF EXISTS files")
                 connection.execute(f"PRAGMA user_version = {version}")
@@ -151,11 +151,6 @@ class ParseCache:
             yield connection
         finally:
             connection.close()
-
-
-def _user_version() -> int:
-    """Return the part of the fingerprint that SQLite stores: 31 bits."""
-    return int(parse_fingerprint(), 16) & 0x7FFF_FFFF
 
 
 def _packed_rows(parsed: Mapping[str, ParsedFile], kept: set[str]) -> Iterator[tuple[str, bytes]]:

@@ -104,16 +104,12 @@ def _committed(
     moved = (
         found is not None
         and found.peel(pygit2.Commit).id not in (parent.id,)
-        and not _is_before(repository, found, parent)
+        and not repository.descendant_of(parent.id, found.peel(pygit2.Commit).id)
     )
     if moved:
         raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
     repository.references.create(f"refs/heads/{branch}", made, force=found is not None)
     return Committed(str(made), branch)
-
-
-def _is_before(repository: Any, branch: Any, parent: Any) -> bool:
-    return bool(repository.descendant_of(parent.id, branch.peel(pygit2.Commit).id))
 
 
 def _edit(repository: Any, tree: Any, index: Any, edit: FileEdit) -> None:

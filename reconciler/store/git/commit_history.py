@@ -162,7 +162,7 @@ def _abbreviated(repository: Any, text: str) -> str | None:
 
 def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
     """The head and those of its ancestors that are wanted, the oldest first."""
-    newest_first = _ancestors(repository, wanted, head)
+    newest_first = _first_of(repository.walk(pygit2.Oid(hex=head), SortMode.NONE), set(wanted))
     if len(newest_first) < 3:
         return tuple(reversed(newest_first))
     base = repository.merge_base_octopus([pygit2.Oid(hex=commit) for commit in newest_first])
@@ -175,11 +175,6 @@ def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...
     last = [str(base)] if base is not None and str(base) in newest_first else []
     exact = [*sorted_first, *last]
     return tuple(reversed(exact if len(exact) == len(newest_first) else newest_first))
-
-
-def _ancestors(repository: Any, wanted: frozenset[str], head: str) -> list[str]:
-    """Those that are wanted as they come when the history is gone through by time."""
-    return _first_of(repository.walk(pygit2.Oid(hex=head), SortMode.NONE), set(wanted))
 
 
 def _first_of(walk: Iterable[Any], sought: set[str]) -> list[str]:
