@@ -104,8 +104,8 @@ class _Parsed:
 
 def _clone_past(store: str) -> StorePast | None:
     from reconciler.cli.store_reading import cache_folder
+    from reconciler.store.git.git_past import GitPast
     from reconciler.store.git.url import parse_git_url
-    from reconciler.store.past import GitPast
     from reconciler.store.url_source import clone_of
 
     url, kept = parse_git_url(store), cache_folder()
@@ -113,7 +113,7 @@ def _clone_past(store: str) -> StorePast | None:
 
 
 def _past(location: StoreLocation, snapshot: Snapshot) -> StorePast:
-    from reconciler.store.past import GitPast, WorkTreePast
+    from reconciler.store.git.git_past import GitPast, WorkTreePast
 
     assert location.repository is not None, "it is asked of a repository alone"
     if snapshot.revision.startswith("dir:"):
@@ -189,7 +189,7 @@ class _Repository:
     def _in_force(self, snapshot: Snapshot) -> Fleet:
         """Return the fleet of a revision, with the last good content of files that it broke."""
         from reconciler.controller.store_in_force import StoreInForce
-        from reconciler.store.past import GitPast
+        from reconciler.store.git.git_past import GitPast
 
         return StoreInForce({}, GitPast(self._folder, self._subdir)).parse(snapshot)
 

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.api.fleet import Snapshot
-from reconciler.api.rollouts import Lineage
 from reconciler.clock import Clock
 from reconciler.errors import StoreError
-from reconciler.store.git.commit_history import OlderRevisions, resolve_revisions
+from reconciler.store.git.git_past import GitRevisions
 from reconciler.store.git.repository import reference_folders
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.local_source import LocalSource, Watch, wait_for
 from reconciler.store.location import StoreKind, StoreLocation, locate_store, refuse_unsettled
-from reconciler.store.past import GitPast
 
 _LOOK_S: Final = 1.0
 
@@ -30,7 +28,7 @@ class _SeenCommit(NamedTuple):
     subdir: str
 
 
-class RepositorySource(LocalSource):
+class RepositorySource(GitRevisions, LocalSource):
     """Follows a revision of a work tree or bare repository, or whatever branch is checked out.
 
     Whoever can rewrite a branch here works on this machine and means it, so a rewritten branch is followed; a URL is
@@ -39,13 +37,11 @@ class RepositorySource(LocalSource):
 
     def __init__(self, location: StoreLocation, rev: str | None, clock: Clock) -> None:
         """Begin to watch its references. Without a revision: the checked-out one, or HEAD of a bare repository."""
-        super().__init__(clock)
         assert location.repository is not None
+        GitRevisions.__init__(self, location.repository, location.subdir)
+        LocalSource.__init__(self, clock)
         self._location = self._found = location
         self._rev = rev
-        self.past = GitPast(location.repository, location.subdir)
-        self._reader = SnapshotReader(location.subdir)
-        self._older = OlderRevisions()
         self._watched = location.repository
         self._watches = self._watch()
 
@@ -106,22 +102,6 @@ class RepositorySource(LocalSource):
 
     def accept(self, revision: str, good_blobs: Mapping[str, str]) -> None:
         """Nothing: the repository keeps its commits."""
-
-    def recall(self, revision: str) -> Snapshot | None:
-        """The files of a commit, as long as the repository has it."""
-        try:
-            with GitStore(self.past.repository) as store:
-                return self._reader.read_beside(store, revision)
-        except StoreError:
-            return None
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of revisions to a head, as far as the repository has them."""
-        return self._older.ancestry(self.past.repository, revisions, head)
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """The commits that texts name."""
-        return resolve_revisions(self.past.repository, texts)
 
     def keep(self, revisions: Collection[str]) -> None:
         """Do nothing: the repository is a person's, and no reference of ours may appear in it, or keep deleted commits.

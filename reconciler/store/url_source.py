@@ -21,26 +21,23 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.api.fleet import Snapshot
-from reconciler.api.rollouts import Lineage
 from reconciler.clock import BackOff, Clock
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import Taker, as_read
 from reconciler.store.git.commit_history import (
-    OlderRevisions,
     Relation,
     in_force,
     keep_revisions,
     kept_below,
     pin,
     relation,
-    resolve_revisions,
 )
 from reconciler.store.git.fetch import Fetched, FetchRequest, fetch
+from reconciler.store.git.git_past import GitRevisions
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.git.url import GitUrl, check_revision
 from reconciler.store.local_source import wait_for
-from reconciler.store.past import GitPast, store_fault
+from reconciler.store.past import store_fault
 
 _RETRY_MIN_S: Final = 5.0
 _FIRST_WAIT_S: Final = 30.0
@@ -56,7 +53,7 @@ _REFUSED: Final = {
 }
 
 
-class UrlSource:
+class UrlSource(GitRevisions):
     """Follows a branch or tag of a Git server, or stays at a commit of it."""
 
     def __init__(
@@ -73,12 +70,10 @@ class UrlSource:
         """Nothing is fetched yet."""
         key = hashlib.sha256((rev or "HEAD").encode()).hexdigest()[:16]
         self._url = url
-        self._reader = SnapshotReader(url.subdir)
-        self._folder = state_folder / "git" / url.digest
+        self._folder = clone_of(url, state_folder / "git")
+        super().__init__(self._folder, url.subdir)
         self._wanted = FetchRequest(url=url, rev=rev, folder=self._folder, into=f"refs/fleet/fetched/{key}")
         self._pin = f"refs/fleet/in-force/{key}"
-        self._older = OlderRevisions()
-        self.past = GitPast(self._folder, url.subdir)
         self._kept = kept_below(rev, url.subdir)
         self._poll_s = poll_s
         self._clock = clock
@@ -239,22 +234,6 @@ class UrlSource:
         """Pin the commit in the clone: what the branch leads to next is compared with it."""
         if in_force(self._folder, self._pin) != revision:
             pin(self._folder, self._pin, revision)
-
-    def recall(self, revision: str) -> Snapshot | None:
-        """The files of a commit that the clone has."""
-        try:
-            with GitStore(self._folder) as store:
-                return self._reader.read_beside(store, revision)
-        except StoreError:
-            return None
-
-    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Return the ancestry of revisions to a head, as far as the clone has them."""
-        return self._older.ancestry(self._folder, revisions, head)
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """The commits that texts name. Tags are not fetched, so that ids alone name one."""
-        return resolve_revisions(self._folder, texts)
 
     def keep(self, revisions: Collection[str]) -> None:
         """References in the clone hold the commits: no force-push and no garbage collection takes them."""

@@ -1,0 +1,130 @@
+"""The past of a store in a Git repository: older content of its files, its commits and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import chain
+from pathlib import Path
+
+from reconciler.api.fleet import Snapshot, StoreFile
+from reconciler.api.rollouts import Lineage
+from reconciler.errors import RevisionNotFound, StoreError
+from reconciler.fleet import Earlier
+from reconciler.store.directory import in_the_way
+from reconciler.store.git.commit_history import (
+    OlderRevisions,
+    blobs_before,
+    displaced,
+    earlier_of,
+    resolve_revisions,
+)
+from reconciler.store.git.snapshot import GitStore
+from reconciler.store.git.snapshot_reader import SnapshotReader
+from reconciler.store.past import obstacles
+
+
+class GitPast:
+    """The past of a store in a repository: its history. Who follows the repository says when it is another one."""
+
+    def __init__(self, repository: Path, subdir: str) -> None:
+        """Nothing is read yet."""
+        self.repository = repository
+        self.subdir = subdir
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The blob, as long as the repository has it."""
+        try:
+            with GitStore(self.repository) as store:
+                data = store.read_blob(blob)
+        except StoreError:
+            return None
+        return StoreFile(path=path, blob=blob, data=data) if data is not None else None
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """Return the obstacles of the commit in place of files or of folders above them."""
+        try:
+            with GitStore(self.repository) as store:
+                return in_the_way(store.tree(revision, self.subdir), paths)
+        except StoreError:
+            return {}
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """Return the content of the commits before it, along first parents."""
+        try:
+            with GitStore(self.repository) as store:
+                if not broken:
+                    return displaced(store, revision, self.subdir, paths)
+                found = earlier_of(store, store.first_parents(revision), self.subdir, paths, broken)
+                there = displaced(store, revision, self.subdir, paths)
+                return Earlier(good={**there.good, **found.good}, new=found.new, in_the_way=there.in_the_way)
+        except StoreError:
+            return Earlier()
+
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """Return the blobs of a commit before it, if only that shows the ignored paths; there is no other memory."""
+        if not ignore_files:
+            return {}
+        try:
+            with GitStore(self.repository) as store:
+                return blobs_before(store, store.first_parents(revision), self.subdir, ignore_files)
+        except StoreError:
+            return {}
+
+
+class WorkTreePast:
+    """The past of the files of a work tree as they lie: the commit that is checked out, and those before it."""
+
+    def __init__(self, root: Path, repository: Path, subdir: str) -> None:
+        """Nothing is read yet. `root`: the folder of the store in the work tree."""
+        self._root = root
+        self._repository = repository
+        self._subdir = subdir
+
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """Nothing: files that lie there have no names that a repository knows."""
+        return None
+
+    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
+        """Return the present obstacles in place of files or of folders above them."""
+        return obstacles(self._root, paths)
+
+    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
+        """Return the content of HEAD and the commits before it."""
+        if not broken:
+            return Earlier()
+        try:
+            with GitStore(self._repository) as store:
+                head = store.resolve("HEAD")
+                return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
+        except (StoreError, RevisionNotFound):
+            return Earlier()
+
+    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
+        """None: the files that lie there have no names that a repository knows."""
+        return {}
+
+
+class GitRevisions:
+    """The commits of a followed repository, read and compared."""
+
+    def __init__(self, repository: Path, subdir: str) -> None:
+        """Nothing is read yet. `subdir`: the store's folder in the repository."""
+        self.past = GitPast(repository, subdir)
+        self._reader = SnapshotReader(subdir)
+        self._older = OlderRevisions()
+
+    def recall(self, revision: str) -> Snapshot | None:
+        """The files of a commit, as long as the repository has it."""
+        try:
+            with GitStore(self.past.repository) as store:
+                return self._reader.read_beside(store, revision)
+        except StoreError:
+            return None
+
+    def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
+        """Return the ancestry of revisions to a head, as far as the repository has them."""
+        return self._older.ancestry(self.past.repository, revisions, head)
+
+    def resolve(self, texts: Collection[str]) -> dict[str, str]:
+        """The commits that texts name. Tags are not fetched: in a clone of a URL, ids alone name one."""
+        return resolve_revisions(self.past.repository, texts)
