@@ -27,9 +27,7 @@ _NAMED_MAX: Final = 5
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.live_profiles
 @options.journal
@@ -40,9 +38,7 @@ _NAMED_MAX: Final = 5
 @options.output("text", "json", default="text")
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
@@ -63,7 +59,7 @@ def command(
 
     last_good = LastGood(journal)
     with bulk_load():
-        fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory, is_settled=True, last_good=last_good)
+        fleet = read_fleet(*chosen, as_files=False, is_settled=True, last_good=last_good)
     check_revisions(fleet)
     check_clusters(clusters, fleet)
     if output == "text":
@@ -89,10 +85,10 @@ def command(
         journal,
         clusters,
         fleet=fleet,
-        store=full_name(store),
-        revisions=older_revisions(store, fleet) if not as_directory else None,
+        store=full_name(chosen.store),
+        revisions=older_revisions(chosen.store, fleet) if not chosen.as_directory else None,
         stage=stage,
-        keys=Keys(keys, store),
+        keys=Keys(keys, chosen.store),
         profiles=profiles,
     )
     applied = run(apply_once(fleet, access, agree, tell))
@@ -110,7 +106,7 @@ def command(
     failed = sum(bool(result.error) for result in applied.results)
     if output == "text" and applied.results:
         is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
-    is_heard(lambda: _name_uncommitted(store, is_head=rev is None and not as_directory))
+    is_heard(lambda: _name_uncommitted(chosen))
     sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _told_left(applied))
 
 
@@ -135,13 +131,14 @@ def _told_left(applied: Applied) -> int:
     return 3 if held else 0
 
 
-def _name_uncommitted(store: str, *, is_head: bool) -> None:
+def _name_uncommitted(chosen: options.StoreChoice) -> None:
     """Say which files are not applied since no commit has them: `diff` has shown them."""
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
     from reconciler.store.uncommitted import uncommitted
 
-    found = uncommitted(locate_store(store)) if is_head and not is_git_url(store) else ()
+    is_head = chosen.rev is None and not chosen.as_directory
+    found = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else ()
     if found:
         more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
         remark(

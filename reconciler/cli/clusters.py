@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.live_profiles
 @options.option("--offline", is_flag=True, help="Do not contact the clusters.")
 @options.output("table", "json", default="table")
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     offline: bool,
@@ -39,7 +35,7 @@ def command(
     from reconciler.report.json_parts import json_text
     from reconciler.report.text_table import Fit, table
 
-    fleet = read_fleet(store, rev, as_directory=as_directory)
+    fleet = read_fleet(*chosen)
     versions: dict[str, str] = {}
     if not offline:
         versions = run(_versions(fleet, access_to(kubeconfig, None, profiles=profiles)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
     from reconciler.api.plan import Plan
     from reconciler.controller.once.planning import Access
-    from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.fleet import ParsedFile
     from reconciler.report.shown_values import Style
 
@@ -177,17 +177,7 @@ def command(
         )
     now, last_good = at or SystemClock().now(), LastGood(journal)
 
-    def asking(fleet: Fleet, revisions: RevisionsInForce | None) -> Access:
-        return access_to(
-            kubeconfig,
-            journal,
-            clusters,
-            fleet=fleet,
-            revisions=revisions,
-            keys=Keys(keys, store),
-            profiles=profiles,
-        )
-
+    asking = partial(access_to, kubeconfig, journal, clusters, keys=Keys(keys, store), profiles=profiles)
     plans: tuple[Plan, ...]
     if base is not None:
         with bulk_load():
@@ -195,7 +185,7 @@ def command(
             before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed, last_good=last_good)
             after = read_fleet(store, head, with_locks=True, parsed=parsed, last_good=last_good)
         check_clusters(clusters, before, after)
-        access = asking(after, older_revisions(store, after)) if live else None
+        access = asking(fleet=after, revisions=older_revisions(store, after)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
@@ -210,7 +200,8 @@ def command(
             fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True, last_good=last_good)
         check_revisions(fleet)
         check_clusters(clusters, fleet)
-        access = asking(fleet, older_revisions(store, fleet) if not as_directory else None)
+        revisions = older_revisions(store, fleet) if not as_directory else None
+        access = asking(fleet=fleet, revisions=revisions)
         plans = (only(_live(fleet, access, at, server_side), clusters),)
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))

@@ -89,9 +89,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.live_profiles
 @options.journal
@@ -112,9 +110,7 @@ class Finding(Struct, frozen=True, kw_only=True):
 @options.output("text", "json", default="text")
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
@@ -127,13 +123,13 @@ def command(
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
     from reconciler.report.json_parts import json_text
 
-    fleet = read_fleet(store, rev, as_directory=as_directory)
+    fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
     access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
         return
-    sops, fault = _sops(keys, store)
+    sops, fault = _sops(keys, chosen.store)
     findings, leading = run(_examine(fleet, access))
     if output == "json":
         parts = [_part(finding) for finding in findings]

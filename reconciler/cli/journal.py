@@ -43,18 +43,14 @@ def verify(*, store: str | None, journal: Path | None, output: str) -> None:
 
 
 @command.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
 @options.option("--takeover", is_flag=True, help="Take the fleet over from the journal that holds it now.")
 def rebuild(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     journal: Path | None,
     clusters: tuple[str, ...],
@@ -69,9 +65,9 @@ def rebuild(
     """
     from reconciler.controller.once.journal_from_marks import rebuild_once
 
-    fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
+    fleet = read_fleet(*chosen, as_files=False)
     check_clusters(clusters, fleet)
-    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(store))
+    access = access_to(kubeconfig, journal, clusters, fleet=fleet, store=full_name(chosen.store))
     rebuilt = run(rebuild_once(fleet, access, take_over=takeover))
     if rebuilt.set_aside is not None:
         remark(f"the broken journal is kept as {rebuilt.set_aside}")

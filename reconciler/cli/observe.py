@@ -13,9 +13,7 @@ from reconciler.cli.store_reading import check_clusters, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
@@ -24,9 +22,7 @@ from reconciler.cli.store_reading import check_clusters, read_fleet
 )
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     journal: Path | None,
     clusters: tuple[str, ...],
@@ -37,7 +33,7 @@ def command(
     from reconciler.observations import dump_observations
     from reconciler.report.render_json import dump_yaml
 
-    fleet = read_fleet(store, rev, as_directory=as_directory)
+    fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
     observations = run(observe_once(fleet, access_to(kubeconfig, journal, clusters, fleet=fleet)))
     text = dump_yaml(dump_observations(observations))

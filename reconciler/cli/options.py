@@ -122,6 +122,24 @@ def completer(name: str) -> Callable[[click.Context, click.Parameter, str], list
     return complete
 
 
+def grouped(parameter: str, make: Callable[..., Any], *added: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Add options that reach the command as one parameter: what `make` returns for their values, named as its own."""
+    code = getattr(make, "__code__", None)
+    names = getattr(make, "_fields", None) or code.co_varnames[: code.co_argcount]  # type: ignore[union-attr]
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def command(**given: Any) -> Any:
+            made = make(**{name: given.pop(name) for name in names if name in given})
+            return function(**given, **{parameter: made})
+
+        for one in reversed(added):
+            command = one(command)
+        return command
+
+    return add
+
+
 def store_argument(function: Command) -> Command:
     """STORE, as an argument or as `--store`; the current directory by default."""
     return _either_store(function, ".")
@@ -185,6 +203,17 @@ kubeconfig = option(
 )
 
 
+class StoreChoice(NamedTuple):
+    """STORE, and how it is read: `read_fleet` takes them in this order."""
+
+    store: str
+    rev: str | None
+    as_directory: bool
+
+
+store_choice = grouped("chosen", StoreChoice, store_argument, rev, as_directory)
+
+
 class ProfileOptions(NamedTuple):
     """The place of live ClusterProfiles, and the file of credential providers."""
 
@@ -192,31 +221,28 @@ class ProfileOptions(NamedTuple):
     provider_file: Path
 
 
-def live_profiles(function: Command) -> Command:
-    """`--access-from` and `--clusterprofile-provider-file`, which go together, as `profiles`."""
-
-    @functools.wraps(function)
-    def chosen(*, access_from: str | None, provider_file: Path | None, **values: Any) -> Any:
-        if (access_from is None) != (provider_file is None):
-            raise click.UsageError("--access-from and --clusterprofile-provider-file are given together")
-        found = ProfileOptions(access_from, provider_file) if access_from and provider_file else None
-        return function(profiles=found, **values)
-
-    return _access_from(_provider_file(chosen))  # type: ignore[return-value]
+def _profiles_of(access_from: str | None, provider_file: Path | None) -> ProfileOptions | None:
+    if (access_from is None) != (provider_file is None):
+        raise click.UsageError("--access-from and --clusterprofile-provider-file are given together")
+    return ProfileOptions(access_from, provider_file) if access_from and provider_file else None
 
 
-_access_from = option(
-    "--access-from",
-    default=None,
-    metavar="CONTEXT[/NAMESPACE]",
-    help="Reach clusters that follow an inventory as its live ClusterProfiles say.",
-)
-_provider_file = option(
-    "--clusterprofile-provider-file",
-    "provider_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339).",
+live_profiles = grouped(
+    "profiles",
+    _profiles_of,
+    option(
+        "--access-from",
+        default=None,
+        metavar="CONTEXT[/NAMESPACE]",
+        help="Reach clusters that follow an inventory as its live ClusterProfiles say.",
+    ),
+    option(
+        "--clusterprofile-provider-file",
+        "provider_file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339).",
+    ),
 )
 journal = option(
     "--journal",

@@ -13,9 +13,7 @@ from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, 
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.observations
 @options.cluster_filter
 @options.option("--fresh", is_flag=True, help="Place anew, whatever the previous placement was.")
@@ -24,9 +22,7 @@ from reconciler.cli.store_reading import bulk_load, check_clusters, read_fleet, 
 @options.show_secrets
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     observations: Path | None,
     clusters: tuple[str, ...],
     fresh: bool,
@@ -45,7 +41,7 @@ def command(
         raise click.UsageError("a decision is about all clusters: leave --cluster out of -o placementdecision")
     interpreters = with_plugins()
     with bulk_load():
-        fleet = read_fleet(store, rev, as_directory=as_directory)
+        fleet = read_fleet(*chosen)
         check_clusters(clusters, fleet)
         seen = read_observations(observations)
         decision = schedule_fleet(fleet, seen, now or SystemClock().now(), interpreters=interpreters, fresh=fresh)

@@ -52,9 +52,7 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.kubeconfig
 @options.live_profiles
 @options.journal
@@ -91,9 +89,7 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
 @telling_options
 def command(
     *,
-    store: str,
-    rev: str | None,
-    as_directory: bool,
+    chosen: options.StoreChoice,
     kubeconfig: Path | None,
     profiles: options.ProfileOptions | None,
     journal: Path | None,
@@ -114,26 +110,26 @@ def command(
     from reconciler.server.http_server import Listening
 
     set_up_logging(log_format)
-    chosen = journal or _journal_of(store, rev, as_directory=as_directory)
-    opener = Keys(keys._replace(wait_s=SERVICE_S), store)
-    access = access_to(kubeconfig, chosen, clusters, profiles=profiles, keys=opener)
+    file = journal or _journal_of(chosen)
+    opener = Keys(keys._replace(wait_s=SERVICE_S), chosen.store)
+    access = access_to(kubeconfig, file, clusters, profiles=profiles, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
     service = Service(
-        store=store,
-        rev=rev,
-        as_directory=as_directory,
+        store=chosen.store,
+        rev=chosen.rev,
+        as_directory=chosen.as_directory,
         access=access,
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
-        parse_cache=parse_cache_file(folder, store) if folder is not None else None,
-        telling=telling_of(asked, store, access.journal or chosen),
+        parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
+        telling=telling_of(asked, chosen.store, access.journal or file),
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)
     asyncio.run(_run(service, listening))
 
 
-def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
+def _journal_of(chosen: options.StoreChoice) -> Path:
     """The journal of a service that is given none: that of its folder, else that of the fleet that the store names.
 
     Raises:
@@ -147,8 +143,8 @@ def _journal_of(store: str, rev: str | None, *, as_directory: bool) -> Path:
 
     if service := service_journal(os.environ):
         return service
-    fleet = read_fleet(store, rev, as_files=False, as_directory=as_directory)
-    found = journal_for(fleet, os.environ, writes=full_name(store))
+    fleet = read_fleet(*chosen, as_files=False)
+    found = journal_for(fleet, os.environ, writes=full_name(chosen.store))
     if found is None:
         raise ConfigurationError(why_nameless(fleet))
     return found

@@ -5,11 +5,10 @@ Options of `run` for notifications: webhooks, and a forge.
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -57,25 +56,8 @@ class KeysNamed(NamedTuple):
     wait_s: float = PATIENT_S
 
 
-def keys_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all of them as one parameter `keys`."""
-    return _as_one(function, _OPTIONS)
-
-
-def sops_binary_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same of those that name a sops alone."""
-    return _as_one(function, _BINARY_OPTIONS)
-
-
-def _as_one(function: Callable[..., Any], wanted: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def command(**given: Any) -> Any:
-        keys = KeysNamed(**{name: given.pop(name) for name in KeysNamed._fields if name in given})
-        return function(**given, keys=keys)
-
-    for option in reversed(wanted):
-        command = option(command)
-    return command
+keys_options = options.grouped("keys", KeysNamed, *_OPTIONS)
+sops_binary_options = options.grouped("keys", KeysNamed, *_BINARY_OPTIONS)
 
 
 class Keys:
@@ -169,17 +151,7 @@ class NotifyOptions(NamedTuple):
     page_url: str
 
 
-def telling_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command all of them as one parameter `asked`."""
-
-    @functools.wraps(function)
-    def command(**given: Any) -> Any:
-        asked = NotifyOptions(**{name: given.pop(name) for name in NotifyOptions._fields})
-        return function(**given, asked=asked)
-
-    for option in reversed(_TELLING_OPTIONS):
-        command = option(command)
-    return command
+telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
 
 
 def telling_of(asked: NotifyOptions, store: str, journal: Path) -> Telling | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -40,23 +39,21 @@ class ServiceAddress(NamedTuple):
         return RemoteService(self.url, token=token, ca=self.ca)
 
 
-def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--server`, `--server-token-file` and `--server-ca`, which reach the command as one `server`; None: not given."""
-    import functools
+def _address_of(server: str | None, server_token_file: Path | None, server_ca: Path | None) -> ServiceAddress | None:
+    return ServiceAddress(server, server_token_file, server_ca) if server else None
 
-    @functools.wraps(function)
-    def chosen(*, server: str | None, server_token_file: Path | None, server_ca: Path | None, **values: Any) -> Any:
-        asked = ServiceAddress(url=server, token_file=server_token_file, ca=server_ca) if server else None
-        return function(server=asked, **values)
 
-    file = click.Path(path_type=Path, dir_okay=False)
-    words = "Ask the service that listens there (https://HOST, http://HOST:PORT, unix:PATH) instead of reading here."
-    added = options.option("--server", default=None, metavar="URL", help=words)
-    token = options.option("--server-token-file", type=file, default=None, help="File with the token of that service.")
-    ca = options.option(
-        "--server-ca", type=file, default=None, help="Certificates of the authorities that it may have."
-    )
-    return added(token(ca(chosen)))
+_FILE: Final = click.Path(path_type=Path, dir_okay=False)
+server_options = options.grouped(
+    "server",
+    _address_of,
+    options.option("--server", default=None, metavar="URL",
+                   help="Ask the service that listens there (https://HOST, http://HOST:PORT, unix:PATH) instead of "
+                        "reading here."),
+    options.option("--server-token-file", type=_FILE, default=None, help="File with the token of that service."),
+    options.option("--server-ca", type=_FILE, default=None,
+                   help="Certificates of the authorities that it may have."),
+)  # fmt: skip
 
 
 def refuse_beside(server: ServiceAddress, **given: object) -> None:

@@ -37,9 +37,9 @@ def bulk_load() -> Iterator[None]:
 def read_fleet(
     store: str,
     rev: str | None = None,
+    as_directory: bool = False,
     *,
     as_files: bool = True,
-    as_directory: bool = False,
     is_settled: bool = False,
     may_be_empty: bool = False,
     with_locks: bool = False,

@@ -12,12 +12,10 @@ from reconciler.cli.store_reading import bulk_load, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
-@options.store_argument
-@options.rev
-@options.as_directory
+@options.store_choice
 @options.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
 @options.output("text", "json", "github", default="text")
-def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, output: str) -> None:
+def command(*, chosen: options.StoreChoice, strict: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
     from reconciler.api.clusters import Observations
     from reconciler.api.problem import Severity
@@ -33,7 +31,7 @@ def command(*, store: str, rev: str | None, as_directory: bool, strict: bool, ou
 
     interpreters = with_plugins()
     with bulk_load():
-        fleet = read_fleet(store, rev, as_directory=as_directory, with_locks=True)
+        fleet = read_fleet(*chosen, with_locks=True)
         decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
         rendered = rendering(decision)
         carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
