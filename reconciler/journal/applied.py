@@ -24,7 +24,6 @@ from reconciler.journal.sqlite_file import REBUILD, JournalFile, Row, SqlTable
 from reconciler.observations import MoveMemory
 from reconciler.ownership import recorded_form
 
-_ONE_COPY = "WHERE cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
 _UNUSED = "digest NOT IN (SELECT recorded FROM applied WHERE recorded IS NOT NULL)"
 
 
@@ -62,7 +61,7 @@ def record(file: JournalFile, rows: Iterable[AppliedRow], key: bytes) -> list[Ap
 def _record_numbers(file: JournalFile, table: SqlTable, numbers: Iterable[tuple[AppliedRow, int | None]]) -> None:
     """Keep a number of each copy; None: delete it."""
     known = [((row.cluster, *row.identity), number) for row, number in numbers]
-    _forget(file, table, (copy for copy, number in known if number is None))
+    file.remove(table, (copy for copy, number in known if number is None))
     file.put(table, [(*copy, number) for copy, number in known if number is not None])
 
 
@@ -70,11 +69,7 @@ def remove(file: JournalFile, cluster: str, identities: Iterable[Identity]) -> N
     """Forget rows; their manifests go when the journal is opened next."""
     gone = [(cluster, *identity) for identity in identities]
     for table in (APPLIED, ESTABLISHED, BASE):
-        _forget(file, table, gone)
-
-
-def _forget(file: JournalFile, table: SqlTable, copies: Iterable[Row]) -> None:
-    file.execute_many(f"DELETE FROM {table.name} {_ONE_COPY}", copies)  # noqa: S608 - constants
+        file.remove(table, gone)
 
 
 def read(file: JournalFile, cluster: str | None) -> dict[str, dict[Identity, AppliedRow]]:

@@ -117,7 +117,7 @@ class EventBook:
         gone = [(row[0],) for row in self._file.rows(OUTBOX) if row[0] not in kept]
         if gone:
             with self._file.transaction():
-                self._file.execute_many("DELETE FROM outbox WHERE receiver = ?", gone)
+                self._file.remove(OUTBOX, gone)
 
     def subjects(self) -> tuple[str, ...]:
         """Everything that an event of the audit trail is about, sorted."""

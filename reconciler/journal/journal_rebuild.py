@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal.journal_lock import JournalLock
-from reconciler.journal.rows import CLUSTER, HOLD, META, ROLLOUT, SUSPENSION, TABLES
-from reconciler.journal.sqlite_file import JournalFile, Row, SqlTable
+from reconciler.journal.rows import CLUSTER, HOLD, ROLLOUT, SUSPENSION, TABLES
+from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 from reconciler.journal.sqlite_journal import Journal
 
 _FILE: Final = "journal.db"

@@ -36,7 +36,6 @@ from reconciler.journal.rows import (
     GUARD_HOLD,
     HOLD,
     LOSS,
-    META,
     ROLLOUT,
     SUSPENSION,
     TIMER,
@@ -47,7 +46,7 @@ from reconciler.journal.rows import (
     rollout_value,
     suspension_value,
 )
-from reconciler.journal.sqlite_file import JournalFile, Row, SqlTable
+from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 
 _VERSIONS: Final = "versions"
 
@@ -98,7 +97,7 @@ class HoldBook:
         gone = [(rollout, cluster) for cluster, record in differing.items() if record is None]
         kept = {cluster: record for cluster, record in differing.items() if record is not None}
         with self._file.transaction():
-            self._file.execute_many("DELETE FROM rollout WHERE rollout = ? AND cluster = ?", gone)
+            self._file.remove(ROLLOUT, gone)
             self._file.put(ROLLOUT, [rollout_columns(rollout, cluster, record) for cluster, record in kept.items()])
         self._mirror.rolled(rollout, differing)
         reach("after a rollout was recorded")
@@ -112,9 +111,8 @@ class HoldBook:
 
     def versions(self) -> dict[str, dict[GVK, int]]:
         """The newest versions that were seen, by cluster and kind; nothing where that cannot be read."""
-        rows = self._file.rows(META, "WHERE key = ?", (_VERSIONS,))
         shape = dict[str, list[tuple[str, str, int]]]
-        found = try_call(msgspec.json.decode, rows[0][1], type=shape).value if rows else None
+        found = try_call(msgspec.json.decode, self._file.value(_VERSIONS), type=shape).value
         return {
             cluster: {GVK.parse(api_version, kind): number for api_version, kind, number in kinds}
             for cluster, kinds in (found or {}).items()
@@ -126,10 +124,7 @@ class HoldBook:
             cluster: [(gvk.api_version, gvk.kind, number) for gvk, number in sorted(kinds.items())]
             for cluster, kinds in sorted(versions.items())
         }
-        row = (_VERSIONS, msgspec.json.encode(found).decode())
-        if row not in self._file.rows(META, "WHERE key = ?", (_VERSIONS,)):
-            with self._file.transaction():
-                self._file.put(META, [row])
+        self._file.put_value(_VERSIONS, msgspec.json.encode(found).decode())
 
 
 CONFIRMED: Final = "confirmed"
@@ -157,12 +152,8 @@ class LossBook:
             for row in self._file.rows(LOSS, order)
         )
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
-        return Losses(made=tuple(made), held_since=held_since, confirmed=self._confirmed())
-
-    def _confirmed(self) -> Confirmed:
-        rows = self._file.rows(META, "WHERE key = ?", (CONFIRMED,))
-        found = try_call(msgspec.json.decode, rows[0][1], type=Confirmed).value if rows else None
-        return found or NOT_CONFIRMED
+        confirmed = try_call(msgspec.json.decode, self._file.value(CONFIRMED), type=Confirmed).value
+        return Losses(made=tuple(made), held_since=held_since, confirmed=confirmed or NOT_CONFIRMED)
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -186,20 +177,10 @@ class LossBook:
             return
         self._losses = None
         with self._file.transaction():
-            where = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
-            self._file.execute_many(f"DELETE FROM loss WHERE {where}", _keys(gone))  # noqa: S608 - constants
-            self._put_holds(known.held_since, kept.held_since)
+            self._file.remove(LOSS, sorted((loss.cluster, *loss.identity) for loss in gone))
+            self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(kept.held_since.items()))
             if known.confirmed != kept.confirmed:
                 self._file.put(META, [(CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
-
-    def _put_holds(self, known: Mapping[str, str], kept: Mapping[str, str]) -> None:
-        ended = [(cluster,) for cluster in sorted(known.keys() - kept.keys())]
-        self._file.execute_many("DELETE FROM guard_hold WHERE cluster = ?", ended)
-        self._file.put(GUARD_HOLD, [row for row in sorted(kept.items()) if known.get(row[0]) != row[1]])
-
-
-def _keys(losses: Iterable[RecordedLoss]) -> list[tuple[str, ...]]:
-    return sorted((loss.cluster, *loss.identity) for loss in losses)
 
 
 _REVISION: Final = "revision_in_force"
@@ -214,25 +195,19 @@ class StoreBook:
     def record_good_blobs(self, blobs: Mapping[str, str]) -> None:
         """Replace the last good blob of every path of the store; equal ones are not written again."""
         known = self._mirror.good_blobs(self.good_blobs)
-        gone = [(path,) for path in sorted(known.keys() - blobs.keys())]
-        changed = [(path, blob) for path, blob in blobs.items() if known.get(path) != blob]
-        with self._file.transaction():
-            self._file.execute_many("DELETE FROM good_blob WHERE path = ?", gone)
-            self._file.put(GOOD_BLOB, changed)
+        self._file.replace(GOOD_BLOB, known.items(), blobs.items())
         self._mirror.blobs_recorded(blobs)
 
     def record_in_force(self, revision: str, good_blobs: Mapping[str, str]) -> None:
         """Record the active revision of the store, and replace the last good blobs."""
         with self._file.transaction():
-            if revision != self.revision_in_force:
-                self._file.put(META, [(_REVISION, revision)])
+            self._file.put_value(_REVISION, revision)
             self.record_good_blobs(good_blobs)
 
     @property
     def revision_in_force(self) -> str:
         """The revision that came into force last; empty before the first one."""
-        rows = self._file.rows(META, "WHERE key = ?", (_REVISION,))
-        return str(rows[0][1]) if rows else ""
+        return self._file.value(_REVISION)
 
     def good_blobs(self) -> dict[str, str]:
         """Path to the id of the last blob that was parsed without an error."""
@@ -260,16 +235,13 @@ class HandoverBook:
 
     def record_led_by(self, leader: str) -> None:
         """Record the leader while this process stands by; empty: none. An equal one is not written again."""
-        row = (LED_BY, leader)
-        if row not in self._file.rows(META, "WHERE key = ?", (LED_BY,)):
-            with self._file.transaction():
-                self._file.put(META, [row])
+        self._file.put_value(LED_BY, leader)
 
     @property
     def left(self) -> int:
         """Return how often this journal wrote a changed handover for the next leader."""
-        rows = self._file.rows(META, "WHERE key = ?", (_LEFT,))
-        return int(rows[0][1]) if rows and str(rows[0][1]).isdigit() else 0
+        number = self._file.value(_LEFT)
+        return int(number) if number.isdigit() else 0
 
     def count_left(self) -> int:
         """Count once more, before something else is left: a copy of the journal from before has counted less."""
@@ -292,7 +264,7 @@ class HandoverBook:
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
                 self._file.put(table, _rows(table, told.get(table.name)))
-            self._file.execute("DELETE FROM meta WHERE key = ?", (CONFIRMED,))
+            self._file.remove(META, [(CONFIRMED,)])
             self._file.put(META, [row for row in _rows(META, told.get(CONFIRMED)) if row[0] == CONFIRMED])
         self._mirror.forget()
         self._losses = None

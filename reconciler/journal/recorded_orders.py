@@ -13,14 +13,13 @@ from reconciler.clock import Clock, SystemClock
 from reconciler.journal.events import record
 from reconciler.journal.rows import (
     EVICTION,
-    META,
     SUSPENSION,
     TABLES,
     eviction_columns,
     eviction_value,
     suspension_value,
 )
-from reconciler.journal.sqlite_file import JournalFile
+from reconciler.journal.sqlite_file import META, JournalFile
 
 _ASKED: Final = "asked"
 LED_BY: Final = "led_by"
@@ -41,14 +40,12 @@ class OrdersTable:
     @property
     def asked(self) -> str:
         """Return the person of the last order, with a unique mark; empty: there is none."""
-        rows = self._file.rows(META, "WHERE key = ?", (_ASKED,))
-        return str(rows[0][1]) if rows else ""
+        return self._file.value(_ASKED)
 
     @property
     def led_by(self) -> str:
         """Return the leader of the fleet while the process of this journal stands by; empty: none."""
-        rows = self._file.rows(META, "WHERE key = ?", (LED_BY,))
-        return str(rows[0][1]) if rows else ""
+        return self._file.value(LED_BY)
 
     def suspend(self, suspension: SuspensionRecord) -> None:
         """Record an order to stop writing; it replaces one of the same scope. On the disk before this returns."""

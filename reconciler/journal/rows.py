@@ -17,12 +17,11 @@ from reconciler.api.policies import Flavor
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
-from reconciler.journal.sqlite_file import Row, SqlTable
+from reconciler.journal.sqlite_file import META, Row, SqlTable
 from reconciler.observations import MoveMemory
 
 _IDENTITY = ("api_group", "kind", "namespace", "name")
 
-META = SqlTable("meta", 1, ("key", "value"))
 CLUSTER = SqlTable("cluster", 1, ("name", "uid"))
 APPLIED = SqlTable(
     "applied",

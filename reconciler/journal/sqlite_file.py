@@ -54,6 +54,10 @@ class SqlTable(Struct, frozen=True):
             return False
 
 
+META = SqlTable("meta", 1, ("key", "value"))
+"""Single values by name."""
+
+
 def migrations() -> tuple[str, ...]:
     """The SQL of every schema version, in order; version n is the nth."""
     folder = Path(__file__).with_name("schema")
@@ -274,6 +278,29 @@ class JournalFile:
         sql = f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}, checksum) VALUES ({marks})"  # noqa: S608 - constants
         with self.reported():
             self._connection.executemany(sql, ((*row, table.checksum(row)) for row in rows))
+
+    def remove(self, table: SqlTable, keys: Iterable[Row]) -> None:
+        """Delete the rows with these keys."""
+        where = " AND ".join(f"{column} = ?" for column in table.columns[: table.keys])
+        self.execute_many(f"DELETE FROM {table.name} WHERE {where}", keys)  # noqa: S608 - constants
+
+    def replace(self, table: SqlTable, known: Iterable[Row], wanted: Iterable[Row]) -> None:
+        """Replace the known rows by the wanted ones, in one commit; equal ones are not written again."""
+        before, after = ({row[: table.keys]: row for row in rows} for rows in (known, wanted))
+        with self.transaction():
+            self.remove(table, sorted(before.keys() - after.keys()))
+            self.put(table, [row for key, row in after.items() if before.get(key) != row])
+
+    def value(self, name: str) -> str:
+        """The single value of that name; empty: there is none."""
+        rows = self.rows(META, "WHERE key = ?", (name,))
+        return str(rows[0][1]) if rows else ""
+
+    def put_value(self, name: str, value: str) -> None:
+        """Replace a single value; an equal one is not written again."""
+        if (name, value) not in self.rows(META, "WHERE key = ?", (name,)):
+            with self.transaction():
+                self.put(META, [(name, value)])
 
     def rows(self, table: SqlTable, where: str = "", values: Row = ()) -> list[Row]:
         """Rows without their checksums. `where` may hold ORDER BY and LIMIT as well.

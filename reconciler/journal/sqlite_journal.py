@@ -30,7 +30,6 @@ from reconciler.journal.rows import (
     BINDING,
     CLUSTER,
     CONSTRAINT,
-    META,
     TABLES,
     TIMER,
     binding_columns,
@@ -38,7 +37,7 @@ from reconciler.journal.rows import (
     constraint_columns,
     constraint_value,
 )
-from reconciler.journal.sqlite_file import JournalFile, Row, SqlTable
+from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 
 __all__ = ["Journal", "OrderBook"]
 
@@ -102,7 +101,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
     def _prepare(self) -> None:
         try:
-            if self._meta("uuid") is None:
+            if not self._meta("uuid"):
                 with self.transaction(durable=True):
                     self._file.put(META, [("uuid", str(uuid.uuid4())), ("hash_key", secrets.token_hex(32))])
             elif journal_applied.has_unused_manifests(self._file):
@@ -162,17 +161,17 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
     @property
     def uuid(self) -> str:
         """Names this journal for ever; the members' ConfigMaps hold it."""
-        return self._meta("uuid") or ""
+        return self._meta("uuid")
 
     @property
     def hash_key(self) -> bytes:
         """Return the key of hashes for Secret values; it never leaves the file but to `recorded_form`."""
-        return bytes.fromhex(self._meta("hash_key") or "")
+        return bytes.fromhex(self._meta("hash_key"))
 
     @property
     def fleet(self) -> str:
         """The fleet that this journal belongs to; empty before the first `record_fleet`."""
-        return self._meta("fleet") or ""
+        return self._meta("fleet")
 
     def record_fleet(self, name: str) -> None:
         """Bind the journal to a fleet, or to its new name."""
@@ -180,14 +179,11 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
             self._file.put(META, [("fleet", name)])
             self._mirror.meta["fleet"] = name
 
-    def _meta(self, key: str) -> str | None:
-        known = self._mirror.meta.get(key)
-        if known is not None:
-            return known
-        rows = self._file.rows(META, "WHERE key = ?", (key,))
-        if rows and not self._file.read_only:
-            self._mirror.meta[key] = str(rows[0][1])
-        return str(rows[0][1]) if rows else None
+    def _meta(self, key: str) -> str:
+        known = self._mirror.meta.get(key) or self._file.value(key)
+        if known and not self._file.read_only:
+            self._mirror.meta[key] = known
+        return known
 
     def take_over(self, salvaged: Mapping[SqlTable, list[Row]]) -> None:
         """Continue for a journal that was set aside: with its uuid and key, and all other readable rows."""
@@ -238,8 +234,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         differing = {identity: changes[identity] for identity in sorted(changes)
                      if changes[identity] != known.get(identity)}  # fmt: skip
         with self.transaction():
-            sql = "DELETE FROM binding WHERE api_group = ? AND kind = ? AND namespace = ? AND name = ?"
-            self._file.execute_many(sql, [identity for identity, placement in differing.items() if placement is None])
+            self._file.remove(BINDING, [identity for identity, placement in differing.items() if placement is None])
             written = [placement for placement in differing.values() if placement is not None]
             self._file.put(BINDING, [binding_columns(placement, revision) for placement in written])
             self._mirror.placed(differing)
@@ -256,7 +251,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
     def record_constraints(self, constraints: tuple[Constraint, ...]) -> None:
         """Replace all constraints of ticks."""
         rows = [constraint_columns(position, constraint) for position, constraint in enumerate(constraints)]
-        self._replace_all(CONSTRAINT, rows)
+        self._file.replace(CONSTRAINT, self._file.rows(CONSTRAINT), rows)
 
     def constraints(self) -> tuple[Constraint, ...]:
         """The constraints in the order in which they were recorded."""
@@ -266,20 +261,11 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
     def record_timers(self, timers: Mapping[str, str]) -> None:
         """Replace all timers: name to the RFC 3339 time since which something holds."""
-        self._replace_all(TIMER, sorted(timers.items()))
+        self._file.replace(TIMER, self._file.rows(TIMER), sorted(timers.items()))
 
     def timers(self) -> dict[str, str]:
         """All timers by name."""
         return dict(self._file.rows(TIMER, "ORDER BY name"))
-
-    def _replace_all(self, table: SqlTable, rows: list[Row]) -> None:
-        known = {row[0]: row for row in self._file.rows(table)}
-        wanted = {row[0]: row for row in rows}
-        gone = [(key,) for key in sorted(known.keys() - wanted.keys())]
-        changed = [row for key, row in wanted.items() if known.get(key) != row]
-        with self.transaction():
-            self._file.execute_many(f"DELETE FROM {table.name} WHERE {table.columns[0]} = ?", gone)  # noqa: S608 - constants
-            self._file.put(table, changed)
 
     def record_cluster(self, name: str, uid: str) -> None:
         """Remember the uid of kube-system under which a cluster answered first; durable at once."""

@@ -14,7 +14,6 @@ from reconciler.api.refs import Identity
 from reconciler.journal import applied as journal_applied
 from reconciler.journal.rows import (
     INTENT,
-    META,
     ROUND,
     STATE,
     TABLES,
@@ -23,7 +22,7 @@ from reconciler.journal.rows import (
     json_text,
     round_value,
 )
-from reconciler.journal.sqlite_file import JournalFile, SqlTable
+from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 
 _CLOSED_INTENTS_MAX = 10_000
 _SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"

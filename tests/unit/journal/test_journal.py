@@ -24,8 +24,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.errors import JournalError
 from reconciler.journal import applied as journal_applied
-from reconciler.journal.rows import META
-from reconciler.journal.sqlite_file import JournalFile, Row, migrations, statements
+from reconciler.journal.sqlite_file import META, JournalFile, Row, migrations, statements
 from reconciler.journal.sqlite_journal import Journal
 
 GVK_WEB = GVK("apps", "v1", "Deployment")
