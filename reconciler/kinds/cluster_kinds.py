@@ -8,7 +8,7 @@ from reconciler.kinds.body_fields import condition, count, is_observed, mapping
 from reconciler.kinds.interpreter import Interpreter
 
 
-def _health(live: JsonObject) -> Health:
+def _definition_health(live: JsonObject) -> Health:
     """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
     if condition(live, "Established").get("status") == "True":
         return Health.HEALTHY
@@ -17,9 +17,7 @@ def _health(live: JsonObject) -> Health:
 
 
 CUSTOM_RESOURCE_DEFINITION = Interpreter(
-    kinds=(("apiextensions.k8s.io", "CustomResourceDefinition"),),
-    namespaced=False,
-    health=_health,
+    kinds=(("apiextensions.k8s.io", "CustomResourceDefinition"),), namespaced=False, health=_definition_health
 )
 
 
@@ -32,12 +30,11 @@ NAMESPACE = Interpreter(kinds=(("", "Namespace"),), namespaced=False, health=_na
 
 
 SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))
-
-
 LIMIT_RANGE = Interpreter(kinds=(("", "LimitRange"),))
+RESOURCE_QUOTA = Interpreter(kinds=(("", "ResourceQuota"),))
 
 
-def _poddisruptionbudget_health(live: JsonObject) -> Health:
+def _budget_health(live: JsonObject) -> Health:
     """Source: Karmada: healthy when currentHealthy is at least desiredHealthy."""
     if not is_observed(live):
         return Health.PROGRESSING
@@ -46,7 +43,4 @@ def _poddisruptionbudget_health(live: JsonObject) -> Health:
     return Health.HEALTHY if is_met else Health.UNHEALTHY
 
 
-POD_DISRUPTION_BUDGET = Interpreter(kinds=(("policy", "PodDisruptionBudget"),), health=_poddisruptionbudget_health)
-
-
-RESOURCE_QUOTA = Interpreter(kinds=(("", "ResourceQuota"),))
+POD_DISRUPTION_BUDGET = Interpreter(kinds=(("policy", "PodDisruptionBudget"),), health=_budget_health)

@@ -8,7 +8,7 @@ from typing import Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
-from reconciler.kinds.body_fields import mapping, prune_server_fields, without_annotations
+from reconciler.kinds.body_fields import mapping, prune_server_fields, text, without_annotations
 from reconciler.kinds.interpreter import Interpreter
 
 CONFIG_MAP = Interpreter(kinds=(("", "ConfigMap"),))
@@ -18,7 +18,7 @@ _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of 
 _ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 
 
-def _sanitize(body: JsonObject) -> JsonObject:
+def _secret_sanitize(body: JsonObject) -> JsonObject:
     """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
     pruned = _fold_string_data(prune_server_fields(body))
     if pruned.get("type") != _TOKEN:
@@ -50,24 +50,19 @@ def _is_ciphertext(value: str) -> bool:
     return value.startswith(CIPHERTEXT_MARK)
 
 
-SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_sanitize)
+SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)
 
 
 PERSISTENT_VOLUME = Interpreter(kinds=(("", "PersistentVolume"),), namespaced=False)
 
 
-def _health(live: JsonObject) -> Health:
+def _claim_health(live: JsonObject) -> Health:
     """Source: Karmada: healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod."""
-    match dig(live, "status", "phase"):
-        case "Bound":
-            return Health.HEALTHY
-        case "Lost":
-            return Health.UNHEALTHY
-        case _:
-            return Health.PROGRESSING
+    phases = {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY}
+    return phases.get(text(dig(live, "status", "phase")), Health.PROGRESSING)
 
 
-PERSISTENT_VOLUME_CLAIM = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_health)
+PERSISTENT_VOLUME_CLAIM = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_claim_health)
 
 
 STORAGE_CLASS = Interpreter(kinds=(("storage.k8s.io", "StorageClass"),), namespaced=False)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig, with_value, without
 from reconciler.api.demand import Demand
-from reconciler.kinds.body_fields import condition, count, mapping, prune_server_fields, with_count, without_entries
-from reconciler.kinds.interpreter import Interpreter
+from reconciler.kinds.body_fields import condition, count, mapping, with_count, without_entries
 from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
+from reconciler.kinds.status_conditions import outcome_by_condition
 
 PARALLELISM: Final = ("spec", "parallelism")
 COMPLETIONS: Final = ("spec", "completions")
@@ -87,10 +89,7 @@ def _why(live: JsonObject) -> str:
 
 
 def _outcome(live: JsonObject) -> RunOutcome:
-    for kind, outcome in (("Complete", RunOutcome.SUCCEEDED), ("Failed", RunOutcome.FAILED)):
-        if condition(live, kind).get("status") == "True":
-            return outcome
-    return RunOutcome.RUNS
+    return outcome_by_condition(live, {"Complete": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED})
 
 
 def _fails_by_itself(live: JsonObject, own: int, disrupted: int) -> bool:
@@ -112,7 +111,7 @@ def _sanitize(body: JsonObject) -> JsonObject:
 
     Source: design#jobs: a finished Job is recorded and not created again, so a member must not remove it by itself.
     """
-    pruned = SPEC_TEMPLATE.prune(without(prune_server_fields(body), ("spec", "ttlSecondsAfterFinished")))
+    pruned = without(SPEC_TEMPLATE.sanitize(body), ("spec", "ttlSecondsAfterFinished"))
     is_empty = dig(pruned, "spec", "manualSelector") is not True and dig(pruned, "spec", "selector") == {}
     return with_labels_of_its_pods(without(pruned, ("spec", "selector")) if is_empty else pruned)
 
@@ -129,15 +128,12 @@ def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
     return with_value(body, ("metadata", "labels"), labels)
 
 
-JOB = Interpreter(
+JOB = replace(
+    SPEC_TEMPLATE.interpreter(),
     kinds=(("batch", "Job"),),
     demand=_demand,
     with_replicas=_with_parallelism,
     replicas_path=PARALLELISM,
-    dependencies=SPEC_TEMPLATE.dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
     health=_health,
     why=_why,
     lacking_pods=_lacking_pods,
@@ -151,15 +147,7 @@ _TEMPLATE: Final = PodTemplate(("spec", "jobTemplate", "spec", "template"))
 
 
 def _cronjob_sanitize(body: JsonObject) -> JsonObject:
-    pruned = _TEMPLATE.prune(prune_server_fields(body))
-    return without_entries(pruned, ("spec", "jobTemplate", "metadata"), ("creationTimestamp",))
+    return without_entries(_TEMPLATE.sanitize(body), ("spec", "jobTemplate", "metadata"), ("creationTimestamp",))
 
 
-CRON_JOB = Interpreter(
-    kinds=(("batch", "CronJob"),),
-    dependencies=_TEMPLATE.dependencies,
-    images=_TEMPLATE.images,
-    containers=_TEMPLATE.containers,
-    pod_template=_TEMPLATE.of,
-    sanitize=_cronjob_sanitize,
-)
+CRON_JOB = replace(_TEMPLATE.interpreter(), kinds=(("batch", "CronJob"),), sanitize=_cronjob_sanitize)

@@ -7,17 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig, without
-from reconciler.api.demand import DependencyRef, NodeTerm, PodShape, resources
+from reconciler.api.demand import DependencyRef, Made, NodeTerm, PodShape, resources
 from reconciler.api.problem import dotted
 from reconciler.api.refs import Identity
-from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
+from reconciler.kinds.body_fields import mapping, mappings, namespace_of, prune_server_fields, text
+from reconciler.kinds.interpreter import Interpreter
 
 CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 
-_SECRET_VOLUMES = {
-    "azureFile": "secretName",
-    "secret": "secretName",
-}
+_SECRET_VOLUMES = {"azureFile": "secretName", "secret": "secretName"}
 _SECRET_REF_VOLUMES = {
     "cephfs": "secretRef",
     "cinder": "secretRef",
@@ -112,10 +110,15 @@ def as_dependencies(mentions: Iterable[PodReference], namespace: str) -> tuple[D
         identity = Identity(mention.group, mention.kind, namespace, mention.name)
         known = found.get(identity)
         if known is None or (known.optional and not mention.optional):
-            found[identity] = DependencyRef(
-                identity=identity, path=dotted(mention.steps), optional=mention.optional
-            )  # fmt: skip
+            path = dotted(mention.steps)
+            found[identity] = DependencyRef(identity=identity, path=path, optional=mention.optional)
     return tuple([found[identity] for identity in sorted(found)])
+
+
+def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = True) -> tuple[Made, ...]:
+    """Return the Secrets of these names in the namespace of a body, sorted, without an empty name."""
+    made = [Identity("", "Secret", namespace_of(body), name) for name in sorted(set(names)) if name]
+    return tuple([Made(identity, is_whole=is_whole) for identity in made])
 
 
 def _mention(kind: str, reference: Json, steps: tuple[Step, ...]) -> PodReference:
@@ -248,11 +251,8 @@ class PodTemplate(NamedTuple):
     def containers(self, body: JsonObject) -> tuple[tuple[Step, ...], ...]:
         """Steps to every container: init containers, containers, ephemeral containers."""
         spec = self.spec(body)
-        return tuple(
-            (*self.path, "spec", field, index)
-            for field in CONTAINER_LISTS
-            for index, _ in mappings(dig(spec, field))
-        )  # fmt: skip
+        indexes = ((field, index) for field in CONTAINER_LISTS for index, _ in mappings(dig(spec, field)))
+        return tuple((*self.path, "spec", field, index) for field, index in indexes)
 
     def images(self, body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
         """Every image of its containers as (steps, reference)."""
@@ -277,6 +277,21 @@ class PodTemplate(NamedTuple):
         if isinstance(metadata, (dict, Mapping)) and "creationTimestamp" in metadata:
             return without(body, (*self.path, "metadata", "creationTimestamp"))
         return body
+
+    def sanitize(self, body: JsonObject) -> JsonObject:
+        """The body without fields that only servers write."""
+        return self.prune(prune_server_fields(body))
+
+    def interpreter(self) -> Interpreter:
+        """Return what kinds with this pod template share."""
+        return Interpreter(
+            kinds=(),
+            dependencies=self.dependencies,
+            images=self.images,
+            containers=self.containers,
+            pod_template=self.of,
+            sanitize=self.sanitize,
+        )
 
 
 SPEC_TEMPLATE = PodTemplate(("spec", "template"))

@@ -14,10 +14,7 @@ from msgspec import Struct
 
 from reconciler.errors import ConfigurationError
 from reconciler.kinds.built_in import BUILT_IN
-from reconciler.kinds.interpreter import Interpreter
-
-GENERIC: Final = Interpreter(kinds=())
-"""The interpreter of any other kind: no replicas, no dependencies, health from kstatus."""
+from reconciler.kinds.interpreter import GENERIC, Interpreter
 
 
 class Registry(Struct, frozen=True):

@@ -11,7 +11,7 @@ from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import mappings, namespace_of, text
 from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import PodReference, as_dependencies
+from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
 
 
 def has_address(live: JsonObject) -> bool:
@@ -20,7 +20,7 @@ def has_address(live: JsonObject) -> bool:
     return any(entry.get("hostname") or entry.get("ip") for _, entry in entries)
 
 
-def _health(live: JsonObject) -> Health:
+def _service_health(live: JsonObject) -> Health:
     """Healthy, unless a load balancer has not given it an address yet.
 
     Source: Karmada: health of a Service. Without an address it is Progressing, not Unhealthy: that is the business of
@@ -31,10 +31,10 @@ def _health(live: JsonObject) -> Health:
     return Health.PROGRESSING
 
 
-SERVICE = Interpreter(kinds=(("", "Service"),), health=_health)
+SERVICE = Interpreter(kinds=(("", "Service"),), health=_service_health)
 
 
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+def _ingress_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Karmada: the Secrets of tls; backends and the IngressClass are not dependencies.
 
     With cert-manager also the Issuer that an annotation names. An entry without secretName does not stop the others (in
@@ -47,13 +47,12 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     return as_dependencies((*mentions, *annotated_issuer(body)), namespace_of(body))
 
 
-def _makes(body: JsonObject) -> tuple[Made, ...]:
+def _ingress_makes(body: JsonObject) -> tuple[Made, ...]:
     """Source: cert-manager, "Annotated Ingress resource": the Secret of each entry of tls that names hosts."""
     if not gets_certificates(body):
         return ()
     entries = [entry for _, entry in mappings(dig(body, "spec", "tls")) if entry.get("hosts")]
-    names = {text(entry.get("secretName")) for entry in entries} - {""}
-    return tuple([Made(Identity("", "Secret", namespace_of(body), name)) for name in sorted(names)])
+    return made_secrets(body, [text(entry.get("secretName")) for entry in entries])
 
 
 def _ingress_health(live: JsonObject) -> Health:
@@ -63,8 +62,8 @@ def _ingress_health(live: JsonObject) -> Health:
 
 INGRESS = Interpreter(
     kinds=(("networking.k8s.io", "Ingress"),),
-    dependencies=_dependencies,
-    makes=_makes,
+    dependencies=_ingress_dependencies,
+    makes=_ingress_makes,
     health=_ingress_health,
 )
 
@@ -72,7 +71,7 @@ INGRESS = Interpreter(
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 
 
-def _serviceimport_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+def _derived_services(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Karmada: the Service `derived-NAME` and the EndpointSlices that are labelled with it."""
     name = text(dig(body, "metadata", "name"))
     if not name:
@@ -86,6 +85,4 @@ def _serviceimport_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     )
 
 
-SERVICE_IMPORT = Interpreter(
-    kinds=(("multicluster.x-k8s.io", "ServiceImport"),), dependencies=_serviceimport_dependencies
-)
+SERVICE_IMPORT = Interpreter(kinds=(("multicluster.x-k8s.io", "ServiceImport"),), dependencies=_derived_services)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.clusters import Health
+from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.kinds.body_fields import condition, mappings, text
 
@@ -21,8 +21,8 @@ def health(live: JsonObject) -> Health:
     for _, entry in mappings(dig(live, "status", "conditions")):
         if entry.get("status") == "True" and entry.get("type") in ("Reconciling", "Stalled"):
             return Health.PROGRESSING if entry["type"] == "Reconciling" else Health.UNHEALTHY
-    ready = condition(live, "Ready")
-    if not ready or (ready.get("status") == "True" and not is_stale(ready, live)):
+    said = condition(live, "Ready")
+    if not said or (said.get("status") == "True" and not is_stale(said, live)):
         return Health.HEALTHY
     return Health.PROGRESSING
 
@@ -87,13 +87,12 @@ def worst(found: Iterable[ReportedHealth]) -> ReportedHealth:
 def _each(
     who: str, entries: Mapping[str, Mapping[str, Any]], live: JsonObject, needed: tuple[str, ...]
 ) -> Iterator[ReportedHealth]:
-    generation = dig(live, "metadata", "generation")
     for kind, (right, wrong) in _GOOD.items():
         entry = entries.get(kind)
         if entry is None:
             if kind in needed:
                 yield _waits(f"{who} has not said yet whether it {right}")
-        elif _is_stale(entry, generation):
+        elif is_stale(entry, live):
             yield _waits(f"{who} has not seen the newest spec yet")
         elif entry.get("status") == "False":
             passes = text(entry.get("reason")) in _PASSING
@@ -102,7 +101,7 @@ def _each(
             yield _waits(f"{who} has not said yet whether it {right}{_detail(entry)}")
     for kind, wrong in _BAD.items():
         entry = entries.get(kind)
-        if entry is not None and entry.get("status") == "True" and not _is_stale(entry, generation):
+        if entry is not None and entry.get("status") == "True" and not is_stale(entry, live):
             yield ReportedHealth(Health.UNHEALTHY, f"{who} {wrong}{_detail(entry)}")
 
 
@@ -110,14 +109,20 @@ def _waits(why: str) -> ReportedHealth:
     return ReportedHealth(Health.PROGRESSING, why)
 
 
-def _is_stale(entry: Mapping[str, Any], generation: Json) -> bool:
-    observed = entry.get("observedGeneration")
-    return isinstance(observed, int) and isinstance(generation, int) and observed != generation
-
-
 def _detail(entry: Mapping[str, Any]) -> str:
     said = ": ".join(filter(None, (text(entry.get("reason")), text(entry.get("message")))))
     return f" ({said})" if said else ""
+
+
+def outcome_by_condition(live: JsonObject, outcomes: Mapping[str, RunOutcome]) -> RunOutcome:
+    """Return the outcome of the first of these conditions that is True."""
+    found = (outcome for kind, outcome in outcomes.items() if condition(live, kind).get("status") == "True")
+    return next(found, RunOutcome.RUNS)
+
+
+def ready(live: JsonObject) -> Health:
+    """Return the health by the condition Ready, as `by_condition`."""
+    return by_condition(live, "Ready")
 
 
 def by_condition(live: JsonObject, kind: str) -> Health:

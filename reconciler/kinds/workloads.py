@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import JsonObject, dig, with_value
@@ -23,12 +25,21 @@ from reconciler.kinds.body_fields import (
     text,
     with_replicas,
 )
-from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SPEC_TEMPLATE, PodTemplate
 
 
-def _deployment_demand(body: JsonObject) -> Demand:
+def _demand(body: JsonObject) -> Demand:
     return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
+
+
+_SCALED: Final = replace(
+    SPEC_TEMPLATE.interpreter(),
+    demand=_demand,
+    with_replicas=with_replicas,
+    replicas_path=REPLICAS,
+    available=available_replicas,
+)
+"""Kinds with spec.replicas and a pod template."""
 
 
 def _deployment_health(live: JsonObject) -> Health:
@@ -52,30 +63,10 @@ def _deployment_health(live: JsonObject) -> Health:
     return Health.UNHEALTHY if all_updated and has_ended else Health.PROGRESSING
 
 
-def _deployment_sanitize(body: JsonObject) -> JsonObject:
-    return SPEC_TEMPLATE.prune(prune_server_fields(body))
+DEPLOYMENT = replace(_SCALED, kinds=(("apps", "Deployment"),), health=_deployment_health)
 
 
-DEPLOYMENT = Interpreter(
-    kinds=(("apps", "Deployment"),),
-    demand=_deployment_demand,
-    with_replicas=with_replicas,
-    replicas_path=REPLICAS,
-    dependencies=SPEC_TEMPLATE.dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
-    health=_deployment_health,
-    available=available_replicas,
-    sanitize=_deployment_sanitize,
-)
-
-
-def _demand(body: JsonObject) -> Demand:
-    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
-
-
-def _health(live: JsonObject) -> Health:
+def _replicaset_health(live: JsonObject) -> Health:
     """Source: Karmada: health of a ReplicaSet: every replica is available."""
     if not is_observed(live):
         return Health.PROGRESSING
@@ -83,30 +74,10 @@ def _health(live: JsonObject) -> Health:
     return Health.HEALTHY if available >= replicas_of(live) else Health.UNHEALTHY
 
 
-def _sanitize(body: JsonObject) -> JsonObject:
-    return SPEC_TEMPLATE.prune(prune_server_fields(body))
+REPLICA_SET = replace(_SCALED, kinds=(("apps", "ReplicaSet"),), health=_replicaset_health)
 
 
-REPLICA_SET = Interpreter(
-    kinds=(("apps", "ReplicaSet"),),
-    demand=_demand,
-    with_replicas=with_replicas,
-    replicas_path=REPLICAS,
-    dependencies=SPEC_TEMPLATE.dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
-    health=_health,
-    available=available_replicas,
-    sanitize=_sanitize,
-)
-
-
-def _statefulset_demand(body: JsonObject) -> Demand:
-    return Demand(replicas=replicas_of(body), shape=SPEC_TEMPLATE.shape(body))
-
-
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
+def _statefulset_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
     made = {text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))}
     return tuple(
@@ -134,11 +105,11 @@ def _statefulset_health(live: JsonObject) -> Health:
     return Health.PROGRESSING if is_rolling and available >= max(1, replicas - 1) else Health.UNHEALTHY
 
 
-def _available(live: JsonObject) -> int | None:
+def _statefulset_available(live: JsonObject) -> int | None:
     return status_count(live, "availableReplicas", "readyReplicas")
 
 
-def _lacking_pods(live: JsonObject) -> int:
+def _statefulset_lacking_pods(live: JsonObject) -> int:
     """Source: Kubernetes, StatefulSetStatus: `replicas` is the number of pods that were made."""
     return replicas_of(live) - count(mapping(live.get("status")).get("replicas"), 0) if has_report(live) else 0
 
@@ -152,30 +123,22 @@ def _left_alone(live: JsonObject, replicas: int) -> int:
 
 
 def _statefulset_sanitize(body: JsonObject) -> JsonObject:
-    pruned = SPEC_TEMPLATE.prune(prune_server_fields(body))
+    pruned = SPEC_TEMPLATE.sanitize(body)
     claims = dig(pruned, "spec", "volumeClaimTemplates")
     if not isinstance(claims, list):
         return pruned
     clean = [prune_server_fields(claim) if isinstance(claim, Mapping) else claim for claim in claims]
-    return pruned if _same_items(clean, claims) else with_value(pruned, ("spec", "volumeClaimTemplates"), clean)
+    is_same = all(one is other for one, other in zip(clean, claims, strict=True))
+    return pruned if is_same else with_value(pruned, ("spec", "volumeClaimTemplates"), clean)
 
 
-def _same_items(left: list[Any], right: list[Any]) -> bool:
-    return all(one is other for one, other in zip(left, right, strict=True))
-
-
-STATEFUL_SET = Interpreter(
+STATEFUL_SET = replace(
+    _SCALED,
     kinds=(("apps", "StatefulSet"),),
-    demand=_statefulset_demand,
-    with_replicas=with_replicas,
-    replicas_path=REPLICAS,
-    dependencies=_dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
+    dependencies=_statefulset_dependencies,
     health=_statefulset_health,
-    available=_available,
-    lacking_pods=_lacking_pods,
+    available=_statefulset_available,
+    lacking_pods=_statefulset_lacking_pods,
     sanitize=_statefulset_sanitize,
 )
 
@@ -197,30 +160,18 @@ def _daemonset_health(live: JsonObject) -> Health:
     return Health.PROGRESSING if not is_updated and available >= max(1, desired - 1) else Health.UNHEALTHY
 
 
-def _daemonset_available(live: JsonObject) -> int | None:
-    return status_count(live, "numberAvailable")
-
-
 def _daemonset_lacking_pods(live: JsonObject) -> int:
     """Source: Kubernetes, DaemonSetStatus: nodes that should have a pod and have none."""
     status = mapping(live.get("status"))
     return count(status.get("desiredNumberScheduled"), 0) - count(status.get("currentNumberScheduled"), 0)
 
 
-def _daemonset_sanitize(body: JsonObject) -> JsonObject:
-    return SPEC_TEMPLATE.prune(prune_server_fields(body))
-
-
-DAEMON_SET = Interpreter(
+DAEMON_SET = replace(
+    SPEC_TEMPLATE.interpreter(),
     kinds=(("apps", "DaemonSet"),),
-    dependencies=SPEC_TEMPLATE.dependencies,
-    images=SPEC_TEMPLATE.images,
-    containers=SPEC_TEMPLATE.containers,
-    pod_template=SPEC_TEMPLATE.of,
     health=_daemonset_health,
-    available=_daemonset_available,
+    available=lambda live: status_count(live, "numberAvailable"),
     lacking_pods=_daemonset_lacking_pods,
-    sanitize=_daemonset_sanitize,
 )
 
 
@@ -241,23 +192,15 @@ def _pod_health(live: JsonObject) -> Health:
     return Health.HEALTHY if is_ready or phase == "Succeeded" else Health.UNHEALTHY
 
 
-def _outcome(live: JsonObject) -> RunOutcome:
-    match dig(live, "status", "phase"):
-        case "Succeeded":
-            return RunOutcome.SUCCEEDED
-        case "Failed":
-            return RunOutcome.FAILED
-        case _:
-            return RunOutcome.RUNS
+def _pod_outcome(live: JsonObject) -> RunOutcome:
+    outcomes = {"Succeeded": RunOutcome.SUCCEEDED, "Failed": RunOutcome.FAILED}
+    return outcomes.get(text(dig(live, "status", "phase")), RunOutcome.RUNS)
 
 
-POD = Interpreter(
+POD = replace(
+    _TEMPLATE.interpreter(),
     kinds=(("", "Pod"),),
     demand=_pod_demand,
-    dependencies=_TEMPLATE.dependencies,
-    images=_TEMPLATE.images,
-    containers=_TEMPLATE.containers,
-    pod_template=_TEMPLATE.of,
     health=_pod_health,
-    outcome=_outcome,
+    outcome=_pod_outcome,
 )

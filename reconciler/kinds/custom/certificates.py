@@ -6,29 +6,18 @@ from collections.abc import Iterator
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import JsonObject, dig
-from reconciler.api.demand import DependencyRef, Made
-from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, text
 from reconciler.kinds.certificate_issuers import GROUP, issuer_of
 from reconciler.kinds.custom.external_secrets import credentials
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import PodReference, as_dependencies
-from reconciler.kinds.status_conditions import by_condition, is_on_its_way, is_stale
-
-
-def _makes(body: JsonObject) -> tuple[Made, ...]:
-    name = text(dig(body, "spec", "secretName"))
-    return (Made(Identity("", "Secret", namespace_of(body), name)),) if name else ()
+from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
+from reconciler.kinds.status_conditions import is_on_its_way, is_stale, ready
 
 
 def _references(body: JsonObject) -> Iterator[PodReference]:
+    """Yield its issuer, and the Secrets with passwords of keystores."""
     yield from issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
     yield from credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))
-
-
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Its issuer, and the Secrets with passwords of keystores."""
-    return as_dependencies(_references(body), namespace_of(body))
 
 
 def _health(live: JsonObject) -> Health:
@@ -38,11 +27,11 @@ def _health(live: JsonObject) -> Health:
     """
     if is_on_its_way(live):
         return Health.PROGRESSING
-    ready, issuing = condition(live, "Ready"), condition(live, "Issuing")
-    is_known = bool(ready) and not is_stale(ready, live)
-    if is_known and ready.get("status") == "True":
+    said, issuing = condition(live, "Ready"), condition(live, "Issuing")
+    is_known = bool(said) and not is_stale(said, live)
+    if is_known and said.get("status") == "True":
         return Health.HEALTHY
-    if is_known and ready.get("reason") == "Expired":
+    if is_known and said.get("reason") == "Expired":
         return Health.UNHEALTHY
     if issuing.get("status") == "True" or is_stale(issuing, live):
         return Health.PROGRESSING
@@ -51,8 +40,8 @@ def _health(live: JsonObject) -> Health:
 
 CERTIFICATE = Interpreter(
     kinds=((GROUP, "Certificate"),),
-    dependencies=_dependencies,
-    makes=_makes,
+    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
+    makes=lambda body: made_secrets(body, [text(dig(body, "spec", "secretName"))]),
     health=_health,
 )
 
@@ -61,6 +50,7 @@ _ACCOUNT_KEY = ("spec", "acme", "privateKeySecretRef", "name")
 
 
 def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
+    """Yield the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
     yield PodReference("Secret", text(dig(body, "spec", "ca", "secretName")), ("spec", "ca", "secretName"))
     is_made = dig(body, "spec", "acme", "disableAccountKeyGeneration") is not True
     for found in credentials(mapping(body.get("spec")), ("spec",)):
@@ -68,14 +58,9 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
         yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
 
 
-def _issuer_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return the Secret of a CA, and its credentials for Vault, Venafi, an ACME server and providers of DNS."""
-    return as_dependencies(_issuer_references(body), namespace_of(body))
-
-
-def _issuer_health(live: JsonObject) -> Health:
-    """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
-    return by_condition(live, "Ready")
-
-
-ISSUER = Interpreter(kinds=((GROUP, "Issuer"),), dependencies=_issuer_dependencies, health=_issuer_health)
+ISSUER = Interpreter(
+    kinds=((GROUP, "Issuer"),),
+    dependencies=lambda body: as_dependencies(_issuer_references(body), namespace_of(body)),
+    health=ready,
+)
+"""Unhealthy when its CA is not there, or it is not let in."""

@@ -8,11 +8,11 @@ from typing import Any, Final
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import DependencyRef, Made
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.refs import GVK
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies
-from reconciler.kinds.status_conditions import by_condition
+from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies, made_secrets
+from reconciler.kinds.status_conditions import by_condition, ready
 
 EXTERNAL_SECRETS: Final = "external-secrets.io"
 """The API group of the External Secrets Operator."""
@@ -63,17 +63,11 @@ def _makes(body: JsonObject) -> tuple[Made, ...]:
     # A target of another kind is made instead of a Secret.
     manifest = mapping(target.get("manifest"))
     name = text(target.get("name")) or text(dig(body, "metadata", "name"))
-    if policy == "None" or manifest or not name:
-        return ()
-    return (Made(Identity("", "Secret", namespace_of(body), name), is_whole=policy != "Merge"),)
-
-
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return stores and generators of its namespace, templates of values. Cluster-scoped ones are no dependencies."""
-    return as_dependencies(_references(body), namespace_of(body))
+    return () if policy == "None" or manifest else made_secrets(body, [name], is_whole=policy != "Merge")
 
 
 def _references(body: JsonObject) -> Iterator[PodReference]:
+    """Yield stores and generators of its namespace, templates of values. Cluster-scoped ones are no dependencies."""
     spec = mapping(body.get("spec"))
     yield from _store(spec.get("secretStoreRef"), ("spec", "secretStoreRef"))
     for field in ("data", "dataFrom"):
@@ -86,8 +80,7 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
         for field, kind in (("configMap", "ConfigMap"), ("secret", "Secret")):
             name = text(mapping(entry.get(field)).get("name"))
             yield PodReference(kind, name, ("spec", "target", "template", "templateFrom", index, field, "name"))
-    policy = text(dig(spec, "target", "creationPolicy"))
-    if policy == "Merge":
+    if text(dig(spec, "target", "creationPolicy")) == "Merge":
         name = text(dig(spec, "target", "name")) or text(dig(body, "metadata", "name"))
         yield PodReference("Secret", name, ("spec", "target", "name"))
 
@@ -108,7 +101,7 @@ def _generator(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 def _health(live: JsonObject) -> Health:
     """Healthy once Ready, when the Secret was written for the newest spec; Unhealthy while it cannot be."""
-    health = by_condition(live, "Ready")
+    health = ready(live)
     return Health.PROGRESSING if health is Health.HEALTHY and _is_behind(live) else health
 
 
@@ -130,49 +123,34 @@ def _is_behind(live: JsonObject) -> bool:
 
 EXTERNAL_SECRET = Interpreter(
     kinds=((EXTERNAL_SECRETS, "ExternalSecret"),),
-    dependencies=_dependencies,
+    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
     makes=_makes,
     health=_health,
 )
 
 
-def _secretstore_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Secrets, ConfigMaps and ServiceAccounts that any provider logs in with."""
+def _provider_credentials(body: JsonObject) -> tuple[DependencyRef, ...]:
+    """Return Secrets, ConfigMaps and ServiceAccounts that any provider logs in with."""
     return as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), namespace_of(body))
 
 
-def _secretstore_health(live: JsonObject) -> Health:
-    """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
-    return by_condition(live, "Ready")
+SECRET_STORE = Interpreter(kinds=((EXTERNAL_SECRETS, "SecretStore"),), dependencies=_provider_credentials, health=ready)
+"""Unhealthy when its provider is not valid or does not let it in."""
 
 
-SECRET_STORE = Interpreter(
-    kinds=((EXTERNAL_SECRETS, "SecretStore"),), dependencies=_secretstore_dependencies, health=_secretstore_health
-)
-
-
-def _secretproviderclass_makes(body: JsonObject) -> tuple[Made, ...]:
+def _synced_secrets(body: JsonObject) -> tuple[Made, ...]:
     """Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume."""
-    names = {text(entry.get("secretName")) for _, entry in mappings(dig(body, "spec", "secretObjects"))} - {""}
-    return tuple([Made(Identity("", "Secret", namespace_of(body), name)) for name in sorted(names)])
+    entries = mappings(dig(body, "spec", "secretObjects"))
+    return made_secrets(body, [text(entry.get("secretName")) for _, entry in entries])
 
 
-SECRET_PROVIDER_CLASS = Interpreter(
-    kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),), makes=_secretproviderclass_makes
-)
-
-
-def _sealedsecret_makes(body: JsonObject) -> tuple[Made, ...]:
-    """Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata."""
-    name = text(dig(body, "metadata", "name"))
-    return (Made(Identity("", "Secret", namespace_of(body), name)),) if name else ()
-
-
-def _sealedsecret_health(live: JsonObject) -> Health:
-    """Healthy once Synced. Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""
-    return by_condition(live, "Synced")
+SECRET_PROVIDER_CLASS = Interpreter(kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),), makes=_synced_secrets)
 
 
 SEALED_SECRET = Interpreter(
-    kinds=(("bitnami.com", "SealedSecret"),), makes=_sealedsecret_makes, health=_sealedsecret_health
+    kinds=(("bitnami.com", "SealedSecret"),),
+    # Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata.
+    makes=lambda body: made_secrets(body, [text(dig(body, "metadata", "name"))]),
+    health=lambda live: by_condition(live, "Synced"),
 )
+"""Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import JsonObject, dig
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import Made
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import mappings, namespace_of, text
 from reconciler.kinds.certificate_issuers import annotated_issuer, gets_certificates
@@ -63,7 +63,11 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
 
 
 def told_with_listeners(live: JsonObject) -> ReportedHealth:
-    """Return the health of the object as a whole and of each of its listeners."""
+    """Return the health of the object as a whole and of each of its listeners.
+
+    Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
+    Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
+    """
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     return worst(_told(live))
@@ -82,15 +86,11 @@ _FRONTEND = ("spec", "tls", "frontend")
 _AUTHORITIES = ("validation", "caCertificateRefs")
 
 
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return certificates, client authorities and parameters; not its class. Source: Gateway API.
+def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    """Yield certificates, client authorities and parameters; not its class. Source: Gateway API.
 
     A GatewayClass is installed in a cluster, as an IngressClass is.
     """
-    return as_dependencies(_mentions(body), body)
-
-
-def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     yield from listener_mentions(body)
     yield from issuer_mentions(body)
     yield from mentions(body, SECRET, "spec", "tls", "backend", "clientCertificateRef")
@@ -102,91 +102,47 @@ def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
-def _health(live: JsonObject) -> Health:
-    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
-
-    Source: Gateway API: GatewayStatus, ListenerStatus.
-    """
-    return told_with_listeners(live).health
-
-
-def _why(live: JsonObject) -> str:
-    return told_with_listeners(live).why
-
-
 GATEWAY_INTERPRETER = Interpreter(
     kinds=(GATEWAY,),
-    dependencies=_dependencies,
+    dependencies=lambda body: as_dependencies(_mentions(body), body),
     makes=made_for_listeners,
-    health=_health,
-    why=_why,
+    health=lambda live: told_with_listeners(live).health,
+    why=lambda live: told_with_listeners(live).why,
 )
 
 
-def _gatewayclass_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Gateway API: spec.parametersRef, in any namespace or in none."""
-    return as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body)
-
-
-def _gatewayclass_told(live: JsonObject) -> ReportedHealth:
+def _class_told(live: JsonObject) -> ReportedHealth:
+    """Healthy when a controller accepts it; without one it is Progressing. Source: Gateway API: GatewayClassStatus."""
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
-    return told_by("its controller", dig(live, "status", "conditions"), live, ("Accepted",))
-
-
-def _gatewayclass_health(live: JsonObject) -> Health:
-    """Healthy when a controller accepts it; without one it is Progressing.
-
-    Source: Gateway API: GatewayClassStatus.
-    """
-    return _gatewayclass_told(live).health
-
-
-def _gatewayclass_why(live: JsonObject) -> str:
-    return _gatewayclass_told(live).why
+    return told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
 
 
 GATEWAY_CLASS = Interpreter(
     kinds=((GROUP, "GatewayClass"),),
     namespaced=False,
-    dependencies=_gatewayclass_dependencies,
-    health=_gatewayclass_health,
-    why=_gatewayclass_why,
+    # Source: Gateway API: spec.parametersRef, in any namespace or in none.
+    dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body),
+    health=lambda live: _class_told(live).health,
+    why=lambda live: _class_told(live).why,
 )
-
-
-def _listenerset_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared."""
-    return as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body)
-
-
-def _listenerset_health(live: JsonObject) -> Health:
-    """Healthy when it is Accepted and Programmed, with every listener.
-
-    Source: Gateway API: ListenerSetStatus.
-    """
-    return told_with_listeners(live).health
-
-
-def _listenerset_why(live: JsonObject) -> str:
-    return told_with_listeners(live).why
 
 
 LISTENER_SET = Interpreter(
     kinds=((GROUP, "ListenerSet"), ("gateway.networking.x-k8s.io", "XListenerSet")),
-    dependencies=_listenerset_dependencies,
+    # Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared.
+    dependencies=lambda body: as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body),
     makes=made_for_listeners,
-    health=_listenerset_health,
-    why=_listenerset_why,
+    health=lambda live: told_with_listeners(live).health,
+    why=lambda live: told_with_listeners(live).why,
 )
 
 
-def _backendtlspolicy_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to."""
-    return as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body)
+def _policy_told(live: JsonObject) -> ReportedHealth:
+    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
 
-
-def _backendtlspolicy_told(live: JsonObject) -> ReportedHealth:
+    Source: Gateway API: PolicyStatus, ancestors.
+    """
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
@@ -200,23 +156,12 @@ def _of_ancestor(entry: JsonObject, live: JsonObject) -> ReportedHealth:
     return told_by(who, entry.get("conditions"), live, ("Accepted",))
 
 
-def _backendtlspolicy_health(live: JsonObject) -> Health:
-    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
-
-    Source: Gateway API: PolicyStatus, ancestors.
-    """
-    return _backendtlspolicy_told(live).health
-
-
-def _backendtlspolicy_why(live: JsonObject) -> str:
-    return _backendtlspolicy_told(live).why
-
-
 BACKEND_TLS_POLICY = Interpreter(
     kinds=((GROUP, "BackendTLSPolicy"),),
-    dependencies=_backendtlspolicy_dependencies,
-    health=_backendtlspolicy_health,
-    why=_backendtlspolicy_why,
+    # Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to.
+    dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body),
+    health=lambda live: _policy_told(live).health,
+    why=lambda live: _policy_told(live).why,
 )
 
 

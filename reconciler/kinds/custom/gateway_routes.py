@@ -80,16 +80,12 @@ def as_dependencies(found: Iterable[ReferenceField], body: JsonObject) -> tuple[
 _FILTERS = (("requestMirror", "backendRef"), ("externalAuth", "backendRef"))
 
 
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Return backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
+def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
+    """Yield backends of rules and filters, extensions, a Service as the parent; not Gateways. Source: Gateway API.
 
     A Gateway is shared, and asks for a load balancer in each cluster: its operator places it. A Service of another
     namespace as the parent needs no grant, but is no dependency of its route.
     """
-    return as_dependencies(_mentions(body), body)
-
-
-def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     namespace = namespace_of(body)
     parents = mentions_in(dig(body, "spec", "parentRefs"), GATEWAY, namespace, ("spec", "parentRefs"))
     yield from (parent for parent in parents if parent.identity[:3] == (*SERVICE, namespace))
@@ -107,12 +103,16 @@ def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator
             if reference := mapping(dig(found, *steps)):
                 yield ReferenceField(reference_identity(reference, SERVICE, namespace), (*at, index, *steps, "name"))
         if reference := mapping(found.get("extensionRef")):
-            yield ReferenceField(
-                reference_identity(reference, UNNAMED, namespace), (*at, index, "extensionRef", "name")
-            )
+            field = (*at, index, "extensionRef", "name")
+            yield ReferenceField(reference_identity(reference, UNNAMED, namespace), field)
 
 
 def _told(live: JsonObject) -> ReportedHealth:
+    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
+
+    Without a controller that answers it is Progressing, as an Ingress without an address is.
+    Source: Gateway API: RouteParentStatus.
+    """
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     return worst(_of_parents(live))
@@ -151,23 +151,9 @@ def _called(parent: Json, namespace: str) -> str:
     return f"{identity} ({parts})" if parts else str(identity)
 
 
-def _health(live: JsonObject) -> Health:
-    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
-
-    Without a controller that answers it is Progressing, as an Ingress without an address is.
-
-    Source: Gateway API: RouteParentStatus.
-    """
-    return _told(live).health
-
-
-def _why(live: JsonObject) -> str:
-    return _told(live).why
-
-
 GATEWAY_ROUTE = Interpreter(
     kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
-    dependencies=_dependencies,
-    health=_health,
-    why=_why,
+    dependencies=lambda body: as_dependencies(_mentions(body), body),
+    health=lambda live: _told(live).health,
+    why=lambda live: _told(live).why,
 )

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.api.clusters import Health, RunOutcome
-from reconciler.api.content import JsonObject, Step, dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import Component, Demand, DependencyRef
 from reconciler.kinds.body_fields import condition, count, mapping, namespace_of, prune_server_fields, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodTemplate, as_dependencies, pod_references
+from reconciler.kinds.status_conditions import outcome_by_condition
 
 _GROUP: Final = "kubeflow.org"
 
@@ -53,14 +54,6 @@ def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
     return as_dependencies(mentions, namespace_of(body))
 
 
-def _images(body: JsonObject) -> tuple[tuple[tuple[Step, ...], str], ...]:
-    return tuple(image for _, _, template in _roles(body) for image in template.images(body))
-
-
-def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
-    return tuple(steps for _, _, template in _roles(body) for steps in template.containers(body))
-
-
 def _pod_template(body: JsonObject) -> Mapping[str, Any] | None:
     """Return the templates of all roles: the set counts as another one when they change."""
     roles = {role: template.of(body) for role, _, template in _roles(body)}
@@ -80,10 +73,7 @@ def _health(live: JsonObject) -> Health:
 
 
 def _outcome(live: JsonObject) -> RunOutcome:
-    for kind, outcome in (("Failed", RunOutcome.FAILED), ("Succeeded", RunOutcome.SUCCEEDED)):
-        if condition(live, kind).get("status") == "True":
-            return outcome
-    return RunOutcome.RUNS
+    return outcome_by_condition(live, {"Failed": RunOutcome.FAILED, "Succeeded": RunOutcome.SUCCEEDED})
 
 
 def _pods_needed(live: JsonObject) -> int:
@@ -103,8 +93,8 @@ KUBEFLOW_JOB = Interpreter(
     kinds=tuple((_GROUP, kind) for kind in sorted(REPLICA_SPECS)),
     demand=_demand,
     dependencies=_dependencies,
-    images=_images,
-    containers=_containers,
+    images=lambda body: tuple(image for _, _, template in _roles(body) for image in template.images(body)),
+    containers=lambda body: tuple(steps for _, _, template in _roles(body) for steps in template.containers(body)),
     pod_template=_pod_template,
     health=_health,
     outcome=_outcome,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Component, Demand, DependencyRef, PodShape, exact, units
+from reconciler.api.demand import Component, Demand, PodShape, exact, units
 from reconciler.kinds.body_fields import count, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import (
@@ -130,10 +130,6 @@ def _role_mentions(pod: Mapping[str, Any], at: tuple[Step, ...]) -> Iterator[Pod
     yield from pod_references(dig(pod, "template", "spec"), (*at, "template", "spec"))
 
 
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    return as_dependencies(_mentions(body), namespace_of(body))
-
-
 def _containers(body: JsonObject) -> tuple[tuple[Step, ...], ...]:
     """Init containers and sidecars; the main containers are made by the operator."""
     found: list[tuple[Step, ...]] = []
@@ -158,31 +154,24 @@ def _pod_template(body: JsonObject) -> Json:
     return roles if any(roles.values()) else None
 
 
+_WELL: Final = frozenset({"RUNNING", "SUCCEEDING", "COMPLETED"})
+
+
 def _health(live: JsonObject) -> Health:
     """Source: Karmada: only the state FAILED is unhealthy; the operator recovers from the others."""
-    match dig(live, "status", "applicationState", "state"):
-        case "FAILED":
-            return Health.UNHEALTHY
-        case "RUNNING" | "SUCCEEDING" | "COMPLETED":
-            return Health.HEALTHY
-        case _:
-            return Health.PROGRESSING
+    state = text(dig(live, "status", "applicationState", "state"))
+    return Health.UNHEALTHY if state == "FAILED" else Health.HEALTHY if state in _WELL else Health.PROGRESSING
 
 
 def _outcome(live: JsonObject) -> RunOutcome:
-    match dig(live, "status", "applicationState", "state"):
-        case "FAILED":
-            return RunOutcome.FAILED
-        case "COMPLETED":
-            return RunOutcome.SUCCEEDED
-        case _:
-            return RunOutcome.RUNS
+    outcomes = {"FAILED": RunOutcome.FAILED, "COMPLETED": RunOutcome.SUCCEEDED}
+    return outcomes.get(text(dig(live, "status", "applicationState", "state")), RunOutcome.RUNS)
 
 
 SPARK_APPLICATION = Interpreter(
     kinds=(("sparkoperator.k8s.io", "SparkApplication"),),
     demand=_demand,
-    dependencies=_dependencies,
+    dependencies=lambda body: as_dependencies(_mentions(body), namespace_of(body)),
     images=_images,
     containers=_containers,
     pod_template=_pod_template,

@@ -8,10 +8,9 @@ from typing import Final
 from reconciler.api.clusters import Health
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import DependencyRef, Made
-from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import condition, mapping, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.pod_template import PodReference, as_dependencies
+from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
 from reconciler.kinds.status_conditions import is_on_its_way
 
 VAULT: Final = "secrets.hashicorp.com"
@@ -33,6 +32,7 @@ _SECRETS: Final = (("jwt", "secretRef"), ("appRole", "secretRef"), ("aws", "secr
 
 
 def _references(body: JsonObject) -> Iterator[PodReference]:
+    """Source: Vault Secrets Operator, API reference: the connection, Secrets and ServiceAccounts of its namespace."""
     yield from named_in(body, ("spec", "vaultConnectionRef"), "VaultConnection")
     for kind, fields in (("ServiceAccount", _ACCOUNTS), ("Secret", _SECRETS)):
         for method, field in fields:
@@ -41,11 +41,6 @@ def _references(body: JsonObject) -> Iterator[PodReference]:
                 yield PodReference(kind, name, ("spec", method, field))
     certificate = ("spec", "caCertSecretRef")
     yield PodReference("Secret", text(dig(body, *certificate)), certificate)
-
-
-def _dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
-    """Source: Vault Secrets Operator, API reference: the connection, Secrets and ServiceAccounts of its namespace."""
-    return as_dependencies(_references(body), namespace_of(body))
 
 
 def _health(live: JsonObject) -> Health:
@@ -58,7 +53,7 @@ def _health(live: JsonObject) -> Health:
 
 VAULT_AUTH = Interpreter(
     kinds=((VAULT, "VaultAuth"), (VAULT, "VaultConnection")),
-    dependencies=_dependencies,
+    dependencies=lambda body: as_dependencies(_references(body), namespace_of(body)),
     health=_health,
 )
 
@@ -69,9 +64,7 @@ _NAME: Final = ("spec", "destination", "name")
 def _makes(body: JsonObject) -> tuple[Made, ...]:
     """Source: Vault Secrets Operator, Destination: it makes the Secret where `create` is true, else it fills one."""
     destination = mapping(dig(body, "spec", "destination"))
-    name = text(destination.get("name"))
-    whole = destination.get("create") is True
-    return (Made(Identity("", "Secret", namespace_of(body), name), is_whole=whole),) if name else ()
+    return made_secrets(body, [text(destination.get("name"))], is_whole=destination.get("create") is True)
 
 
 def _vaultsecret_dependencies(body: JsonObject) -> tuple[DependencyRef, ...]:
@@ -94,9 +87,7 @@ def _vaultsecret_health(live: JsonObject) -> Health:
     if not seen or (generation is not None and seen != generation):
         return Health.PROGRESSING
     said = [condition(live, kind).get("status") for kind in ("Ready", "Healthy", "SecretSynced")]
-    if "False" in said or _is_empty(live):
-        return Health.UNHEALTHY
-    return Health.HEALTHY
+    return Health.UNHEALTHY if "False" in said or _is_empty(live) else Health.HEALTHY
 
 
 def _is_empty(live: JsonObject) -> bool:
