@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.binding import Reason
 from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division
 from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.placement.capacity import RoomOf
 from reconciler.placement.copies import Rule, fill_tiers
-from reconciler.placement.divide import listed, webster, without_zeros
+from reconciler.placement.divide import listed, total_of, webster, without_zeros
 from reconciler.placement.spread import keeps_to_maximum, ranked_by_room, select, spread_applies
 from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
 
@@ -116,7 +115,8 @@ def _attempt(
     if not goes_back and _stays(replicas, there, situation, clusters):
         text = f"{replicas} replicas stay where they are: {listed(there.items())}"
         return replace(attempt, counts=there, missing=0, texts=(text,))
-    placement = situation.item.policy.placement
+    policy = situation.item.policy
+    placement = policy.placement
     texts: tuple[str, ...] = ()
     if spread_applies(placement) or situation.division is Division.AGGREGATED:
         selection = select(placement, ranked_by_room(replicas, members, had, clusters, room_of), replicas)
@@ -127,7 +127,6 @@ def _attempt(
         by_name = {member.name: member for member in members}
         members = [by_name[name] for name in selection.names]
     members = _with_what_they_keep(members, situation)
-    policy = situation.item.policy
     rule = Rule(situation.division is Division.AGGREGATED, situation.fresh, policy.ecs_provision)
     outcome = fill_tiers(replicas, members, [tier.label for tier in group.tiers], room_of, rule)
     if outcome.unknown:
@@ -170,9 +169,8 @@ def _give_back(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAt
     if not back:
         return attempt
     text = f"{sum(back.values())} replicas find no room elsewhere and stay: {listed(back.items())}"
-    counts = {name: attempt.counts.get(name, 0) + back.get(name, 0) for name in {*attempt.counts, *back}}
     missing = attempt.missing - sum(back.values())
-    return replace(attempt, counts=without_zeros(counts), missing=missing, texts=(*attempt.texts, text))
+    return replace(attempt, counts=total_of(attempt.counts, back), missing=missing, texts=(*attempt.texts, text))
 
 
 def _that_stay(eased: _PlacementAttempt, situation: Situation) -> tuple[Shortfall, ...]:
@@ -183,14 +181,13 @@ def _that_stay(eased: _PlacementAttempt, situation: Situation) -> tuple[Shortfal
         for name, count in eased.counts.items()
         if name in why
     }
-    stuck = without_zeros({name: max(0, count) for name, count in over.items()})
+    stuck = without_zeros(over)
     if not stuck:
         return ()
-    causes = "; ".join(f"{name}: {why[name]}" for name in sorted(stuck))
-    where = ", ".join(sorted(stuck))
+    causes = "; ".join(f"{name}: {why[name]}" for name in stuck)
     number = sum(stuck.values())
     who = "1 replica should leave" if number == 1 else f"{number} replicas should leave"
-    text = f"{who} {where}, and nobody else has room ({causes})"
+    text = f"{who} {', '.join(stuck)}, and nobody else has room ({causes})"
     return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
@@ -199,8 +196,7 @@ def _with_old_copies(attempt: _PlacementAttempt, situation: Situation) -> _Place
     left = {name: count for name, count in situation.had.items() if count > attempt.counts.get(name, 0)}
     old = {name: count - attempt.counts.get(name, 0) for name, count in left.items()}
     stay = without_zeros(webster(min(attempt.missing, sum(old.values())), old))
-    counts = {name: attempt.counts.get(name, 0) + stay.get(name, 0) for name in {*attempt.counts, *stay}}
-    return replace(attempt, counts=without_zeros(counts))
+    return replace(attempt, counts=total_of(attempt.counts, stay))
 
 
 def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt:
@@ -215,7 +211,7 @@ def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt
         counts = {**staying, **webster(total - sum(staying.values()), leaving)}
     stays = without_zeros(counts)
     text = f"the previous placement stays: {listed(stays.items())}" if stays else "nothing of it is placed"
-    return replace(attempt, counts=without_zeros(counts), texts=(text,))
+    return replace(attempt, counts=stays, texts=(text,))
 
 
 def _decision(
@@ -224,10 +220,8 @@ def _decision(
     shortfalls: tuple[Shortfall, ...],
     affinity_name: str | None = None,
 ) -> Assignment:
-    source = situation.item.policy.placement.scheduling.source
-    rule = str(situation.division)
-    reasons = [Reason(rule=rule, text=text, source=source) for text in attempt.texts]
-    reasons += [Reason(rule=shortfall.code, text=shortfall.text, source=source) for shortfall in shortfalls]
+    reasons = [situation.reason(str(situation.division), text) for text in attempt.texts]
+    reasons += [situation.reason(shortfall.code, shortfall.text) for shortfall in shortfalls]
     return Assignment(
         targets=targets_of(attempt.counts),
         unplaced=max(0, situation.replicas - sum(attempt.counts.values())),

@@ -1,19 +1,9 @@
-"""Candidate clusters of a resource, in the groups of its affinities.
-
-The affinities of a policy as groups of clusters, each with tiers that fill in order.
+"""Candidate clusters of a resource in the groups and tiers of its affinities, with the reason for every cluster.
 
 A policy without `clusterAffinities` is one group with one tier. Source: the page "Elastic scheduling with multi-cluster
-priorities" (tiers); Karmada: clusterAffinities (exclusive groups) and overflowAffinities (tiers inside a group);
-design#affinity-groups.
-
-Values of the priority classes that policies name: the order of taking free capacity.
-
-Source: Karmada: schedulePriority with priorityClassSource KubePriorityClass; here the store holds the classes.
-
-Which clusters may hold a resource, and for every cluster of the fleet why it may or may not.
-
-Source: Karmada: filter plugins ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction.
-One point differs, design#leaves-affinity: a cluster that no longer matches leaves, whatever the scheduling type.
+priorities" (tiers); Karmada: clusterAffinities (exclusive groups), overflowAffinities (tiers inside a group), and the
+filter plugins ClusterAffinity, TaintToleration, APIEnablement, SpreadConstraint and ClusterEviction;
+design#affinity-groups; design#leaves-affinity: a cluster that no longer matches leaves, whatever the scheduling type.
 """
 
 from __future__ import annotations
@@ -79,7 +69,11 @@ BUILT_IN: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, 
 
 
 def priority_classes(fleet: Fleet) -> tuple[dict[str, int], list[Problem]]:
-    """The value of each class that a policy names, and a warning for each policy whose class is not known."""
+    """The value of each class that a policy names, and a warning for each policy whose class is not known.
+
+    They order the taking of free capacity. Source: Karmada: schedulePriority with priorityClassSource
+    KubePriorityClass; here the store holds the classes.
+    """
     values: dict[str, int] = {}
     problems: list[Problem] = []
     for policy in fleet.propagation:
@@ -101,6 +95,9 @@ def priority_classes(fleet: Fleet) -> tuple[dict[str, int], list[Problem]]:
             )
     return values, problems
 
+
+KEEPS_OUT: Final = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep pods out."""
 
 NOT_READY = Taint(key="cluster.karmada.io/not-ready", effect="NoSchedule")
 """The taint of a cluster that cannot be reached. Source: design#unreachable."""
@@ -310,14 +307,8 @@ def missing_property(policy: PropagationPolicy, cluster: Cluster) -> str:
 def untolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Taint | None:
     """The first NoSchedule or NoExecute taint that no toleration covers."""
     tolerations = tuple(tolerations)
-    return next(
-        (
-            taint
-            for taint in taints
-            if taint.effect in ("NoSchedule", "NoExecute") and not tolerates(tolerations, taint)
-        ),
-        None,
-    )
+    effective = (taint for taint in taints if taint.effect in KEEPS_OUT)
+    return next((taint for taint in effective if not tolerates(tolerations, taint)), None)
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

@@ -52,11 +52,8 @@ def closings(
         policy = policies.get(identity)
         if policy is None or identity not in fleet.templates:
             continue
-        closed = {
-            cluster: why
-            for cluster in fleet.clusters
-            if (why := _closing(fleet, policy, observations, identity, cluster)) is not None
-        }
+        reasons = ((name, _closing(fleet, policy, observations, identity, name)) for name in fleet.clusters)
+        closed = {cluster: why for cluster, why in reasons if why is not None}
         if closed:
             found[identity] = closed
     return found
@@ -64,18 +61,12 @@ def closings(
 
 def obstacles(observations: Observations, constrained: Iterable[Identity]) -> dict[Identity, object]:
     """Return the inputs of write blocks: suspensions, and owners of objects in candidate clusters."""
-    clusters = sorted(observations.clusters)
-    return {
-        identity: (
-            observations.closed,
-            *(
-                (name, seen.of_fleet)
-                for name in clusters
-                if (seen := workload_in(observations.clusters, identity, name)) is not None
-            ),
-        )
-        for identity in constrained
-    }
+    found: dict[Identity, object] = {}
+    for identity in constrained:
+        seen = [(name, workload_in(observations.clusters, identity, name)) for name in sorted(observations.clusters)]
+        owners = [(name, workload.of_fleet) for name, workload in seen if workload is not None]
+        found[identity] = (observations.closed, *owners)
+    return found
 
 
 def with_closings(situation: Situation, closed: Mapping[str, str]) -> Situation:

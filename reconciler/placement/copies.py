@@ -1,19 +1,8 @@
-"""Replicas over tiers of clusters: the first tier fills first, the last empties first.
+"""Tiers of clusters, the order of exclusive groups, and placement that does not depend on free capacity.
 
-Source: the page "Elastic scheduling with multi-cluster priorities"; Karmada: overflowAffinities;
-design#affinity-groups; design#ecs-provision. A placement without tiers is one tier.
-
-Which of several exclusive groups of clusters is tried first.
-
-Source: design#group-in-use: it stays while it fits, else the first that fits from the top; design#fail-back: going back
-to an earlier group is an opt-in. Karmada never looks at an earlier group again, and clears the placement when the one
-in use stops matching.
-
-Placement that does not depend on free capacity: no replicas, Duplicated, static weights, and scaled to 0.
-
-Source: Karmada: every selected cluster gets a copy (non-workloads without a number, Duplicated with all replicas),
-static weights are divided from scratch; design#scaled-to-0; design#not-enough-room: nothing is cleared because nothing
-fits.
+The first tier fills first, the last empties first; a placement without tiers is one tier. Source: the page "Elastic
+scheduling with multi-cluster priorities"; Karmada: overflowAffinities, Duplicated and static weights (divided from
+scratch); design#affinity-groups; design#ecs-provision; design#scaled-to-0; design#not-enough-room.
 """
 
 from __future__ import annotations
@@ -24,12 +13,20 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.binding import TargetCluster
 from reconciler.api.clusters import Cluster
 from reconciler.api.policies import Division, ReplicaScheduling
 from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits, tier_of
 from reconciler.placement.capacity import RoomOf
-from reconciler.placement.divide import Share, divide_by_capacity, divide_statically, listed, webster, without_zeros
+from reconciler.placement.divide import (
+    Share,
+    divide_by_capacity,
+    divide_statically,
+    listed,
+    total_of,
+    webster,
+    without_zeros,
+)
 from reconciler.placement.spread import SelectedClusters, ranked_by_room, select, spread_applies
 from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
 from reconciler.policy import matches_cluster
@@ -114,29 +111,32 @@ def _share(
     # Nodes come where pods wait: Aggregated lets them all wait in one cluster, in use already if there is one.
     names = [next((name for name in growing if share.counts.get(name)), growing[0])] if rule.aggregated else growing
     waiting = without_zeros(webster(share.missing, dict.fromkeys(names, 1)))
-    counts = {name: share.counts.get(name, 0) + waiting.get(name, 0) for name in {*share.counts, *waiting}}
     text = f"{share.text}, and wait for new nodes (ecsProvision): {listed(waiting.items(), sign='+')}"
-    return Share(counts=without_zeros(counts), text=text)
+    return Share(counts=total_of(share.counts, waiting), text=text)
 
 
 def in_order_of_trial(
     groups: Sequence[AffinityGroup], situation: Situation, clusters: Mapping[str, Cluster]
 ) -> tuple[AffinityGroup, ...]:
-    """The groups with the one in use first; in their own order on first placement, afresh, or when they fail back."""
+    """The groups with the one in use first; in their own order on first placement, afresh, or when they fail back.
+
+    Source: design#group-in-use; design#fail-back. Karmada never looks at an earlier group again, and clears the
+    placement when the one in use stops matching.
+    """
     if len(groups) == 1 or situation.fresh or situation.item.policy.fail_back:
         return tuple(groups)
     in_use = _group_in_use(groups, situation, clusters)
-    if in_use is None:
-        return tuple(groups)
-    return (in_use, *(group for group in groups if group is not in_use))
+    return tuple(groups) if in_use is None else (in_use, *(group for group in groups if group is not in_use))
 
 
 def _group_in_use(
     groups: Sequence[AffinityGroup], situation: Situation, clusters: Mapping[str, Cluster]
 ) -> AffinityGroup | None:
+    if not situation.had:
+        return None
     named = next((group for group in groups if group.name == situation.group_in_use), None)
-    if named is not None or not situation.had:
-        return named if situation.had else None
+    if named is not None:
+        return named
     # A placement without a group (an observations file, marks read back) is recognised by its clusters.
     held = [clusters[name] for name in situation.had if name in clusters]
     covered = [sum(tier_of(cluster, group)[0] is not None for cluster in held) for group in groups]
@@ -187,12 +187,15 @@ def place_copies(
     candidates, shortfall = failures[0]
     text = f"{shortfall.text}; the previous placement stays" if situation.had else shortfall.text
     targets = _kept(situation)
-    placed = sum(target.replicas or 0 for target in targets)
+    if situation.division is Division.DUPLICATED:
+        unplaced = 0 if targets else situation.replicas
+    else:
+        unplaced = max(0, situation.replicas - sum(target.replicas or 0 for target in targets))
     return Assignment(
         targets=targets,
-        unplaced=_unplaced(situation, placed, bool(targets)),
+        unplaced=unplaced,
         affinity_name=situation.group_in_use,
-        reasons=(_reason(situation, shortfall.code, text),),
+        reasons=(situation.reason(shortfall.code, text),),
         cluster_reasons=candidates.reasons,
         shortfalls=(shortfall,),
     )
@@ -205,13 +208,9 @@ def _selection(
     if not spread_applies(placement):
         return SelectedClusters(names=tuple(member.name for member in members))
     wanted = situation.replicas
-    ranked = ranked_by_room(wanted, members, situation.had, clusters, room_of if wanted else _no_room)
-    return select(placement, ranked, wanted)
-
-
-def _no_room(clusters: Sequence[str]) -> Sequence[int | None]:
-    """Return the capacity for 0 replicas: it does not matter."""
-    return [0] * len(clusters)
+    # The capacity for 0 replicas does not matter.
+    free: RoomOf = room_of if wanted else lambda names: [0] * len(names)
+    return select(placement, ranked_by_room(wanted, members, situation.had, clusters, free), wanted)
 
 
 def _placed(
@@ -238,15 +237,9 @@ def _placed(
     else:
         targets, text = _by_static_weights(situation, names, weights)
         rule = str(Division.STATIC)
-    reasons = [_reason(situation, rule, text)]
-    if selection.text:
-        reasons.insert(0, _reason(situation, "spread", selection.text))
-    return Assignment(
-        targets=targets,
-        affinity_name=group.name,
-        reasons=tuple(reasons),
-        cluster_reasons=candidates.reasons,
-    )
+    spread = (situation.reason("spread", selection.text),) if selection.text else ()
+    reasons = (*spread, situation.reason(rule, text))
+    return Assignment(targets=targets, affinity_name=group.name, reasons=reasons, cluster_reasons=candidates.reasons)
 
 
 def _by_static_weights(
@@ -286,13 +279,3 @@ def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
     if situation.division is Division.DUPLICATED or not situation.replicas:
         return targets_of(dict.fromkeys(situation.had, situation.replicas))
     return targets_of(situation.had)
-
-
-def _unplaced(situation: Situation, placed: int, is_somewhere: bool) -> int:
-    if situation.division is Division.DUPLICATED:
-        return 0 if is_somewhere else situation.replicas
-    return max(0, situation.replicas - placed)
-
-
-def _reason(situation: Situation, rule: str, text: str) -> Reason:
-    return Reason(rule=rule, text=text, source=situation.item.policy.placement.scheduling.source)

@@ -90,6 +90,11 @@ def without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts[name] for name in sorted(counts) if counts[name] > 0}
 
 
+def total_of(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The replicas of both by cluster, without zeros."""
+    return without_zeros({name: one.get(name, 0) + other.get(name, 0) for name in {*one, *other}})
+
+
 def divide_statically(replicas: int, weights: Mapping[str, int]) -> Share:
     """Return shares by static weights, from scratch: neither capacity nor the previous placement count.
 
@@ -120,18 +125,16 @@ def divide_by_capacity(
         anew.sort(key=lambda entry: -entry[1])
         return _grow(replicas, {}, anew, aggregated=aggregated)
     if there == replicas:
-        return Share(
-            counts=without_zeros(kept), text=f"{replicas} replicas stay: {listed(without_zeros(kept).items())}"
-        )
+        counts = without_zeros(kept)
+        return Share(counts=counts, text=f"{replicas} replicas stay: {listed(counts.items())}")
     if there > replicas:
         return _shrink(replicas, kept, aggregated=aggregated)
     return _grow(replicas, kept, room(), aggregated=aggregated)
 
 
 def _shrink(replicas: int, kept: Mapping[str, int], *, aggregated: bool) -> Share:
-    votes = sorted(
-        ((name, count) for name, count in kept.items() if count > 0), key=lambda entry: (-entry[1], entry[0])
-    )
+    votes = [(name, count) for name, count in kept.items() if count > 0]
+    votes.sort(key=lambda entry: (-entry[1], entry[0]))
     if aggregated:
         votes = _shortest_prefix(votes, replicas)
     counts = without_zeros(webster(replicas, dict(votes)))
@@ -148,7 +151,7 @@ def _grow(replicas: int, kept: Mapping[str, int], room: Room, *, aggregated: boo
         in_use = [entry for entry in chosen if kept.get(entry[0], 0) > 0]
         chosen = _shortest_prefix(in_use + [entry for entry in chosen if kept.get(entry[0], 0) <= 0], wanted)
     added = without_zeros(_seats_won(wanted - missing, chosen))
-    counts = without_zeros({name: kept.get(name, 0) + added.get(name, 0) for name in {*kept, *added}})
+    counts = total_of(kept, added)
     keeps = f"keeps {listed(without_zeros(kept).items())}; " if any(kept.values()) else ""
     weighed = "aggregated by free room" if aggregated else "dynamic weights by free room"
     if not chosen:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Reason, TargetCluster
+from reconciler.api.binding import TargetCluster
 from reconciler.api.demand import Component
 from reconciler.placement.candidates import AffinityGroup, Candidate, CandidateFinder, Candidates, none_fits
 from reconciler.placement.capacity import FleetRoom, fits_together, sets_that_fit
@@ -132,7 +132,7 @@ def _nowhere(
         targets=kept,
         unplaced=max(0, situation.replicas - placed) if kept else situation.replicas or pods,
         affinity_name=situation.group_in_use,
-        reasons=(_reason(situation, shortfall.code, text),),
+        reasons=(situation.reason(shortfall.code, text),),
         cluster_reasons=candidates.reasons,
         shortfalls=(shortfall,),
     )
@@ -154,14 +154,10 @@ def _decision(situation: Situation, group: str, candidates: Candidates, cluster:
     return Assignment(
         targets=(TargetCluster(cluster=cluster, replicas=situation.item.demand.replicas),),
         affinity_name=group,
-        reasons=(_reason(situation, "gang", text),),
+        reasons=(situation.reason("gang", text),),
         cluster_reasons=candidates.reasons,
     )
 
 
 def _counted(sets: int) -> str:
     return "1 set" if sets == 1 else f"{sets} sets" if sets < _ENOUGH_SETS else f"{sets} sets or more"
-
-
-def _reason(situation: Situation, rule: str, text: str) -> Reason:
-    return Reason(rule=rule, text=text, source=situation.item.policy.placement.scheduling.source)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 
 from msgspec.structs import replace
 
-from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.policies import Division
 from reconciler.placement.divide import listed
-from reconciler.placement.values import Assignment, Shortfall, Situation
+from reconciler.placement.values import Assignment, Shortfall, Situation, targets_of
 
 PARTS_STAY = "job-parts-stay"
 
@@ -80,8 +79,7 @@ def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide:
 def _with_replicas(
     situation: Situation, replicas: int, had: Mapping[str, int], excluded: Mapping[str, str]
 ) -> Situation:
-    demand = replace(situation.item.demand, replicas=replicas)
-    item = replace(situation.item, demand=demand)
+    item = replace(situation.item, demand=replace(situation.item.demand, replicas=replicas))
     return replace(situation, item=item, had=had, excluded=excluded, partial=False)
 
 
@@ -96,14 +94,12 @@ def _stuck(leaving: Mapping[str, int], parts: Collection[str], clusters: Collect
 def _joined(
     situation: Situation, free: Assignment, counts: Mapping[str, int], shortfalls: tuple[Shortfall, ...]
 ) -> Assignment:
-    source = situation.item.policy.placement.scheduling.source
     text = f"the parts of a Job move whole, since completions are fixed at creation: {listed(sorted(counts.items()))}"
-    told = [Reason(rule="job-parts", text=text, source=source)]
-    told += [Reason(rule=found.code, text=found.text, source=source) for found in shortfalls]
+    told = [situation.reason(found.code, found.text) for found in shortfalls]
     return replace(
         free,
-        targets=tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts)),
+        targets=targets_of(counts),
         unplaced=max(0, situation.replicas - sum(counts.values())),
-        reasons=tuple(told),
+        reasons=(situation.reason("job-parts", text), *told),
         shortfalls=shortfalls,
     )

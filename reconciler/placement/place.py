@@ -29,6 +29,7 @@ from reconciler.placement.copies import in_order_of_trial, place_copies
 from reconciler.placement.gang import components_of, place_whole
 from reconciler.placement.job_parts import PARTS_STAY, has_parts, place_parts
 from reconciler.placement.placement_tables import (
+    OPEN,
     UNDECIDED,
     Placed,
     PlacementTables,
@@ -90,11 +91,8 @@ class _Round:
         return PlacementResult(bindings=tables.bindings.rows, problems=problems)
 
     def _place_item(self, item: PlacementItem) -> bool:
-        return self._place_apart(self._situation(item))
-
-    def _place_apart(self, situation: Situation) -> bool:
         """Place an item that does not depend on capacity; return whether the others must be placed again."""
-        tables, identity = self._tables, situation.item.identity
+        tables, identity, situation = self._tables, item.identity, self._situation(item)
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
         decision = self._decide_without_room(situation) if looks_at_room(situation) else self._place_all(situation)
@@ -149,9 +147,7 @@ class _Round:
         if placed is None:
             return None
         item, decision = placed.situation.item, placed.decision
-        reasons = decision.reasons
-        if item.is_autoscaled and placed.situation.had:
-            reasons = (_AS_BEFORE, *reasons)
+        divided_before = (_AS_BEFORE,) if item.is_autoscaled and placed.situation.had else ()
         return Binding(
             identity=item.identity,
             policy=item.policy.ref,
@@ -159,7 +155,7 @@ class _Round:
             unplaced=decision.unplaced,
             affinity_name=decision.affinity_name,
             unknown_room=decision.unknown_room,
-            reasons=reasons,
+            reasons=(*divided_before, *decision.reasons),
             cluster_reasons=self._ground.outcomes(decision),
         )
 
@@ -174,15 +170,17 @@ class _Round:
         constraints = self._constraints.get(item.identity, ())
         if previous is None and not constraints:
             return Situation(item=item, fresh=self._request.fresh, partial=self._request.settings.partial)
-        needs_capacity = (
-            item.policy.placement.scheduling.division.needs_capacity or item.policy.placement.scheduling.gang
-        )
+        scheduling = item.policy.placement.scheduling
+        needs_capacity = scheduling.division.needs_capacity or scheduling.gang
+        # A cap of 0 excludes, too, where replicas cannot be moved one by one.
+        excluding = [c for c in constraints if c.excludes or (c.replicas_max <= 0 and not needs_capacity)]
+        capping = [c for c in constraints if c not in excluding]
         situation = Situation(
             item=item,
             had=_had(previous, self._clusters),
-            caps={c.cluster: max(0, c.replicas_max) for c in constraints if not _excludes(c, needs_capacity)},
-            cap_reasons={c.cluster: c.reason for c in constraints if not _excludes(c, needs_capacity)},
-            excluded={c.cluster: c.reason for c in constraints if _excludes(c, needs_capacity)},
+            caps={c.cluster: max(0, c.replicas_max) for c in capping},
+            cap_reasons={c.cluster: c.reason for c in capping},
+            excluded={c.cluster: c.reason for c in excluding},
             group_in_use=previous.affinity_name if previous else "",
             fresh=self._request.fresh,
             partial=self._request.settings.partial,
@@ -305,11 +303,6 @@ def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
     return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
 
 
-def _excludes(constraint: Constraint, needs_capacity: bool) -> bool:
-    """A cap of 0 excludes, too, where replicas cannot be moved one by one."""
-    return constraint.excludes or (constraint.replicas_max <= 0 and not needs_capacity)
-
-
 def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> dict[str, int]:
     targets = sorted(previous.targets) if previous is not None else []
     return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
@@ -340,8 +333,7 @@ def _fate(placed: Placed) -> str:
 
 def _candidates(placed: Placed) -> list[str]:
     """Return the clusters that could take it, with enough capacity."""
-    reasons = placed.decision.cluster_reasons
-    return [name for name in reasons if reasons[name].rule in ("candidate", "already-there")]
+    return [name for name, reason in placed.decision.cluster_reasons.items() if reason.rule in OPEN]
 
 
 def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:
@@ -385,5 +377,3 @@ _ADVICE = {
 
 SHORTFALLS: Final = frozenset(_ADVICE)
 """The codes of what is told of a template that is not placed as its policy says."""
-
-__all__ = ["SHORTFALLS", "PlacementItem", "PlacementRequest", "PlacementResult", "place"]

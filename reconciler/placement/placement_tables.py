@@ -80,7 +80,6 @@ class PlacementTables:
         """Start with no resource."""
         self._ground: ClusterIndex | None = None
         self._size_at_first = 0
-        self._priorities: Mapping[str, int] = {}
         self.observed: Mapping[str, ClusterObservation] | None = None
         self.priorities: Mapping[str, int] = {}
         self.showing: Observed = {}
@@ -166,11 +165,11 @@ def depends_on_room(situation: Situation, decision: Assignment) -> bool:
     if decision.shortfalls or decision.unplaced:
         return True
     taken = {target.cluster for target in decision.targets}
-    open_to = sum(reason.rule in _OPEN for reason in decision.cluster_reasons.values())
+    open_to = sum(reason.rule in OPEN for reason in decision.cluster_reasons.values())
     return len(taken) < open_to and not taken <= situation.had.keys()
 
 
-_OPEN = ("candidate", "already-there")
+OPEN: Final = ("candidate", "already-there")
 """Rules of clusters that may hold the resource, before any is chosen."""
 
 

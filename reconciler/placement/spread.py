@@ -1,23 +1,8 @@
-"""Spread constraints: whether they select, the order of candidates, and the form of a choice.
+"""Choice of clusters under spread constraints on the number of clusters and regions.
 
 Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
 property, `spreadByLabel` alone fails, static weights ignore all of it. One point differs, design#max-groups: not given
 is no limit.
-
-Choice of clusters under a constraint on the number of clusters.
-
-Source: Karmada: the first clusters in order, then swaps from the last one upwards for the unselected cluster with the
-most capacity, until the replicas fit.
-
-Choice of clusters under a constraint on the number of regions.
-
-Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
-each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
-
-Choice of clusters under spread constraints.
-
-Source: Karmada: clusters and regions are selected, zone and provider next to a cluster constraint only demand the
-property, `spreadByLabel` alone fails.
 """
 
 from __future__ import annotations
@@ -104,16 +89,19 @@ def keeps_to_maximum(placement: Placement, regions: Mapping[str, str]) -> bool:
     """Return whether the clusters in use (name to region) are within the maximum of the constraints."""
     if not spread_applies(placement):
         return True
-    by_cluster, by_region = constraint_on(placement, "cluster"), constraint_on(placement, "region")
-    if by_cluster is not None and by_cluster.max_groups and len(regions) > by_cluster.max_groups:
-        return False
-    return not (by_region is not None and by_region.max_groups and len({*regions.values()}) > by_region.max_groups)
+    in_use = (("cluster", len(regions)), ("region", len({*regions.values()})))
+    found = [(constraint_on(placement, field), number) for field, number in in_use]
+    return all(number <= constraint.max_groups for constraint, number in found if constraint and constraint.max_groups)
 
 
 def select_by_cluster(
     constraint: SpreadConstraint, candidates: Sequence[Ranked], replicas: int | None
 ) -> SelectedClusters:
-    """Return clusters for a `cluster` constraint, from ordered candidates; `replicas` None: capacity is ignored."""
+    """Return clusters for a `cluster` constraint, from ordered candidates; `replicas` None: capacity is ignored.
+
+    Source: Karmada: the first clusters in order, then swaps from the last one upwards for the unselected cluster with
+    the most capacity, until the replicas fit.
+    """
     if len(candidates) < constraint.min_groups:
         return SelectedClusters(failure=f"{len(candidates)} clusters fit, minGroups asks for {constraint.min_groups}")
     wanted = min(len(candidates), constraint.max_groups or len(candidates))
@@ -146,7 +134,6 @@ _UNIT = 1000
 _MAX_STEPS = 50_000
 """Limit of searched combinations; then regions are taken by score."""
 
-
 _MAX_DEPTH = 200
 """The limit of regions for the search of combinations."""
 
@@ -167,26 +154,26 @@ def select_by_region(
     *,
     duplicated: bool,
 ) -> SelectedClusters:
-    """Clusters for a `region` constraint next to a `cluster` constraint, out of ordered candidates."""
+    """Clusters for a `region` constraint next to a `cluster` constraint, out of ordered candidates.
+
+    Source: Karmada: regions are scored by the capacity of their clusters, the best combination is searched depth first,
+    each chosen region gives its best cluster, and the rest is filled up to the cluster constraint's maximum.
+    """
     needs = RegionNeeds(replicas, by_region.min_groups, by_cluster.min_groups, duplicated)
     members: dict[str, list[Ranked]] = {}
     for candidate in candidates:
         members.setdefault(candidate.region, []).append(candidate)
-    regions = [
-        Region(name, region_score(clusters, needs), tuple(clusters)) for name, clusters in members.items() if name
-    ]
+    found = [(name, tuple(clusters)) for name, clusters in members.items() if name]
+    regions = [Region(name, region_score(clusters, needs), clusters) for name, clusters in found]
     if len(regions) < by_region.min_groups:
         return SelectedClusters(failure=f"{len(regions)} regions fit, minGroups asks for {by_region.min_groups}")
     chosen = choose_regions(regions, by_region.min_groups, by_region.max_groups or len(regions), by_cluster.min_groups)
     if not chosen:
-        return SelectedClusters(
-            failure=f"no allowed choice of regions has the {by_cluster.min_groups} clusters of minGroups"
-        )
+        failure = f"no allowed choice of regions has the {by_cluster.min_groups} clusters of minGroups"
+        return SelectedClusters(failure=failure)
     names = [region.clusters[0].name for region in chosen]
-    rest = sorted(
-        (candidate for region in chosen for candidate in region.clusters[1:]),
-        key=lambda candidate: (-candidate.score, -candidate.available, candidate.name),
-    )
+    rest = [candidate for region in chosen for candidate in region.clusters[1:]]
+    rest.sort(key=lambda candidate: (-candidate.score, -candidate.available, candidate.name))
     limit = by_cluster.max_groups or len(names) + len(rest)
     names += [candidate.name for candidate in rest[: max(0, limit - len(names))]]
     scored = ", ".join(f"{region.name} (score {region.score})" for region in chosen)

@@ -115,6 +115,10 @@ class Situation(Struct, frozen=True, kw_only=True):
         """Return whether free capacity decides about its replicas."""
         return bool(self.replicas) and self.division.needs_capacity
 
+    def reason(self, rule: str, text: str) -> Reason:
+        """Return a reason of its placement, with the place of the policy's scheduling."""
+        return Reason(rule=rule, text=text, source=self.item.policy.placement.scheduling.source)
+
 
 class Shortfall(Struct, frozen=True, kw_only=True):
     """The reason of an incomplete placement: a stable code and a sentence without its subject."""
@@ -141,11 +145,26 @@ def targets_of(counts: Mapping[str, int]) -> tuple[TargetCluster, ...]:
     return tuple(TargetCluster(cluster=name, replicas=counts[name]) for name in sorted(counts))
 
 
-class Said(Mapping[str, Reason]):
-    """The reasons of all clusters for one policy, before any cluster is chosen.
+class _LazyReasons(Mapping[str, Reason]):
+    """The reasons of all clusters, each made when it is read: a fleet has one a policy and cluster; few are read."""
 
-    They are lazy: a fleet has one for each pair of a policy and a cluster, and few are ever read.
-    """
+    __slots__ = ()
+
+    def _clusters(self) -> Mapping[str, object]:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._clusters())
+
+    def __len__(self) -> int:
+        return len(self._clusters())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class Said(_LazyReasons):
+    """The reasons of all clusters for one policy, before any cluster is chosen."""
 
     __slots__ = ("_said", "_source")
 
@@ -154,33 +173,22 @@ class Said(Mapping[str, Reason]):
         self._said = said
         self._source = source
 
+    def _clusters(self) -> Mapping[str, object]:
+        return self._said
+
     def __getitem__(self, cluster: str) -> Reason:
-        """The reason of a cluster."""
         rule, text = self._said[cluster]
         return Reason(rule=rule, text=text, source=self._source, cluster=cluster)
 
-    def __iter__(self) -> Iterator[str]:
-        """The clusters, in the order of their names."""
-        return iter(self._said)
-
-    def __len__(self) -> int:
-        """Return the number of clusters."""
-        return len(self._said)
-
     def __eq__(self, other: object) -> bool:
-        """Return whether the clusters and their reasons are equal."""
         if isinstance(other, Said):
             return self._source == other._source and self._said == other._said
         return Mapping.__eq__(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
 
-    def __repr__(self) -> str:
-        """As a dictionary of the same reasons."""
-        return repr(dict(self))
 
-
-class Outcomes(Mapping[str, Reason]):
+class Outcomes(_LazyReasons):
     """The reasons of all clusters, seen from the end: a candidate may have got nothing, and others may keep it."""
 
     __slots__ = ("_reasons", "_targets")
@@ -190,34 +198,21 @@ class Outcomes(Mapping[str, Reason]):
         self._reasons = reasons
         self._targets = targets
 
+    def _clusters(self) -> Mapping[str, object]:
+        return self._reasons
+
     def __getitem__(self, cluster: str) -> Reason:
-        """The reason of a cluster."""
         place = bisect_left(self._targets, (cluster,))
         is_target = place < len(self._targets) and self._targets[place].cluster == cluster
         return outcome(self._reasons[cluster], is_target=is_target)
 
-    def __iter__(self) -> Iterator[str]:
-        """The clusters, in the order of their names."""
-        return iter(self._reasons)
-
-    def __len__(self) -> int:
-        """Return the number of clusters."""
-        return len(self._reasons)
-
     def __eq__(self, other: object) -> bool:
-        """Return whether the chosen clusters and their reasons are equal."""
         if isinstance(other, Outcomes):
-            return self._reasons == other._reasons and self._names() == other._names()
+            names, others = ([target.cluster for target in found._targets] for found in (self, other))
+            return self._reasons == other._reasons and names == others
         return Mapping.__eq__(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # A mapping has none either.
-
-    def __repr__(self) -> str:
-        """As a dictionary of the same reasons."""
-        return repr(dict(self))
-
-    def _names(self) -> list[str]:
-        return [target.cluster for target in self._targets]
 
 
 def outcome(reason: Reason, *, is_target: bool) -> Reason:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from reconciler.api.clusters import ClusterNode, Quota, Taint
 from reconciler.api.demand import NodeTerm, PodShape
 from reconciler.api.policies import Toleration
-from reconciler.placement.candidates import tolerates
+from reconciler.placement.candidates import tolerates, untolerated
 
 PODS_OF_A_NODE = 110
 """The kubelet's default, for a node without an observed limit."""
@@ -21,7 +21,6 @@ PODS_OF_A_NODE = 110
 UNLIMITED = 2**31 - 1
 """The value for no limit; the greatest replica count in Kubernetes."""
 
-_KEEPS_OUT = ("NoSchedule", "NoExecute")
 _OF_STATE = "node.kubernetes.io/"
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -54,10 +53,8 @@ def lasting_obstacle(node: ClusterNode, shape: PodShape) -> str:
 
 
 def _taint(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> str:
-    for taint in taints:
-        if taint.effect in _KEEPS_OUT and not tolerates(tolerations, taint):
-            return f"taint {taint.key}:{taint.effect}"
-    return ""
+    taint = untolerated(tolerations, taints)
+    return f"taint {taint.key}:{taint.effect}" if taint is not None else ""
 
 
 def _not_selected(node: ClusterNode, shape: PodShape) -> str:

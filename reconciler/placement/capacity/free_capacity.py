@@ -1,13 +1,7 @@
 """The free capacity of the fleet during one round: placed replicas are subtracted at once, so nothing is booked twice.
 
-It begins as observed, and is kept up to date while the round places one workload after another. Source:
-design#booked-once; Karmada places two workloads of the same second on the same capacity unless a feature gate is on.
-
-Pending writes: written replicas that the clusters do not show yet still take capacity.
-
-Between the write and the pods are a controller and a scheduler, and an observation may be older than the write. Without
-this, a round would promise the capacity again that the round before it gave away. Source: design#booked-once. Existing
-pods, waiting ones included, are in the observation already.
+Source: design#booked-once; Karmada places two workloads of the same second on the same capacity unless a feature gate
+is on.
 """
 
 from __future__ import annotations
@@ -197,13 +191,9 @@ class FleetRoom:
 
     def take_all(self, targets: Iterable[TargetCluster], shape: PodShape, namespace: str) -> None:
         """The same of everything that was assigned to some clusters."""
-        queues, observations = self._queues, self._observations
         for cluster, pods in targets:
-            if pods and cluster in observations:
-                queue = queues.get(cluster)
-                if queue is None:
-                    queue = queues[cluster] = []
-                queue.append((shape, pods, namespace))
+            if pods and cluster in self._observations:
+                self._queues.setdefault(cluster, []).append((shape, pods, namespace))
 
     def _free_room(self, cluster: str) -> ClusterRoom:
         room = self._rooms.get(cluster)
@@ -230,7 +220,10 @@ def observed_pods(clusters: Observed) -> Observed:
 
 
 def pending_writes(situation: Situation, observed: Observed) -> list[tuple[str, int]]:
-    """Return clusters with the number of expected pods of earlier assignments."""
+    """Return clusters with the number of pods of earlier assignments that they do not show yet, which take capacity.
+
+    An observation may be older than the write. Existing pods, waiting ones included, are in it already.
+    """
     found = []
     for cluster, replicas in situation.had.items() if observed else ():
         seen = observed.get(cluster)

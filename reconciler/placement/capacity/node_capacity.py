@@ -2,8 +2,6 @@
 
 Capacity is only ever taken: a node that is full for a shape stays full, and the pods of a shape fill its nodes in their
 order. Amounts are kept by resource, one list over all nodes, so that changes are counted column by column.
-
-The need of a store for the free capacity of members: reading nodes and pods is the dearest part of a look.
 """
 
 from __future__ import annotations
@@ -155,14 +153,11 @@ def _fits(room: _ShapeRoom, nodes: Sequence[int]) -> Iterable[int]:
 
 
 def wants_capacity(fleet: Fleet) -> bool:
-    """Return whether any policy needs it."""
+    """Return whether any policy of a store needs free capacity: nodes and pods are the dearest part of a read."""
     return any(map(policy_wants_capacity, fleet.propagation))
 
 
 def policy_wants_capacity(policy: PropagationPolicy) -> bool:
     """Return whether the policy divides by free capacity, or places a gang, or can fail over."""
-    return (
-        policy.placement.scheduling.division.needs_capacity
-        or policy.placement.scheduling.gang
-        or policy.application_failover is not None
-    )
+    scheduling = policy.placement.scheduling
+    return scheduling.division.needs_capacity or scheduling.gang or policy.application_failover is not None

@@ -25,11 +25,6 @@ class _PackedPart(NamedTuple):
     nodes: tuple[int, ...]
 
 
-class _NodeAmounts(NamedTuple):
-    free: dict[int, dict[str, int]]
-    waiting: Mapping[str, int]
-
-
 def sets_that_fit(components: Sequence[Component], room: ClusterRoom, namespace: str, enough: int = _MAX_SETS) -> int:
     """Return the number of whole sets of the components that fit the cluster, at most `enough`."""
     high = 1
@@ -58,17 +53,17 @@ def fits_together(components: Sequence[Component], room: ClusterRoom, namespace:
             parts.append(_PackedPart(component.replicas * sets, component.shape, tuple(index for index, _ in nodes)))
     if not parts:
         return True
-    nodes_now = _NodeAmounts(free, room.waiting())
-    if not room.admits_set([(part.shape, part.pods) for part in parts], namespace) or not _fits_as_a_whole(
-        parts, nodes_now
-    ):
+    pods = [(part.shape, part.pods) for part in parts]
+    if not room.admits_set(pods, namespace) or not _fits_as_a_whole(parts, free, room.waiting()):
         return False
     if len(parts) == 1:
         return sum(fit(free[index], parts[0].shape.requests) for index in parts[0].nodes) >= parts[0].pods
     return _first_fit(parts, free) or _search(parts, free)
 
 
-def _fits_as_a_whole(parts: Sequence[_PackedPart], nodes: _NodeAmounts) -> bool:
+def _fits_as_a_whole(
+    parts: Sequence[_PackedPart], nodes: Mapping[int, Mapping[str, int]], waiting: Mapping[str, int]
+) -> bool:
     """Return whether the sums suffice: needed for every packing, and the only use of pods that wait somewhere."""
     needed: dict[str, int] = {"pods": sum(part.pods for part in parts)}
     for part in parts:
@@ -76,7 +71,7 @@ def _fits_as_a_whole(parts: Sequence[_PackedPart], nodes: _NodeAmounts) -> bool:
             if amount > 0:
                 needed[resource] = needed.get(resource, 0) + part.pods * amount
     return all(
-        sum(max(0, free.get(resource, 0)) for free in nodes.free.values()) - nodes.waiting.get(resource, 0) >= amount
+        sum(max(0, free.get(resource, 0)) for free in nodes.values()) - waiting.get(resource, 0) >= amount
         for resource, amount in needed.items()
     )
 
