@@ -1,10 +1,4 @@
-"""Which fields an apply of a body makes ours: the FieldsV1 tree that an API server would write down.
-
-Source: Kubernetes server-side apply, field management: structs and maps are owned leaf by leaf, items of map lists by
-their keys, items of sets by their value, everything atomic as a whole.
-
-The bodies to send of one template, prepared once for all clusters with an equal body.
-"""
+"""Fields that an apply of a body makes ours, and the bodies of one template, prepared for comparing."""
 
 from __future__ import annotations
 
@@ -24,7 +18,11 @@ from reconciler.ownership import hashed_leaves, recorded_form
 
 
 def applied_fields(body: JsonObject, schema: Schema | None) -> dict[str, Any]:
-    """The fields of an applied body as FieldsV1; of an unknown kind (`schema` None) lists are owned as a whole."""
+    """The fields of an applied body as FieldsV1; of an unknown kind (`schema` None) lists are owned as a whole.
+
+    Source: Kubernetes server-side apply, field management: structs and maps are owned leaf by leaf, items of map lists
+    by their keys, items of sets by their value, everything atomic as a whole.
+    """
     fields = declared(body)
     metadata = _below(fields.pop("metadata"), object_meta())
     found = _below(fields, schema.root if schema is not None else FREE)

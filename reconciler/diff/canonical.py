@@ -81,14 +81,10 @@ def says_nothing(value: Json, node: SchemaNode, *, keeps_empty: bool) -> bool:
     if value is None:
         return not node.is_nullable
     if isinstance(value, (dict, list)):
-        if value:
-            return False
-        if node.keys or node.is_set:
-            # Server-side apply merges nothing then, so that it makes not even an empty list.
-            return True
-        if keeps_empty:
-            return False
-        return node.is_inline or node.shape is NodeForm.LIST or node.item is not None
+        if value or node.keys or node.is_set:
+            # Of an empty list with keys server-side apply merges nothing, so that it makes not even the list.
+            return not value
+        return not keeps_empty and (node.is_inline or node.shape is NodeForm.LIST or node.item is not None)
     return node.drops_zero and not value
 
 
@@ -137,12 +133,10 @@ def _covered_object(
                 one = _extra(found[name], name, before, child, keeps_empty=keeps_empty)
             else:
                 one = covered(value, found[name], then, child, keeps_empty=keeps_empty)
+        elif says_nothing(value, child, keeps_empty=keeps_empty):
+            one = ValueComparison.EQUAL
         else:
-            one = (
-                ValueComparison.EQUAL
-                if says_nothing(value, child, keeps_empty=keeps_empty)
-                else ValueComparison.DIFFERENT
-            )
+            one = ValueComparison.DIFFERENT
         if one is ValueComparison.DIFFERENT:
             return one
         verdict = max(verdict, one)
@@ -172,12 +166,15 @@ def _extra(value: Json, name: str, before: Json, node: SchemaNode, *, keeps_empt
 
 
 def equal(one: Json, other: Json, node: SchemaNode, *, keeps_empty: bool) -> bool:
-    """Return whether two desired values are stored as the same one; order within sets does not count."""
+    """Return whether two desired values are stored as the same one; order within sets does not count.
+
+    MISSING is the same as a value that says nothing.
+    """
+    if one is MISSING or other is MISSING:
+        return says_nothing(one if other is MISSING else other, node, keeps_empty=keeps_empty)
     if isinstance(one, dict) and isinstance(other, dict):
-        return all(
-            _equal_entry(one.get(name, MISSING), other.get(name, MISSING), child_of_node(node, name), keeps_empty)
-            for name in one.keys() | other.keys()
-        )
+        pairs = ((name, one.get(name, MISSING), other.get(name, MISSING)) for name in one.keys() | other.keys())
+        return all(equal(a, b, child_of_node(node, name), keeps_empty=keeps_empty) for name, a, b in pairs)
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             return False
@@ -186,12 +183,6 @@ def equal(one: Json, other: Json, node: SchemaNode, *, keeps_empty: bool) -> boo
         item = node.item or FREE
         return all(equal(a, b, item, keeps_empty=keeps_empty) for a, b in zip(one, other, strict=True))
     return same_scalar(one, other, node.format)
-
-
-def _equal_entry(one: Json, other: Json, node: SchemaNode, keeps_empty: bool) -> bool:
-    if one is MISSING or other is MISSING:
-        return says_nothing(one if other is MISSING else other, node, keeps_empty=keeps_empty)
-    return equal(one, other, node, keeps_empty=keeps_empty)
 
 
 def sendable(body: JsonObject, schema: Schema | None) -> JsonObject:

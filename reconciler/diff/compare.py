@@ -85,12 +85,8 @@ def ignored_paths(identity: Identity, rules: tuple[IgnoreRule, ...]) -> tuple[st
 def overall_cause(fields: tuple[FieldChange, ...]) -> Cause:
     """The cause of a change as a whole: the one that an author would look for first."""
     causes = {field.cause for field in fields}
-    for cause in (
-        Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP,
-    ):  # fmt: skip
-        if cause in causes:
-            return cause
-    return Cause.DECLARED
+    order = (Cause.DECLARED, Cause.REMOVED, Cause.DRIFT, Cause.OVERRIDE, Cause.PLACEMENT, Cause.OWNERSHIP)
+    return next((cause for cause in order if cause in causes), Cause.DECLARED)
 
 
 def _with_secrecy(change: Change, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Change:
@@ -225,17 +221,15 @@ class Comparer:
         if cause is Cause.DRIFT and not self._settings.self_heal:
             hold = Hold(HeldBy.SETTINGS, "drift is left as it is (spec.drift.selfHeal: false)")
         change = self._change(manifest, Action.UPDATE, cause, body=wanted.body, live=live, hold=hold)
-        return Comparison(
-            change=replace(
-                change,
-                fields=difference.fields,
-                removed_paths=difference.removed_paths,
-                in_the_way=difference.in_the_way,
-                predecessors=predecessors,
-                engine=Engine.SERVER_SIDE if difference.unsure else Engine.THREE_WAY,
-            ),
-            live=live,
+        change = replace(
+            change,
+            fields=difference.fields,
+            removed_paths=difference.removed_paths,
+            in_the_way=difference.in_the_way,
+            predecessors=predecessors,
+            engine=Engine.SERVER_SIDE if difference.unsure else Engine.THREE_WAY,
         )
+        return Comparison(change=change, live=live)
 
     def _sent(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None) -> Yielded:
         """Return the body to send, and its fields that are left to others."""
@@ -279,9 +273,7 @@ class Comparer:
             return Comparison(problem=namespace_remark(manifest, live), live=live)
         policy = self.decision.policies.get(manifest.identity)
         problem = refusal(manifest, ownership, policy, self._lost_marks(live, row))
-        if problem is not None:
-            return Comparison(problem=problem, live=live)
-        return self._adoption(manifest, live, bodies)
+        return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
 
     def _is_returning(self, live: LiveObject, row: AppliedRow | None, ownership: Ownership, released_uid: str) -> bool:
         """Return whether it is the very object that was released, and nobody else owns it now.
@@ -300,10 +292,8 @@ class Comparer:
         wanted = bodies.wanted(sent.body, manifest.leaves)
         difference = self._difference(manifest, wanted, taken, None, bodies, sent.paths)
         change = self._change(manifest, Action.ADOPT, Cause.ADOPTION, body=wanted.body, live=live)
-        return Comparison(
-            change=replace(change, fields=difference.fields, removed_paths=difference.removed_paths, reason=reason),
-            live=live,
-        )
+        change = replace(change, fields=difference.fields, removed_paths=difference.removed_paths, reason=reason)
+        return Comparison(change=change, live=live)
 
     def _lost_marks(self, live: LiveObject, row: AppliedRow | None) -> tuple[str, ...]:
         """Return the marks that somebody took off an object of ours; nothing when it never was ours.

@@ -3,9 +3,7 @@
 Source: the update validation of each kind in Kubernetes 1.36, and the definition of a GatewayClass; every row is tried
 on a real kube-apiserver by tests/apiserver/test_immutable.py.
 
-Changes that cannot be made in place: the object is deleted and created again, once a person allows it.
-
-Source: design#replacement.
+Such an object is deleted and created again once a person allows it. Source: design#replacement.
 """
 
 from __future__ import annotations
@@ -103,17 +101,9 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
 
 
 _SAID: Final = (
-    "immutable",
-    "may not be changed",
-    "may not change",
-    "cannot be changed",
-    "cannot change",
-    "can not be changed",
-    "cannot be modified",
-    "cannot be updated",
-    "may not be updated",
-    "updates to",
-)
+    "immutable", "may not be changed", "may not change", "cannot be changed", "cannot change", "can not be changed",
+    "cannot be modified", "cannot be updated", "may not be updated", "updates to",
+)  # fmt: skip
 """Words of API servers and webhooks for an immutable field; the author of a kind's rule chooses others."""
 
 
@@ -148,13 +138,9 @@ _SUSPENDED: Final = _parsed(_OF_A_SUSPENDED_JOB)
 def immutable_change(
     kind: tuple[str, str], changes: Iterable[tuple[FieldPath, FieldChange]], live: JsonObject
 ) -> str | None:
-    """The first changed path that cannot be changed in place; None when all can.
-
-    `kind` is (group, kind).
-    """
+    """The first changed path that cannot be changed in place; None when all can. `kind` is (group, kind)."""
     frozen_data = kind in (("", "ConfigMap"), ("", "Secret")) and live.get("immutable") is True
-    changed = list(changes)
-    for path, change in changed:
+    for path, change in changes:
         if frozen_data and path[0] in ("data", "binaryData", "immutable"):
             return change.path
         if change.after is MISSING and change.path in _DEFAULTS and change.before == _DEFAULTS[change.path]:
@@ -213,16 +199,11 @@ def _may_resize(change: FieldChange, live: JsonObject) -> bool:
 ALLOW_REPLACE: Final = "fleet.reconciler/replace"
 """Template annotation, value `allowed`: an immutable field may be changed by deleting and creating the object."""
 
-_NEVER_REPLACED: Final = frozenset(
-    {"Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim"}
-)
+_NEVER_REPLACED: Final = ("Namespace", "CustomResourceDefinition", "PersistentVolume", "PersistentVolumeClaim")
 
 
 def why_not_replaced(kind: str, body: JsonObject, at: str) -> Hold | None:
-    """Return why an object is not replaced for the change of a field; None: its template allows it.
-
-    `at`: the field that cannot be changed in place.
-    """
+    """Return why an object is not replaced for the change of the field `at`; None: its template allows it."""
     if kind in _NEVER_REPLACED:
         return Hold(HeldBy.REPLACEMENT, f"{at} cannot be changed and a {kind} is never replaced")
     if dig(body, "metadata", "annotations", ALLOW_REPLACE) == "allowed":

@@ -1,8 +1,6 @@
-"""The ownership index: owners of the members' objects, and the clusters of our copies.
+"""Owners of the members' objects, the clusters of our copies, and the availability of copies: the inputs of moves.
 
-The availability of one object's copies, as reported by their own clusters: the inputs of moves.
-
-Source: `stages.moves`. For a cluster, or an object, that could not be read only the journal's rows are known.
+For a cluster, or an object, that could not be read only the journal's rows are known.
 """
 
 from __future__ import annotations
@@ -58,10 +56,7 @@ class OwnershipIndex:
     at are read again far more quickly than those of another pass over the fleet.
     """
 
-    def __init__(
-        self,
-        snapshot: FleetSnapshot,
-    ) -> None:
+    def __init__(self, snapshot: FleetSnapshot) -> None:
         """Index the objects; for members that were not read, the journal's rows count."""
         self._snapshot = snapshot
         self._clusters: dict[Identity, list[str]] = {}
@@ -216,13 +211,11 @@ class Copies(Struct, frozen=True, kw_only=True):
         held = self.held.get(cluster)
         if held is None or not held.shows_no_difference:
             return False
-        # An override may make another number of the assigned one.
-        wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
         if isinstance(found, Available):
             return True
-        if found.replicas is None or wanted is None:
-            return False
-        return found.replicas - _outdated(live.body) >= wanted
+        # An override may make another number of the assigned one.
+        wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
+        return found.replicas is not None and wanted is not None and found.replicas - _outdated(live.body) >= wanted
 
     def _own_availability(self, cluster: str, live: LiveObject) -> Availability:
         member = self.snapshot.members.get(cluster)

@@ -136,10 +136,6 @@ class _DiffInputs(Struct, frozen=True):
     previous: JsonObject | None
     schema: Schema | None
 
-    @property
-    def keeps_empty(self) -> bool:
-        return self.schema is None or self.schema.keeps_empty
-
     def cause_of(self, path: FieldPath) -> Cause:
         return cause_of(path, self.previous, self.wanted.recorded)
 
@@ -217,12 +213,10 @@ def _ruled(found: _DiffInputs, changed: Iterable[FieldPath]) -> str | None:
     """A rule of the kind judges the new value of a changed field by the old one: it may not let it change."""
     for path in changed:
         node: SchemaNode | None = found.schema.root if found.schema is not None else None
-        for depth, step in enumerate(path):
+        for depth, step in enumerate((*path, None)):
             if node is not None and node.has_transition_rule:
                 return f"a rule of the kind judges changes of {path_text(path[:depth]) or 'the object'}"
             node = None if node is None else node.child(step) if isinstance(step, str) else node.item
-        if node is not None and node.has_transition_rule:
-            return f"a rule of the kind judges changes of {path_text(path)}"
     return None
 
 
@@ -237,13 +231,7 @@ def _stale(found: _DiffInputs) -> str | None:
 
 def _changed(found: _DiffInputs, path: FieldPath, before: Json, after: Json) -> FieldChange:
     owner = holder_of(found.live, found.manager, path) if before is not MISSING else None
-    return FieldChange(
-        path=path_text(path),
-        before=before,
-        after=after,
-        cause=found.cause_of(path),
-        owner=owner,
-    )
+    return FieldChange(path=path_text(path), before=before, after=after, cause=found.cause_of(path), owner=owner)
 
 
 def cause_of(path: FieldPath, previous: JsonObject | None, recorded: JsonObject) -> Cause:
@@ -269,10 +257,7 @@ def _removed(found: _DiffInputs, path: FieldPath, before: Json, cause: Cause = C
 
 def holder_of(live: JsonObject, manager: str, path: FieldPath) -> FieldOwner | None:
     """Return the other manager that wrote at or below the path last; None if nobody else did."""
-    for owner in owners_of(live, path):
-        if owner.manager != manager:
-            return owner
-    return None
+    return next((owner for owner in owners_of(live, path) if owner.manager != manager), None)
 
 
 def _lost(
@@ -285,11 +270,8 @@ def _lost(
     """
     if previous == recorded:
         return ()
-    trees = [
-        (entry["fieldsV1"], entry.get("operation") == "Apply")
-        for entry in entries_of(live)
-        if not is_applied_by(entry, manager)
-    ]
+    others = (entry for entry in entries_of(live) if not is_applied_by(entry, manager))
+    trees = [(entry["fieldsV1"], entry.get("operation") == "Apply") for entry in others]
     lost = []
     for path, was in _vanished(declared(previous), declared(recorded), node, ()):
         now = value_at(live, path)

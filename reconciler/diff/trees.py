@@ -1,12 +1,4 @@
-"""Every place where two trees differ, lists matched by their keys: for dry-run results and for two rendered sets.
-
-Mutually exclusive fields: a desired one displaces a live one.
-
-Server-side apply takes away only our fields. Next to our `httpGet` it would leave the `tcpSocket` that somebody put in
-its place, or the `rollingUpdate` that the API server filled in before we asked for `Recreate`, and the API server
-refuses the two together. Source: Kubernetes: validation of probes, environment variables, volumes, update strategies,
-profiles and disruption budgets; client-side apply has `retainKeys` for it.
-"""
+"""Every place where two trees differ, lists matched by their keys, and fields that exclude each other."""
 
 from __future__ import annotations
 
@@ -30,9 +22,8 @@ TreeChange = tuple[FieldPath, Json, Json]
 def declared(body: JsonObject) -> dict[str, Any]:
     """The body without apiVersion, kind, status, and metadata that only the API server writes."""
     metadata = body.get("metadata")
-    kept = (
-        {k: v for k, v in metadata.items() if k in DECLARED_METADATA} if isinstance(metadata, (dict, Mapping)) else {}
-    )
+    entries = metadata.items() if isinstance(metadata, (dict, Mapping)) else ()
+    kept = {name: value for name, value in entries if name in DECLARED_METADATA}
     rest = {name: value for name, value in body.items() if name not in ("apiVersion", "kind", "metadata", "status")}
     return {**rest, "metadata": kept}
 
@@ -97,17 +88,12 @@ def _sets(
     yield from (((*path, Member(value)), MISSING, value) for value in after if value not in before)
 
 
-_ALTERNATIVES: Final = tuple(
-    map(
-        frozenset,
-        (
-            ("exec", "grpc", "httpGet", "tcpSocket"),
-            ("exec", "httpGet", "sleep", "tcpSocket"),
-            ("value", "valueFrom"),
-            ("configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"),
-            ("maxUnavailable", "minAvailable"),
-        ),
-    )
+_ALTERNATIVES: Final = (
+    frozenset({"exec", "grpc", "httpGet", "tcpSocket"}),
+    frozenset({"exec", "httpGet", "sleep", "tcpSocket"}),
+    frozenset({"value", "valueFrom"}),
+    frozenset({"configMapKeyRef", "fieldRef", "resourceFieldRef", "secretKeyRef"}),
+    frozenset({"maxUnavailable", "minAvailable"}),
 )
 """Fields of one struct that exclude each other."""
 
@@ -121,7 +107,12 @@ _ONLY_WITH_TYPE: Final = {"rollingUpdate": "RollingUpdate", "localhostProfile": 
 def displaced(
     wanted: JsonObject, live: JsonObject, root: SchemaNode, changed: Iterable[FieldPath]
 ) -> dict[FieldPath, FieldPath]:
-    """Return paths of live fields that desired ones exclude, each with the changed path that displaces it."""
+    """Return paths of live fields that desired ones exclude, each with the changed path that displaces it.
+
+    Server-side apply takes away only our fields: next to our `httpGet` it would leave the `tcpSocket` that somebody put
+    in its place, and the API server refuses the two together. Source: Kubernetes: validation of probes, environment
+    variables, volumes, update strategies, profiles and disruption budgets; client-side apply has `retainKeys` for it.
+    """
     found: dict[FieldPath, FieldPath] = {}
     for path in changed:
         name = path[-1] if path else None

@@ -101,9 +101,8 @@ class Walk:
 
     def _unknown(self, node: SchemaNode, trail: Trail, name: str) -> SchemaNode:
         if node.shape is not NodeForm.ANY:
-            self.doubts.append(
-                f"the schema has no field {name} in {'.'.join(map(str, path_of(trail))) or 'the object'}"
-            )
+            where = ".".join(map(str, path_of(trail))) or "the object"
+            self.doubts.append(f"the schema has no field {name} in {where}")
         return FREE
 
     def _null(self, found: Json, node: SchemaNode, trail: Trail, *, is_entry: bool) -> bool:
@@ -179,17 +178,12 @@ class Walk:
         ours = {_key_values(raw): inner for raw, inner in owned.items() if raw[:2] == "k:"}
         last, in_order = -1, True
         for key, index in wanted.items():
-            inner = ours.get(key, NOTHING)
-            place = places.get(key)
+            place, there = places.get(key), (trail, Keyed(tuple(zip(names, key, strict=True))))
             if place is None:
-                self.changed.append(
-                    (path_of((trail, Keyed(tuple(zip(names, key, strict=True))))), MISSING, want[index])
-                )
+                self.changed.append((path_of(there), MISSING, want[index]))
                 continue
             in_order, last = in_order and place > last, place
-            self.objects(
-                want[index], found[place], inner, node.item, (trail, Keyed(tuple(zip(names, key, strict=True))))
-            )
+            self.objects(want[index], found[place], ours.get(key, NOTHING), node.item, there)
         if not in_order:
             shared = [key for key in places if key in wanted]
             self.changed.append((path_of(trail), [list(k) for k in shared], [list(k) for k in wanted if k in places]))
