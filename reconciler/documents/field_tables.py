@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec import field as property_of
@@ -93,6 +93,46 @@ def shape(*fields: Field) -> Shape:
     return Shape(fields, by_spelling)
 
 
+class FieldOptions(TypedDict, total=False):
+    """The optional properties of a field, as `Field` has them."""
+
+    shape: Shape | None
+    spellings: tuple[str, ...]
+    values: Mapping[str, str]
+    refused_values: Mapping[str, str]
+    inert_values: Mapping[str, str]
+    default: str
+    required: bool
+    no_effect: str
+    refused: str
+    severity: Severity
+    note: str
+
+
+class _Make:
+    """Makes fields of one type from name, meaning, the fields below it and options."""
+
+    def __init__(self, kind: FieldType) -> None:
+        self._kind = kind
+
+    def __call__(self, name: str, meaning: str, *below: Field, **options: Unpack[FieldOptions]) -> Field:
+        if below:
+            options["shape"] = shape(*below)
+        return Field(name, self._kind, meaning, **options)
+
+
+text_field: Final = _Make(FieldType.TEXT)
+flag_field: Final = _Make(FieldType.FLAG)
+integer_field: Final = _Make(FieldType.INTEGER)
+integer_or_text_field: Final = _Make(FieldType.INTEGER_OR_TEXT)
+texts_field: Final = _Make(FieldType.TEXTS)
+map_field: Final = _Make(FieldType.MAP)
+object_field: Final = _Make(FieldType.OBJECT)
+objects_field: Final = _Make(FieldType.OBJECTS)
+text_or_object_field: Final = _Make(FieldType.TEXT_OR_OBJECT)
+any_field: Final = _Make(FieldType.ANY)
+
+
 def either_case(*values: str, **others: str) -> dict[str, str]:
     """Values of an enumeration that may also begin with a small letter; `others` are further spellings.
 
@@ -100,9 +140,8 @@ def either_case(*values: str, **others: str) -> dict[str, str]:
     {'Abort': 'Abort', 'abort': 'Abort'}
     """
     spelled = {value: value for value in values} | others
-    return {
-        case: value for spelling, value in spelled.items() for case in (spelling, spelling[0].lower() + spelling[1:])
-    }
+    small = {spelling[0].lower() + spelling[1:]: value for spelling, value in spelled.items()}
+    return spelled | small
 
 
 def exactly(*values: str) -> dict[str, str]:
@@ -122,39 +161,24 @@ def walk(root: Shape, prefix: str = "") -> Iterator[tuple[str, Field]]:
 _BY_SERVER = "an API server sets it; leave it out of the store"
 
 
-def _server_field(name: str, kind: FieldType) -> Field:
-    return Field(name, kind, "Set by an API server.", no_effect=_BY_SERVER, severity=Severity.HINT)
+def _server_field(name: str) -> Field:
+    return any_field(name, "Set by an API server.", no_effect=_BY_SERVER, severity=Severity.HINT)
 
 
-API_VERSION = Field("apiVersion", FieldType.TEXT, "The API group and version.", required=True)
-KIND = Field("kind", FieldType.TEXT, "The kind of the document.", required=True)
-STATUS = _server_field("status", FieldType.ANY)
+API_VERSION = text_field("apiVersion", "The API group and version.", required=True)
+KIND = text_field("kind", "The kind of the document.", required=True)
+STATUS = _server_field("status")
 
 METADATA_SHAPE = shape(
-    Field("name", FieldType.TEXT, "The name of the object.", required=True),
-    Field("namespace", FieldType.TEXT, "The namespace, for namespaced kinds.", default="default, for namespaced kinds"),
-    Field("labels", FieldType.MAP, "Labels."),
-    Field("annotations", FieldType.MAP, "Annotations."),
-    Field(
-        "generateName",
-        FieldType.TEXT,
-        "A prefix of a made-up name.",
-        refused="an object of the store needs a fixed name",
-    ),
-    _server_field("creationTimestamp", FieldType.ANY),
-    _server_field("deletionGracePeriodSeconds", FieldType.ANY),
-    _server_field("deletionTimestamp", FieldType.ANY),
-    _server_field("finalizers", FieldType.ANY),
-    _server_field("generation", FieldType.ANY),
-    _server_field("managedFields", FieldType.ANY),
-    _server_field("ownerReferences", FieldType.ANY),
-    _server_field("resourceVersion", FieldType.ANY),
-    _server_field("selfLink", FieldType.ANY),
-    _server_field("uid", FieldType.ANY),
+    text_field("name", "The name of the object.", required=True),
+    text_field("namespace", "The namespace, for namespaced kinds.", default="default, for namespaced kinds"),
+    map_field("labels", "Labels."),
+    map_field("annotations", "Annotations."),
+    text_field("generateName", "A prefix of a made-up name.", refused="an object of the store needs a fixed name"),
+    *map(_server_field, ("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers")),
+    *map(_server_field, ("generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid")),
 )
-METADATA = Field(
-    "metadata", FieldType.OBJECT, "Name, namespace, labels, annotations.", shape=METADATA_SHAPE, required=True
-)
+METADATA = object_field("metadata", "Name, namespace, labels, annotations.", shape=METADATA_SHAPE, required=True)
 
 
 def document_shape(spec: Field) -> Shape:
@@ -163,82 +187,55 @@ def document_shape(spec: Field) -> Shape:
 
 
 LABEL_SELECTOR_SHAPE = shape(
-    Field("matchLabels", FieldType.MAP, "Labels that must have exactly these values."),
-    Field(
+    map_field("matchLabels", "Labels that must have exactly these values."),
+    objects_field(
         "matchExpressions",
-        FieldType.OBJECTS,
         "Requirements that must all hold.",
-        shape=shape(
-            Field("key", FieldType.TEXT, "The label key.", required=True),
-            Field(
-                "operator",
-                FieldType.TEXT,
-                "How values compare.",
-                required=True,
-                values=exactly("In", "NotIn", "Exists", "DoesNotExist"),
-            ),
-            Field("values", FieldType.TEXTS, "Values for In and NotIn."),
+        text_field("key", "The label key.", required=True),
+        text_field(
+            "operator", "How values compare.", required=True, values=exactly("In", "NotIn", "Exists", "DoesNotExist")
         ),
+        texts_field("values", "Values for In and NotIn."),
     ),
 )
 
-RESOURCE_SELECTORS = Field(
+RESOURCE_SELECTORS = objects_field(
     "resourceSelectors",
-    FieldType.OBJECTS,
     "Which templates the policy concerns.",
-    shape=shape(
-        Field("apiVersion", FieldType.TEXT, "Compared exactly with the template's.", required=True),
-        Field("kind", FieldType.TEXT, "Compared exactly with the template's.", required=True),
-        Field(
-            "namespace",
-            FieldType.TEXT,
-            "The namespace of the templates.",
-            default="the policy's own; for cluster policies any",
-        ),
-        Field("name", FieldType.TEXT, "The name of the template; labelSelector is then ignored."),
-        Field("labelSelector", FieldType.OBJECT, "Selects templates by label.", shape=LABEL_SELECTOR_SHAPE),
-    ),
+    text_field("apiVersion", "Compared exactly with the template's.", required=True),
+    text_field("kind", "Compared exactly with the template's.", required=True),
+    text_field("namespace", "The namespace of the templates.", default="the policy's own; for cluster policies any"),
+    text_field("name", "The name of the template; labelSelector is then ignored."),
+    object_field("labelSelector", "Selects templates by label.", shape=LABEL_SELECTOR_SHAPE),
 )
 
-CLUSTER_NAMES = Field("clusterNames", FieldType.TEXTS, "Clusters to include, by name.", spellings=("clusterIds",))
+CLUSTER_NAMES = texts_field("clusterNames", "Clusters to include, by name.", spellings=("clusterIds",))
 
 AFFINITY_FIELDS = (
     CLUSTER_NAMES,
-    Field("exclude", FieldType.TEXTS, "Clusters to leave out, whatever else matches.", spellings=("excludeClusters",)),
-    Field("labelSelector", FieldType.OBJECT, "Selects clusters by label.", shape=LABEL_SELECTOR_SHAPE),
-    Field(
+    texts_field("exclude", "Clusters to leave out, whatever else matches.", spellings=("excludeClusters",)),
+    object_field("labelSelector", "Selects clusters by label.", shape=LABEL_SELECTOR_SHAPE),
+    object_field(
         "fieldSelector",
-        FieldType.OBJECT,
         "Selects clusters by provider, region or zone.",
-        shape=shape(
-            Field(
-                "matchExpressions",
-                FieldType.OBJECTS,
-                "Requirements that must all hold.",
-                shape=shape(
-                    Field("key", FieldType.TEXT, "provider, region or zone.", required=True),
-                    Field("operator", FieldType.TEXT, "In or NotIn.", required=True),
-                    Field("values", FieldType.TEXTS, "The values."),
-                ),
-            )
+        objects_field(
+            "matchExpressions",
+            "Requirements that must all hold.",
+            text_field("key", "provider, region or zone.", required=True),
+            text_field("operator", "In or NotIn.", required=True),
+            texts_field("values", "The values."),
         ),
     ),
 )
 
 AFFINITY_SHAPE = shape(*AFFINITY_FIELDS)
 
-TARGET_CLUSTER = Field(
+TARGET_CLUSTER = object_field(
     "targetCluster",
-    FieldType.OBJECT,
     "The clusters that this entry is for.",
-    default="every cluster",
-    shape=shape(
-        *AFFINITY_FIELDS,
-        Field(
-            "clusterAffinity",
-            FieldType.OBJECT,
-            "The same fields, one level deeper, as the older page shows them.",
-            shape=AFFINITY_SHAPE,
-        ),
+    *AFFINITY_FIELDS,
+    object_field(
+        "clusterAffinity", "The same fields, one level deeper, as the older page shows them.", shape=AFFINITY_SHAPE
     ),
+    default="every cluster",
 )

@@ -13,16 +13,19 @@ from reconciler.documents import (
     DEFAULT_NAMESPACE,
     Field,
     Fields,
-    FieldType,
+    any_field,
     document_fields,
     document_shape,
     exactly,
     is_dns_label,
     is_label_key,
     is_label_value,
+    object_field,
+    objects_field,
     read_name,
     refuse_namespace,
-    shape,
+    text_field,
+    texts_field,
 )
 
 ALIAS_ANNOTATION = "fleet.reconciler/alias"
@@ -48,87 +51,75 @@ _EFFECTS_OF_MANAGED = {"NoSelect": "NoExecute", "NoSelectIfNew": "NoSchedule", "
 
 
 def _inert(name: str, why: str) -> Field:
-    return Field(name, FieldType.ANY, "Part of the upstream kind.", no_effect=why, severity=Severity.HINT)
+    return any_field(name, "Part of the upstream kind.", no_effect=why, severity=Severity.HINT)
 
 
-_TAINT_KEY = Field("key", FieldType.TEXT, "The taint key.", required=True)
-_TAINT_VALUE = Field("value", FieldType.TEXT, "The taint value.")
+_TAINT_KEY = text_field("key", "The taint key.", required=True)
+_TAINT_VALUE = text_field("value", "The taint value.")
 _TAINT_TIME = _inert("timeAdded", "a taint counts from the commit that brings it")
 
 
 def _taints_field(*effects: str) -> Field:
-    effect = Field("effect", FieldType.TEXT, "What the taint does.", required=True, values=exactly(*effects))
-    return Field(
+    effect = text_field("effect", "What the taint does.", required=True, values=exactly(*effects))
+    return objects_field(
         "taints",
-        FieldType.OBJECTS,
         "Taints: what does not tolerate them is not placed here.",
-        shape=shape(_TAINT_KEY, _TAINT_VALUE, _TAINT_TIME, effect),
+        _TAINT_KEY,
+        _TAINT_VALUE,
+        _TAINT_TIME,
+        effect,
     )
 
 
 CLUSTER_SHAPE = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "What is known of the member.",
-        shape=shape(
-            Field("provider", FieldType.TEXT, "The cloud provider."),
-            Field("region", FieldType.TEXT, "The region."),
-            Field("zone", FieldType.TEXT, "The older form of zones."),
-            Field("zones", FieldType.TEXTS, "The zones."),
-            _taints_field("NoSchedule", "PreferNoSchedule", "NoExecute"),
-            _inert("id", "a member is recognised by the uid of its kube-system namespace"),
-            Field(
-                "syncMode",
-                FieldType.TEXT,
-                "Who applies there: Push, the service of the fleet; Pull, `run --cluster` of its own.",
-                values=exactly("Push", "Pull"),
-                default="Push",
-            ),
-            _inert("apiEndpoint", _BY_KUBECONFIG),
-            _inert("secretRef", _BY_KUBECONFIG),
-            _inert("impersonatorSecretRef", _BY_KUBECONFIG),
-            _inert("insecureSkipTLSVerification", _BY_KUBECONFIG),
-            _inert("proxyURL", _BY_KUBECONFIG),
-            _inert("proxyHeader", _BY_KUBECONFIG),
-            _inert("resourceModels", "free capacity is computed from the nodes themselves"),
+        text_field("provider", "The cloud provider."),
+        text_field("region", "The region."),
+        text_field("zone", "The older form of zones."),
+        texts_field("zones", "The zones."),
+        _taints_field("NoSchedule", "PreferNoSchedule", "NoExecute"),
+        _inert("id", "a member is recognised by the uid of its kube-system namespace"),
+        text_field(
+            "syncMode",
+            "Who applies there: Push, the service of the fleet; Pull, `run --cluster` of its own.",
+            values=exactly("Push", "Pull"),
+            default="Push",
         ),
+        _inert("apiEndpoint", _BY_KUBECONFIG),
+        _inert("secretRef", _BY_KUBECONFIG),
+        _inert("impersonatorSecretRef", _BY_KUBECONFIG),
+        _inert("insecureSkipTLSVerification", _BY_KUBECONFIG),
+        _inert("proxyURL", _BY_KUBECONFIG),
+        _inert("proxyHeader", _BY_KUBECONFIG),
+        _inert("resourceModels", "free capacity is computed from the nodes themselves"),
     )
 )
 
 MANAGED_CLUSTER_SHAPE = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "What is known of the member.",
-        shape=shape(
-            _taints_field(*_EFFECTS_OF_MANAGED),
-            _inert("hubAcceptsClient", "every member with a document and a kubeconfig takes part"),
-            _inert("leaseDurationSeconds", "members do not report to a hub"),
-            _inert("managedClusterClientConfigs", _BY_KUBECONFIG),
-        ),
+        _taints_field(*_EFFECTS_OF_MANAGED),
+        _inert("hubAcceptsClient", "every member with a document and a kubeconfig takes part"),
+        _inert("leaseDurationSeconds", "members do not report to a hub"),
+        _inert("managedClusterClientConfigs", _BY_KUBECONFIG),
     )
 )
 
 CLUSTER_PROFILE_SHAPE = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "What is known of the member.",
-        shape=shape(
-            Field("displayName", FieldType.TEXT, "A name for people, shown as CLUSTER_ALIAS."),
-            Field(
-                "clusterManager",
-                FieldType.OBJECT,
-                "Who published the profile.",
-                shape=shape(
-                    Field(
-                        "name",
-                        FieldType.TEXT,
-                        f"The cluster manager: the label {MANAGER_LABEL}, where metadata.labels has none.",
-                        required=True,
-                    )
-                ),
+        text_field("displayName", "A name for people, shown as CLUSTER_ALIAS."),
+        object_field(
+            "clusterManager",
+            "Who published the profile.",
+            text_field(
+                "name",
+                f"The cluster manager: the label {MANAGER_LABEL}, where metadata.labels has none.",
+                required=True,
             ),
         ),
     )

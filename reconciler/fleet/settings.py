@@ -8,18 +8,22 @@ from __future__ import annotations
 from reconciler.api.fleet import DriftMode, Fleet, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
-    Field,
     Fields,
-    FieldType,
     check_own_api_version,
     document_fields,
     document_shape,
     exactly,
+    flag_field,
+    integer_field,
     is_label_value,
+    object_field,
+    objects_field,
     read_moment,
     read_seconds,
     refuse_namespace,
     shape,
+    text_field,
+    texts_field,
 )
 from reconciler.policy import FLEET_WINDOW_SHAPE, read_fleet_windows
 
@@ -29,136 +33,86 @@ LEASE_DURATION_S_MIN = 5
 """A shorter one would be lost by one slow answer."""
 
 SPEC_SHAPE = shape(
-    Field("previousNames", FieldType.TEXTS, "Names that this fleet had; without them a rename is refused."),
-    Field(
-        "mode",
-        FieldType.TEXT,
-        "apply, or observe: plan and report only.",
-        values=exactly("apply", "observe"),
-        default="apply",
-    ),
-    Field(
+    texts_field("previousNames", "Names that this fleet had; without them a rename is refused."),
+    text_field("mode", "apply, or observe: plan and report only.", values=exactly("apply", "observe"), default="apply"),
+    object_field(
         "descheduling",
-        FieldType.OBJECT,
         "Moving replicas that cannot be scheduled.",
-        shape=shape(
-            Field("interval", FieldType.TEXT, "How often to look.", default="2m"),
-            Field(
-                "unschedulableThreshold", FieldType.TEXT, "How long a pod must have been unschedulable.", default="30s"
-            ),
-        ),
+        text_field("interval", "How often to look.", default="2m"),
+        text_field("unschedulableThreshold", "How long a pod must have been unschedulable.", default="30s"),
     ),
-    Field(
+    object_field(
         "failover",
-        FieldType.OBJECT,
         "Failover of unhealthy applications.",
-        shape=shape(
-            Field(
-                "mode", FieldType.TEXT, "act, or advise: report only.", values=exactly("act", "advise"), default="act"
-            )
-        ),
+        text_field("mode", "act, or advise: report only.", values=exactly("act", "advise"), default="act"),
     ),
-    Field(
+    object_field(
         "drift",
-        FieldType.OBJECT,
         "Changes that others make to our fields.",
-        shape=shape(
-            Field("selfHeal", FieldType.FLAG, "Whether they are put back.", default="true"),
-            Field(
-                "mode",
-                FieldType.TEXT,
-                "watch: they are seen at once, by streams. poll: within one resync, by lists; for very many clusters.",
-                values=exactly(*DriftMode),
-                default="watch",
-            ),
-            Field(
-                "resync",
-                FieldType.TEXT,
-                "How often everything is looked at, whatever has been reported. In poll mode each cluster has a time "
-                "of its own within it.",
-                default="10m",
-            ),
+        flag_field("selfHeal", "Whether they are put back.", default="true"),
+        text_field(
+            "mode",
+            "watch: they are seen at once, by streams. poll: within one resync, by lists; for very many clusters.",
+            values=exactly(*DriftMode),
+            default="watch",
+        ),
+        text_field(
+            "resync",
+            "How often everything is looked at, whatever has been reported. In poll mode each cluster has a time "
+            "of its own within it.",
+            default="10m",
         ),
     ),
-    Field(
+    object_field(
         "guards",
-        FieldType.OBJECT,
         "How much an edit of the store may delete or release at once.",
-        shape=shape(
-            Field("maxDeletes", FieldType.INTEGER, "At most so many.", default="10"),
-            Field("maxDeletePercent", FieldType.INTEGER, "At most this share, but always up to 3.", default="10"),
-            Field("window", FieldType.TEXT, "What went within this time counts with what is due.", default="10m"),
-            Field(
-                "confirm", FieldType.TEXT, "The digest of the held changes that are let through, as `diff` prints it."
-            ),
-            Field("confirmUntil", FieldType.TEXT, "When the confirmation ends (RFC 3339)."),
-        ),
+        integer_field("maxDeletes", "At most so many.", default="10"),
+        integer_field("maxDeletePercent", "At most this share, but always up to 3.", default="10"),
+        text_field("window", "What went within this time counts with what is due.", default="10m"),
+        text_field("confirm", "The digest of the held changes that are let through, as `diff` prints it."),
+        text_field("confirmUntil", "When the confirmation ends (RFC 3339)."),
     ),
-    Field(
+    object_field(
         "ha",
-        FieldType.OBJECT,
         "Several processes for one fleet: the one that holds a Lease acts, the others stand by.",
-        shape=shape(
-            Field("cluster", FieldType.TEXT, "The cluster of the store that has the Lease.", required=True),
-            Field(
-                "leaseDuration",
-                FieldType.TEXT,
-                "How long nobody else acts after the last renewal; at least 5s.",
-                default="15s",
-            ),
-            Field(
-                "shards",
-                FieldType.TEXTS,
-                "Names of shards, in an earlier version.",
-                refused="shards were taken out; one process applies to all clusters while others with the same spec.ha "
-                "stand by, and 'run --cluster NAME' applies to named clusters alone",
-            ),
+        text_field("cluster", "The cluster of the store that has the Lease.", required=True),
+        text_field("leaseDuration", "How long nobody else acts after the last renewal; at least 5s.", default="15s"),
+        texts_field(
+            "shards",
+            "Names of shards, in an earlier version.",
+            refused="shards were taken out; one process applies to all clusters while others with the same spec.ha "
+            "stand by, and 'run --cluster NAME' applies to named clusters alone",
         ),
     ),
-    Field(
+    object_field(
         "placement",
-        FieldType.OBJECT,
         "Placement of replicas.",
-        shape=shape(
-            Field("partial", FieldType.FLAG, "Whether to place what fits when not everything does.", default="false")
-        ),
+        flag_field("partial", "Whether to place what fits when not everything does.", default="false"),
     ),
-    Field(
-        "windows",
-        FieldType.OBJECTS,
-        "When changes may be made, with and without a Rollout.",
-        shape=FLEET_WINDOW_SHAPE,
-    ),
-    Field(
+    objects_field("windows", "When changes may be made, with and without a Rollout.", shape=FLEET_WINDOW_SHAPE),
+    object_field(
         "secrets",
-        FieldType.OBJECT,
         "Secrets in the store.",
-        shape=shape(
-            Field(
-                "plain",
-                FieldType.TEXT,
-                "What `validate` says of Secrets that nothing encrypts: nothing, a warning, or an error.",
-                values=exactly(*PlainSecrets),
-                default="warn",
-            )
+        text_field(
+            "plain",
+            "What `validate` says of Secrets that nothing encrypts: nothing, a warning, or an error.",
+            values=exactly(*PlainSecrets),
+            default="warn",
         ),
     ),
-    Field(
+    objects_field(
         "ignore",
-        FieldType.OBJECTS,
         "Fields that are left to others.",
-        shape=shape(
-            Field("paths", FieldType.TEXTS, "Field paths as diffs print them.", required=True),
-            Field("group", FieldType.TEXT, "The API group of the objects; empty text: the core group.", default="any"),
-            Field("kind", FieldType.TEXT, "Their kind.", default="any"),
-            Field("namespace", FieldType.TEXT, "Their namespace.", default="any"),
-            Field("name", FieldType.TEXT, "Their name.", default="any"),
-            Field("reason", FieldType.TEXT, "Why, for the reader of a diff."),
-        ),
+        texts_field("paths", "Field paths as diffs print them.", required=True),
+        text_field("group", "The API group of the objects; empty text: the core group.", default="any"),
+        text_field("kind", "Their kind.", default="any"),
+        text_field("namespace", "Their namespace.", default="any"),
+        text_field("name", "Their name.", default="any"),
+        text_field("reason", "Why, for the reader of a diff."),
     ),
 )
 
-FLEET_SHAPE = document_shape(Field("spec", FieldType.OBJECT, "The settings.", shape=SPEC_SHAPE))
+FLEET_SHAPE = document_shape(object_field("spec", "The settings.", shape=SPEC_SHAPE))
 
 
 def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tuple[Problem, ...]]:

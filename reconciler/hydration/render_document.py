@@ -14,18 +14,21 @@ from reconciler.api.policies import ClusterAffinity
 from reconciler.api.problem import NOWHERE, Document, Problem
 from reconciler.documents import (
     AFFINITY_SHAPE,
-    Field,
     Fields,
-    FieldType,
     check_own_api_version,
     document_fields,
     document_shape,
     exactly,
+    flag_field,
     is_api_version,
     is_dns_label,
     is_dns_subdomain,
+    object_field,
+    objects_field,
     refuse_namespace,
     shape,
+    text_field,
+    texts_field,
 )
 from reconciler.policy import read_affinity
 from reconciler.regex import regex
@@ -39,66 +42,58 @@ _REMOTE_CHART: Final = regex(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
 _CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
 
 _HELM: Final = shape(
-    Field(
+    text_field(
         "chart",
-        FieldType.TEXT,
         "The chart: an archive or a folder in the store, an `oci://` reference, or its name in `repository`.",
         required=True,
     ),
-    Field("repository", FieldType.TEXT, "The address of a chart repository that serves the chart."),
-    Field("version", FieldType.TEXT, "The version of a chart that is served; required there."),
-    Field(
-        "digest", FieldType.TEXT, "`sha256:` and the digest of the archive of a chart that is served; required there."
+    text_field("repository", "The address of a chart repository that serves the chart."),
+    text_field("version", "The version of a chart that is served; required there."),
+    text_field("digest", "`sha256:` and the digest of the archive of a chart that is served; required there."),
+    text_field("releaseName", "The name of the release.", default="the name of the document"),
+    text_field("namespace", "The namespace of the release.", required=True),
+    texts_field("values", "Files with values, the later ones win."),
+    text_field("kubeVersion", "The version that the chart sees, since no cluster is asked.", required=True),
+    texts_field("apiVersions", "Further API versions that the chart sees as served."),
+    flag_field(
+        "includeCRDs", "Whether the definitions of the chart's own kinds are among the output.", default="false"
     ),
-    Field("releaseName", FieldType.TEXT, "The name of the release.", default="the name of the document"),
-    Field("namespace", FieldType.TEXT, "The namespace of the release.", required=True),
-    Field("values", FieldType.TEXTS, "Files with values, the later ones win."),
-    Field(
-        "kubeVersion", FieldType.TEXT, "The version that the chart sees, since no cluster is asked.", required=True
-    ),
-    Field("apiVersions", FieldType.TEXTS, "Further API versions that the chart sees as served."),
-    Field("includeCRDs", FieldType.FLAG, "Whether the definitions of the chart's own kinds are among the output.",
-          default="false"),
-)  # fmt: skip
+)
 _VARIANT: Final = shape(
-    Field("name", FieldType.TEXT, "What the variant is called.", required=True),
-    Field("clusters", FieldType.OBJECT, "The clusters that it is for.", shape=AFFINITY_SHAPE, required=True),
-    Field("values", FieldType.TEXTS, "Helm: files with values that come after those of the base."),
-    Field("overlay", FieldType.TEXT, "Kustomize: the folder that is built in place of the base's."),
+    text_field("name", "What the variant is called.", required=True),
+    object_field("clusters", "The clusters that it is for.", shape=AFFINITY_SHAPE, required=True),
+    texts_field("values", "Helm: files with values that come after those of the base."),
+    text_field("overlay", "Kustomize: the folder that is built in place of the base's."),
 )
 _PLACEMENT: Final = shape(
-    Field("clusters", FieldType.OBJECT, "The clusters that the objects of the base go to.", shape=AFFINITY_SHAPE,
-          required=True),
-    Field("conflictResolution", FieldType.TEXT, "As in a policy: what to do where an object exists already.",
-          values=exactly("Abort", "Overwrite"), default="Abort"),
-    Field("preserveResourcesOnDeletion", FieldType.FLAG,
-          "As in a policy: whether what leaves the output is released instead of deleted.", default="false"),
-    Field("takeOver", FieldType.TEXT,
-          "The tool that holds the objects now, written on each as `fleet.reconciler/take-over`."),
-)  # fmt: skip
+    object_field("clusters", "The clusters that the objects of the base go to.", shape=AFFINITY_SHAPE, required=True),
+    text_field(
+        "conflictResolution",
+        "As in a policy: what to do where an object exists already.",
+        values=exactly("Abort", "Overwrite"),
+        default="Abort",
+    ),
+    flag_field(
+        "preserveResourcesOnDeletion",
+        "As in a policy: whether what leaves the output is released instead of deleted.",
+        default="false",
+    ),
+    text_field("takeOver", "The tool that holds the objects now, written on each as `fleet.reconciler/take-over`."),
+)
 RENDER_SHAPE: Final = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "What is rendered, and where it is written.",
-        required=True,
-        shape=shape(
-            Field("helm", FieldType.OBJECT, "A Helm chart.", shape=_HELM),
-            Field(
-                "kustomize",
-                FieldType.OBJECT,
-                "A folder with a kustomization.",
-                shape=shape(Field("path", FieldType.TEXT, "The folder.", required=True)),
-            ),
-            Field("variants", FieldType.OBJECTS, "Other values or overlays for some clusters.", shape=_VARIANT),
-            Field(
-                "placement",
-                FieldType.OBJECT,
-                "Where the objects go: a policy is written beside them. Without it policies of your own place them.",
-                shape=_PLACEMENT,
-            ),
-            Field("output", FieldType.TEXT, "The folder that the command writes, and nobody else.", required=True),
+        object_field("helm", "A Helm chart.", shape=_HELM),
+        object_field("kustomize", "A folder with a kustomization.", text_field("path", "The folder.", required=True)),
+        objects_field("variants", "Other values or overlays for some clusters.", shape=_VARIANT),
+        object_field(
+            "placement",
+            "Where the objects go: a policy is written beside them. Without it policies of your own place them.",
+            shape=_PLACEMENT,
         ),
+        text_field("output", "The folder that the command writes, and nobody else.", required=True),
+        required=True,
     )
 )
 

@@ -26,7 +26,20 @@ from reconciler.api.clusters import (
 from reconciler.api.demand import Resources, units
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import Field, Fields, FieldType, Report, exactly, shape
+from reconciler.documents import (
+    Fields,
+    Report,
+    any_field,
+    exactly,
+    flag_field,
+    integer_field,
+    map_field,
+    object_field,
+    objects_field,
+    shape,
+    text_field,
+    texts_field,
+)
 from reconciler.observations.dump import dump_observations
 from reconciler.yaml import MAX_BYTES, read_yaml
 
@@ -42,113 +55,106 @@ _UNREAD = "an earlier version read it in other processes; placement does not res
 _AMOUNTS = "Resource name to quantity, as Kubernetes writes them."
 
 RESOURCE_SHAPE = shape(
-    Field("apiVersion", FieldType.TEXT, "API group and version; the version does not matter.", required=True),
-    Field("kind", FieldType.TEXT, "The kind.", required=True),
-    Field("namespace", FieldType.TEXT, "The namespace; empty for what belongs to the cluster."),
-    Field("name", FieldType.TEXT, "The name.", required=True),
+    text_field("apiVersion", "API group and version; the version does not matter.", required=True),
+    text_field("kind", "The kind.", required=True),
+    text_field("namespace", "The namespace; empty for what belongs to the cluster."),
+    text_field("name", "The name.", required=True),
 )
 
 TAINT_SHAPE = shape(
-    Field("key", FieldType.TEXT, "The key.", required=True),
-    Field("value", FieldType.TEXT, "The value."),
-    Field(
+    text_field("key", "The key.", required=True),
+    text_field("value", "The value."),
+    text_field(
         "effect",
-        FieldType.TEXT,
         "What the taint does.",
         values=exactly("NoSchedule", "PreferNoSchedule", "NoExecute"),
         default="NoSchedule",
     ),
-    Field("timeAdded", FieldType.TEXT, "When it was put there.", no_effect="room does not depend on it"),
+    text_field("timeAdded", "When it was put there.", no_effect="room does not depend on it"),
 )
 
 NODE_SHAPE = shape(
-    Field("name", FieldType.TEXT, "The name of the node.", required=True),
-    Field("ready", FieldType.FLAG, "Whether its Ready condition is true.", default="true"),
-    Field("unschedulable", FieldType.FLAG, "Whether it is cordoned.", default="false"),
-    Field("labels", FieldType.MAP, "Labels."),
-    Field("taints", FieldType.OBJECTS, "Taints.", shape=TAINT_SHAPE),
-    Field("allocatable", FieldType.ANY, _AMOUNTS),
-    Field("requested", FieldType.ANY, "What the pods on it request; `pods` is their number."),
+    text_field("name", "The name of the node.", required=True),
+    flag_field("ready", "Whether its Ready condition is true.", default="true"),
+    flag_field("unschedulable", "Whether it is cordoned.", default="false"),
+    map_field("labels", "Labels."),
+    objects_field("taints", "Taints.", shape=TAINT_SHAPE),
+    any_field("allocatable", _AMOUNTS),
+    any_field("requested", "What the pods on it request; `pods` is their number."),
 )
 
 QUOTA_SHAPE = shape(
-    Field("namespace", FieldType.TEXT, "The namespace that it limits.", required=True),
-    Field("hard", FieldType.ANY, _AMOUNTS),
-    Field("used", FieldType.ANY, _AMOUNTS),
+    text_field("namespace", "The namespace that it limits.", required=True),
+    any_field("hard", _AMOUNTS),
+    any_field("used", _AMOUNTS),
 )
 
 PENDING_SHAPE = shape(
-    Field("namespace", FieldType.TEXT, "Their namespace.", required=True),
-    Field("pods", FieldType.INTEGER, "How many there are.", required=True),
-    Field("names", FieldType.TEXTS, "The first of them."),
-    Field("refusal", FieldType.TEXT, "Why no node ever takes them, so that they take no room; absent: one may."),
+    text_field("namespace", "Their namespace.", required=True),
+    integer_field("pods", "How many there are.", required=True),
+    texts_field("names", "The first of them."),
+    text_field("refusal", "Why no node ever takes them, so that they take no room; absent: one may."),
 )
 
 WORKLOAD_SHAPE = shape(
     *RESOURCE_SHAPE.fields,
-    Field("replicas", FieldType.INTEGER, "Replicas that it has in this cluster.", default="0"),
-    Field("ready", FieldType.INTEGER, "How many of them are ready.", default="0"),
-    Field("missing", FieldType.INTEGER, "Pods that it wants and that are not there yet.", default="0"),
-    Field("withoutNode", FieldType.INTEGER, "Pods of it that have no node; absent: not known."),
-    Field("established", FieldType.INTEGER, "With how many replicas it has served, as the journal says."),
-    Field("unschedulable", FieldType.INTEGER, "Pods of its newest revision that find no node.", default="0"),
-    Field("unschedulableSince", FieldType.TEXT, "Since when, as RFC 3339."),
-    Field("health", FieldType.TEXT, "Health.", values=exactly(*(str(health) for health in Health)), default="Unknown"),
-    Field("unhealthySince", FieldType.TEXT, "Since when, as RFC 3339."),
-    Field(
+    integer_field("replicas", "Replicas that it has in this cluster.", default="0"),
+    integer_field("ready", "How many of them are ready.", default="0"),
+    integer_field("missing", "Pods that it wants and that are not there yet.", default="0"),
+    integer_field("withoutNode", "Pods of it that have no node; absent: not known."),
+    integer_field("established", "With how many replicas it has served, as the journal says."),
+    integer_field("unschedulable", "Pods of its newest revision that find no node.", default="0"),
+    text_field("unschedulableSince", "Since when, as RFC 3339."),
+    text_field("health", "Health.", values=exactly(*(str(health) for health in Health)), default="Unknown"),
+    text_field("unhealthySince", "Since when, as RFC 3339."),
+    flag_field(
         "endedByItself",
-        FieldType.FLAG,
         "Whether it failed for good by its own fault, so that no other cluster takes it over.",
         default="false",
     ),
-    Field("manifest", FieldType.TEXT, "Digest of what was applied there.", no_effect=_UNREAD, severity=Severity.HINT),
+    text_field("manifest", "Digest of what was applied there.", no_effect=_UNREAD, severity=Severity.HINT),
 )
 
 CLUSTER_SHAPE = shape(
-    Field("name", FieldType.TEXT, "The name of the Cluster document.", required=True),
-    Field("reachable", FieldType.FLAG, "Whether its API server answered.", default="true"),
-    Field("observedAt", FieldType.TEXT, "When this was seen, as RFC 3339."),
-    Field(
-        "apis", FieldType.TEXTS, "Kinds that are served, like apps/v1/Deployment. Absent: built-in kinds are assumed."
-    ),
-    Field("pendingRequests", FieldType.ANY, "What pods request that wait for a node; `pods` is their number."),
-    Field("pendingPods", FieldType.OBJECTS, "Pods that wait for a node.", shape=PENDING_SHAPE),
-    Field("quotas", FieldType.OBJECTS, "ResourceQuotas.", shape=QUOTA_SHAPE),
-    Field("nodes", FieldType.OBJECTS, "Nodes. Absent: the free capacity is not known.", shape=NODE_SHAPE),
-    Field("workloads", FieldType.OBJECTS, "Workloads as they run there.", shape=WORKLOAD_SHAPE),
+    text_field("name", "The name of the Cluster document.", required=True),
+    flag_field("reachable", "Whether its API server answered.", default="true"),
+    text_field("observedAt", "When this was seen, as RFC 3339."),
+    texts_field("apis", "Kinds that are served, like apps/v1/Deployment. Absent: built-in kinds are assumed."),
+    any_field("pendingRequests", "What pods request that wait for a node; `pods` is their number."),
+    objects_field("pendingPods", "Pods that wait for a node.", shape=PENDING_SHAPE),
+    objects_field("quotas", "ResourceQuotas.", shape=QUOTA_SHAPE),
+    objects_field("nodes", "Nodes. Absent: the free capacity is not known.", shape=NODE_SHAPE),
+    objects_field("workloads", "Workloads as they run there.", shape=WORKLOAD_SHAPE),
 )
 
 CONSTRAINT_SHAPE = shape(
-    Field("resource", FieldType.OBJECT, "The resource that it concerns.", shape=RESOURCE_SHAPE, required=True),
-    Field("cluster", FieldType.TEXT, "The cluster that it concerns.", required=True),
-    Field("replicasMax", FieldType.INTEGER, "The most replicas there; 0 for none.", default="0"),
-    Field("until", FieldType.TEXT, "When it ends, as RFC 3339; absent: it does not end."),
-    Field("reason", FieldType.TEXT, "Why."),
-    Field("excludes", FieldType.FLAG, "Whether the cluster is no candidate at all.", default="false"),
+    object_field("resource", "The resource that it concerns.", shape=RESOURCE_SHAPE, required=True),
+    text_field("cluster", "The cluster that it concerns.", required=True),
+    integer_field("replicasMax", "The most replicas there; 0 for none.", default="0"),
+    text_field("until", "When it ends, as RFC 3339; absent: it does not end."),
+    text_field("reason", "Why."),
+    flag_field("excludes", "Whether the cluster is no candidate at all.", default="false"),
 )
 
 BINDING_SHAPE = shape(
-    Field("resource", FieldType.OBJECT, "The resource that is placed.", shape=RESOURCE_SHAPE, required=True),
-    Field(
+    object_field("resource", "The resource that is placed.", shape=RESOURCE_SHAPE, required=True),
+    objects_field(
         "placement",
-        FieldType.OBJECTS,
         "Where it is.",
-        shape=shape(
-            Field("cluster", FieldType.TEXT, "The cluster.", required=True),
-            Field("replicas", FieldType.INTEGER, "Replicas assigned there; absent or null for what has none."),
-        ),
+        text_field("cluster", "The cluster.", required=True),
+        integer_field("replicas", "Replicas assigned there; absent or null for what has none."),
     ),
-    Field("affinityName", FieldType.TEXT, "The group of clusterAffinities that is in use."),
-    Field("policy", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
-    Field("unplaced", FieldType.INTEGER, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
-    Field("reasons", FieldType.ANY, "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    text_field("affinityName", "The group of clusterAffinities that is in use."),
+    any_field("policy", "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    integer_field("unplaced", "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
+    any_field("reasons", "As `render` prints it.", no_effect=_PRINTED, severity=Severity.HINT),
 )
 
 OBSERVATIONS_SHAPE = shape(
-    Field("version", FieldType.INTEGER, "Version of this format: 1.", required=True),
-    Field("clusters", FieldType.OBJECTS, "What is known of each cluster.", shape=CLUSTER_SHAPE),
-    Field("constraints", FieldType.OBJECTS, "What descheduling and failover have decided.", shape=CONSTRAINT_SHAPE),
-    Field("bindings", FieldType.OBJECTS, "The previous placement.", shape=BINDING_SHAPE),
+    integer_field("version", "Version of this format: 1.", required=True),
+    objects_field("clusters", "What is known of each cluster.", shape=CLUSTER_SHAPE),
+    objects_field("constraints", "What descheduling and failover have decided.", shape=CONSTRAINT_SHAPE),
+    objects_field("bindings", "The previous placement.", shape=BINDING_SHAPE),
 )
 
 

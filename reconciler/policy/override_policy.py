@@ -31,19 +31,24 @@ from reconciler.api.refs import PolicyRef
 from reconciler.documents import (
     RESOURCE_SELECTORS,
     TARGET_CLUSTER,
-    Field,
     Fields,
-    FieldType,
+    any_field,
     document_fields,
     document_shape,
     either_case,
     is_json_pointer,
     is_label_key,
     is_label_value,
+    map_field,
+    object_field,
+    objects_field,
     operation_fault,
     read_flavor,
     read_ref,
     shape,
+    text_field,
+    text_or_object_field,
+    texts_field,
 )
 from reconciler.policy.placement_policy import read_target
 from reconciler.policy.selectors import read_selectors
@@ -51,85 +56,72 @@ from reconciler.templates import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
 _OPERATORS = either_case("add", "replace", "remove", Add="add", Replace="replace", Remove="remove")
 _LIST_OPERATORS = either_case("add", "remove", Add="add", Remove="remove")
-_OPERATOR = Field("operator", FieldType.TEXT, "add, replace or remove.", values=_OPERATORS, required=True)
+_OPERATOR = text_field("operator", "add, replace or remove.", values=_OPERATORS, required=True)
 
 IMAGE_SHAPE = shape(
-    Field(
+    text_or_object_field(
         "predicate",
-        FieldType.TEXT_OR_OBJECT,
         "The JSON pointer of one image.",
+        text_field("path", "The JSON pointer of the image.", required=True),
         default="every image of the resource",
-        shape=shape(Field("path", FieldType.TEXT, "The JSON pointer of the image.", required=True)),
     ),
-    Field(
+    text_field(
         "component",
-        FieldType.TEXT,
         "The part of the image to change.",
         required=True,
         values=either_case("Registry", "Repository", "Tag"),
     ),
     _OPERATOR,
-    Field("value", FieldType.TEXT, "The new text, for add and replace."),
+    text_field("value", "The new text, for add and replace."),
 )
 
 COMMAND_SHAPE = shape(
-    Field("containerName", FieldType.TEXT, "The container.", required=True),
-    Field("operator", FieldType.TEXT, "add or remove.", values=_LIST_OPERATORS, required=True),
-    Field("value", FieldType.TEXTS, "The items to add or to remove."),
+    text_field("containerName", "The container.", required=True),
+    text_field("operator", "add or remove.", values=_LIST_OPERATORS, required=True),
+    texts_field("value", "The items to add or to remove."),
 )
 
-MAP_SHAPE = shape(_OPERATOR, Field("value", FieldType.MAP, "The keys with their values."))
+MAP_SHAPE = shape(_OPERATOR, map_field("value", "The keys with their values."))
 
 PATCH_SHAPE = shape(
-    Field("path", FieldType.TEXT, "The JSON pointer of the field.", required=True),
+    text_field("path", "The JSON pointer of the field.", required=True),
     _OPERATOR,
-    Field("value", FieldType.ANY, "The new value, for add and replace."),
+    any_field("value", "The new value, for add and replace."),
 )
 
 EMBEDDED_PATCH_SHAPE = shape(
-    Field("subPath", FieldType.TEXT, "The JSON pointer inside the embedded document.", required=True),
+    text_field("subPath", "The JSON pointer inside the embedded document.", required=True),
     _OPERATOR,
-    Field("value", FieldType.ANY, "The new value, for add and replace."),
+    any_field("value", "The new value, for add and replace."),
 )
 
-OVERRIDERS = Field(
+OVERRIDERS = object_field(
     "overriders",
-    FieldType.OBJECT,
     "What to change, in the order of this table.",
-    shape=shape(
-        Field("imageOverrider", FieldType.OBJECTS, "Changes images.", shape=IMAGE_SHAPE),
-        Field("commandOverrider", FieldType.OBJECTS, "Changes the command of a container.", shape=COMMAND_SHAPE),
-        Field("argsOverrider", FieldType.OBJECTS, "Changes the arguments of a container.", shape=COMMAND_SHAPE),
-        Field("labelsOverrider", FieldType.OBJECTS, "Changes labels.", shape=MAP_SHAPE),
-        Field("annotationsOverrider", FieldType.OBJECTS, "Changes annotations.", shape=MAP_SHAPE),
-        Field(
-            "fieldOverrider",
-            FieldType.OBJECTS,
-            "Changes JSON or YAML inside a string field.",
-            shape=shape(
-                Field("fieldPath", FieldType.TEXT, "The JSON pointer of the string field.", required=True),
-                Field("json", FieldType.OBJECTS, "Changes to embedded JSON.", shape=EMBEDDED_PATCH_SHAPE),
-                Field("yaml", FieldType.OBJECTS, "Changes to embedded YAML.", shape=EMBEDDED_PATCH_SHAPE),
-            ),
-        ),
-        Field("plaintext", FieldType.OBJECTS, "Changes any field by JSON Patch.", shape=PATCH_SHAPE),
+    objects_field("imageOverrider", "Changes images.", shape=IMAGE_SHAPE),
+    objects_field("commandOverrider", "Changes the command of a container.", shape=COMMAND_SHAPE),
+    objects_field("argsOverrider", "Changes the arguments of a container.", shape=COMMAND_SHAPE),
+    objects_field("labelsOverrider", "Changes labels.", shape=MAP_SHAPE),
+    objects_field("annotationsOverrider", "Changes annotations.", shape=MAP_SHAPE),
+    objects_field(
+        "fieldOverrider",
+        "Changes JSON or YAML inside a string field.",
+        text_field("fieldPath", "The JSON pointer of the string field.", required=True),
+        objects_field("json", "Changes to embedded JSON.", shape=EMBEDDED_PATCH_SHAPE),
+        objects_field("yaml", "Changes to embedded YAML.", shape=EMBEDDED_PATCH_SHAPE),
     ),
+    objects_field("plaintext", "Changes any field by JSON Patch.", shape=PATCH_SHAPE),
 )
 
 OVERRIDE_SHAPE = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "What is different where.",
+        RESOURCE_SELECTORS,
+        objects_field("overrideRules", "Rules, applied in order.", TARGET_CLUSTER, OVERRIDERS),
+        TARGET_CLUSTER,
+        OVERRIDERS,
         required=True,
-        shape=shape(
-            RESOURCE_SELECTORS,
-            Field(
-                "overrideRules", FieldType.OBJECTS, "Rules, applied in order.", shape=shape(TARGET_CLUSTER, OVERRIDERS)
-            ),
-            TARGET_CLUSTER,
-            OVERRIDERS,
-        ),
     )
 )
 

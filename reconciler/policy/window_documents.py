@@ -19,32 +19,38 @@ from typing import Final, NamedTuple
 from reconciler.api.clusters import Cluster
 from reconciler.api.policies import ClusterAffinity
 from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
-from reconciler.documents import AFFINITY_SHAPE, Field, Fields, FieldType, exactly, read_seconds, shape
+from reconciler.documents import (
+    AFFINITY_SHAPE,
+    Fields,
+    exactly,
+    object_field,
+    read_seconds,
+    shape,
+    text_field,
+)
 from reconciler.policy.cron import begins_after, begins_until, parse_cron, zone_of
 from reconciler.policy.match import matches_cluster
 from reconciler.policy.placement_policy import read_affinity
 
 WINDOW_FIELDS = (
-    Field(
+    text_field(
         "kind",
-        FieldType.TEXT,
         "allow: changes are made in such windows alone; deny: none are made in it, whatever allows them.",
         values=exactly("allow", "deny"),
         default="allow",
     ),
-    Field("cron", FieldType.TEXT, "When it begins: minute, hour, day of the month, month, weekday.", required=True),
-    Field("duration", FieldType.TEXT, "How long it lasts, at most 744h.", required=True),
-    Field("timeZone", FieldType.TEXT, "The time zone of cron, as the IANA names it.", default="UTC"),
+    text_field("cron", "When it begins: minute, hour, day of the month, month, weekday.", required=True),
+    text_field("duration", "How long it lasts, at most 744h.", required=True),
+    text_field("timeZone", "The time zone of cron, as the IANA names it.", default="UTC"),
 )
 
 WINDOW_SHAPE = shape(*WINDOW_FIELDS)
 
 FLEET_WINDOW_SHAPE = shape(
-    Field("clusters", FieldType.OBJECT, "The clusters that it is for.", default="every cluster", shape=AFFINITY_SHAPE),
+    object_field("clusters", "The clusters that it is for.", default="every cluster", shape=AFFINITY_SHAPE),
     *WINDOW_FIELDS,
-    Field(
+    text_field(
         "drift",
-        FieldType.TEXT,
         "heal: drift is put back while its clusters are closed; hold: that waits as well.",
         values=exactly("heal", "hold"),
         default="heal",

@@ -10,7 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.documents import AFFINITY_SHAPE, LABEL_SELECTOR_SHAPE, Field, FieldType, document_shape, exactly, shape
+from reconciler.documents import (
+    AFFINITY_SHAPE,
+    LABEL_SELECTOR_SHAPE,
+    document_shape,
+    exactly,
+    flag_field,
+    integer_or_text_field,
+    map_field,
+    object_field,
+    objects_field,
+    shape,
+    text_field,
+    texts_field,
+)
 from reconciler.documents import ProblemCode as Code
 from reconciler.policy import WINDOW_SHAPE
 
@@ -75,40 +88,33 @@ ROLLOUT_CODES: Mapping[str, Code] = {
 _AMOUNT = "a number of clusters, or a percentage of the stage (`25%`)"
 
 _TEMPLATES = shape(
-    Field("policies", FieldType.TEXTS, "Templates that these policies govern: NAMESPACE/NAME, or a cluster policy."),
-    Field("labelSelector", FieldType.OBJECT, "Templates with these labels.", shape=LABEL_SELECTOR_SHAPE),
-    Field("namespaces", FieldType.TEXTS, "Templates in these namespaces."),
+    texts_field("policies", "Templates that these policies govern: NAMESPACE/NAME, or a cluster policy."),
+    object_field("labelSelector", "Templates with these labels.", shape=LABEL_SELECTOR_SHAPE),
+    texts_field("namespaces", "Templates in these namespaces."),
 )
 
 _CHECK = shape(
-    Field("type", FieldType.TEXT, "The type of the condition.", required=True),
-    Field("status", FieldType.TEXT, "What its status must be.", default="True"),
-    Field("apiVersion", FieldType.TEXT, "The apiVersion of the one object that must have it.", default="any copy"),
-    Field("kind", FieldType.TEXT, "The kind of that object."),
-    Field("namespace", FieldType.TEXT, "Its namespace; none for cluster-scoped kinds."),
-    Field("name", FieldType.TEXT, "Its name."),
-    Field(
+    text_field("type", "The type of the condition.", required=True),
+    text_field("status", "What its status must be.", default="True"),
+    text_field("apiVersion", "The apiVersion of the one object that must have it.", default="any copy"),
+    text_field("kind", "The kind of that object."),
+    text_field("namespace", "Its namespace; none for cluster-scoped kinds."),
+    text_field("name", "Its name."),
+    text_field(
         "cel",
-        FieldType.TEXT,
         "An expression over the status of the object.",
         refused="no expression is evaluated yet; let a controller set a condition, and name its type",
     ),
 )
 
 _GATE = shape(
-    Field("healthy", FieldType.FLAG, "Whether every copy must be healthy.", default="true"),
-    Field("conditions", FieldType.OBJECTS, "Conditions that must hold as well.", shape=_CHECK),
-    Field("minSuccessTime", FieldType.TEXT, "How long all of it must hold; a break starts it again.", default="0s"),
-    Field(
-        "timeout",
-        FieldType.TEXT,
-        "How long after its first write a cluster that does not show it has failed.",
-        default="30m",
-    ),
-    Field("maxFailures", FieldType.INTEGER_OR_TEXT, f"How many may fail: {_AMOUNT}.", default="0"),
-    Field(
+    flag_field("healthy", "Whether every copy must be healthy.", default="true"),
+    objects_field("conditions", "Conditions that must hold as well.", shape=_CHECK),
+    text_field("minSuccessTime", "How long all of it must hold; a break starts it again.", default="0s"),
+    text_field("timeout", "How long after its first write a cluster that does not show it has failed.", default="30m"),
+    integer_or_text_field("maxFailures", f"How many may fail: {_AMOUNT}.", default="0"),
+    text_field(
         "onFailure",
-        FieldType.TEXT,
         "What more failures do: nothing further begins, or it goes on.",
         values=exactly("Pause", "Continue"),
         default="Pause",
@@ -116,75 +122,62 @@ _GATE = shape(
 )
 
 _AFTER = shape(
-    Field("wait", FieldType.TEXT, "How long after its last cluster the next stage begins.", default="0s"),
-    Field("approval", FieldType.FLAG, "Whether the next stage needs an entry of approvals.", default="false"),
+    text_field("wait", "How long after its last cluster the next stage begins.", default="0s"),
+    flag_field("approval", "Whether the next stage needs an entry of approvals.", default="false"),
 )
 
 _STAGE = shape(
-    Field("name", FieldType.TEXT, "The name of the stage.", required=True),
-    Field(
+    text_field("name", "The name of the stage.", required=True),
+    object_field(
         "clusters",
-        FieldType.OBJECT,
         "Its clusters; an empty object takes those that no other stage has.",
         required=True,
         shape=AFFINITY_SHAPE,
     ),
-    Field(
-        "maxConcurrency", FieldType.INTEGER_OR_TEXT, f"How many change at once: {_AMOUNT}, at least one.", default="1"
-    ),
-    Field("orderByLabel", FieldType.TEXT, "A label of clusters with a number: the smaller one first.", default="name"),
-    Field("gate", FieldType.OBJECT, "What a cluster has to show.", shape=_GATE),
-    Field("after", FieldType.OBJECT, "What comes between this stage and the next one.", shape=_AFTER),
-    Field("windows", FieldType.OBJECTS, "When its clusters may begin.", default="always", shape=WINDOW_SHAPE),
+    integer_or_text_field("maxConcurrency", f"How many change at once: {_AMOUNT}, at least one.", default="1"),
+    text_field("orderByLabel", "A label of clusters with a number: the smaller one first.", default="name"),
+    object_field("gate", "What a cluster has to show.", shape=_GATE),
+    object_field("after", "What comes between this stage and the next one.", shape=_AFTER),
+    objects_field("windows", "When its clusters may begin.", default="always", shape=WINDOW_SHAPE),
 )
 
 ROLLOUT_SHAPE = document_shape(
-    Field(
+    object_field(
         "spec",
-        FieldType.OBJECT,
         "How changes go over the clusters.",
-        required=True,
-        shape=shape(
-            Field(
-                "templates",
-                FieldType.OBJECT,
-                "Which templates; the most specific Rollout speaks for one.",
-                default="every template",
-                shape=_TEMPLATES,
-            ),
-            Field("stages", FieldType.OBJECTS, "The stages in their order.", required=True, shape=_STAGE),
-            Field(
-                "onNewCommit",
-                FieldType.TEXT,
-                "What a new commit does to the one under way: takes its place, or waits for it.",
-                values=exactly("restart", "queue"),
-                default="restart",
-            ),
-            Field(
-                "deletions",
-                FieldType.TEXT,
-                "When copies go whose template is gone: after the last stage, or in each cluster with its turn.",
-                values=exactly("last", "withStage"),
-                default="last",
-            ),
-            Field(
-                "placement",
-                FieldType.TEXT,
-                "When a change of placement is made: at once, or when the last stage begins.",
-                values=exactly("now", "last"),
-                default="now",
-            ),
-            Field(
-                "approvals",
-                FieldType.OBJECTS,
-                "Revisions that may leave a stage.",
-                shape=shape(
-                    Field("stage", FieldType.TEXT, "The stage that it may leave.", required=True),
-                    Field("revision", FieldType.TEXT, "The commit id, or its beginning.", required=True),
-                    Field("until", FieldType.TEXT, "When the approval ends (RFC 3339).", default="never"),
-                ),
-            ),
-            Field("pin", FieldType.MAP, "A stage or a cluster to the revision that is in force there, without a gate."),
+        object_field(
+            "templates",
+            "Which templates; the most specific Rollout speaks for one.",
+            default="every template",
+            shape=_TEMPLATES,
         ),
+        objects_field("stages", "The stages in their order.", required=True, shape=_STAGE),
+        text_field(
+            "onNewCommit",
+            "What a new commit does to the one under way: takes its place, or waits for it.",
+            values=exactly("restart", "queue"),
+            default="restart",
+        ),
+        text_field(
+            "deletions",
+            "When copies go whose template is gone: after the last stage, or in each cluster with its turn.",
+            values=exactly("last", "withStage"),
+            default="last",
+        ),
+        text_field(
+            "placement",
+            "When a change of placement is made: at once, or when the last stage begins.",
+            values=exactly("now", "last"),
+            default="now",
+        ),
+        objects_field(
+            "approvals",
+            "Revisions that may leave a stage.",
+            text_field("stage", "The stage that it may leave.", required=True),
+            text_field("revision", "The commit id, or its beginning.", required=True),
+            text_field("until", "When the approval ends (RFC 3339).", default="never"),
+        ),
+        map_field("pin", "A stage or a cluster to the revision that is in force there, without a gate."),
+        required=True,
     )
 )
