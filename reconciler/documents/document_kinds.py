@@ -38,7 +38,7 @@ def check_annotations(document: Fields) -> None:
         if metadata is not None and name.startswith(PREFIX) and name not in POLICY_ANNOTATIONS:
             known = ", ".join(POLICY_ANNOTATIONS)
             message = f"{name} is not known on a policy; known here: {known}"
-            document.report.error("policy-annotation-unknown", message, *metadata.path("annotations", name))
+            metadata.error("policy-annotation-unknown", message, "annotations", name)
 
 
 def read_affinity_mode(document: Fields, flavor: Flavor, placement: Placement) -> AffinityMode:
@@ -243,8 +243,7 @@ def check_own_api_version(document: Fields) -> None:
 def refuse_namespace(metadata: Fields, kind: str) -> None:
     """Report a namespace of an object that has none. `kind`: its name in a sentence."""
     if metadata.has("namespace"):
-        message = f"{kind} has no namespace; take it out"
-        metadata.report.error("namespace-on-cluster-kind", message, *metadata.path("namespace"))
+        metadata.error("namespace-on-cluster-kind", f"{kind} has no namespace; take it out", "namespace")
 
 
 _SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)

@@ -8,13 +8,15 @@ Source: design#strict-fields; design#refused-fields; design#all-faults.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType, UnionType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.documents.field_tables import Field, FieldType, Shape, walk
+
+Value = TypeVar("Value")
 
 _NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 _INT32_MAX = 2**31 - 1
@@ -109,6 +111,18 @@ class Fields:
         """Steps to a field (or below it) under the spelling that the document uses."""
         found = self._found.get(name)
         return (*self.steps, found.key if found else name, *rest)
+
+    def error(self, code: str, message: str, name: str = "", *rest: Step) -> None:
+        """Add an error at the mapping, or at one of its fields, or below that."""
+        self.report.error(code, message, *(self.path(name, *rest) if name else self.steps))
+
+    def warning(self, code: str, message: str, name: str = "", *, severity: Severity = Severity.WARNING) -> None:
+        """Add a warning, or with `severity` a hint, at the mapping or at one of its fields."""
+        self.report.warning(code, message, *(self.path(name) if name else self.steps), severity=severity)
+
+    def result(self, value: Value) -> tuple[Value | None, tuple[Problem, ...]]:
+        """Return the value of the document, None if it has errors, and its problems in the order of the file."""
+        return (None if self.report.has_errors else value), self.report.sorted()
 
     def source(self, name: str = "") -> Source:
         """Return the place of the mapping, or of one of its fields."""
@@ -220,7 +234,7 @@ def _misfit(expected: FieldType, value: Json) -> str:
     if expected in (FieldType.TEXTS, FieldType.OBJECTS):
         return _misfit_of_list(expected, value)
     if expected is FieldType.MAP:
-        return _misfit_of_map(value)
+        return _misfit_of_items(value.items()) if isinstance(value, Mapping) else f"is {_type_of(value)}"
     if isinstance(value, bool):
         fits = expected in (FieldType.FLAG, FieldType.ANY)
     else:
@@ -233,21 +247,13 @@ def _misfit_of_list(expected: FieldType, value: Json) -> str:
         return "is a string: a list item needs a space after its dash"
     if not isinstance(value, list | tuple):
         return f"is {_type_of(value)}"
-    if expected is FieldType.OBJECTS:
-        return ""
-    for index, item in enumerate(value):
-        if not isinstance(item, str):
-            return f"item {index} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}"
-    return ""
+    items = enumerate(value) if expected is FieldType.TEXTS else ()
+    return _misfit_of_items((f"item {index}", item) for index, item in items)
 
 
-def _misfit_of_map(value: Json) -> str:
-    if not isinstance(value, Mapping):
-        return f"is {_type_of(value)}"
-    for key, item in value.items():
-        if not isinstance(item, str):
-            return f"{key} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}"
-    return ""
+def _misfit_of_items(items: Iterable[tuple[str, Json]]) -> str:
+    wrong = ((name, item) for name, item in items if not isinstance(item, str))
+    return next((f"{name} is {_type_of(item)}{_quote_tip(FieldType.TEXT, item)}" for name, item in wrong), "")
 
 
 def _quote_tip(expected: FieldType, value: Json) -> str:
@@ -257,10 +263,8 @@ def _quote_tip(expected: FieldType, value: Json) -> str:
 def _type_of(value: Json) -> str:
     if value is None:
         return "null"
-    for kind, name in ((bool, "a boolean"), (str, "a string"), (int | float, "a number"), (Mapping, "an object")):
-        if isinstance(value, kind):
-            return name
-    return "a list"
+    names = ((bool, "a boolean"), (str, "a string"), (int | float, "a number"), (Mapping, "an object"))
+    return next((name for kind, name in names if isinstance(value, kind)), "a list")
 
 
 def _unknown(root: Shape, here: Shape, key: str) -> str:

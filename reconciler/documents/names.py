@@ -102,18 +102,18 @@ def read_ref(document: Fields) -> PolicyRef | None:
     if kind.startswith("Cluster"):
         if metadata.has("namespace"):
             message = f"a {kind} has no namespace; take it out, or write a {kind.removeprefix('Cluster')}"
-            document.report.error("namespace-on-cluster-policy", message, *metadata.path("namespace"))
+            metadata.error("namespace-on-cluster-policy", message, "namespace")
         return PolicyRef(kind, "", name) if name else None
     namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
     if not is_dns_label(namespace):
         message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
-        document.report.error("name-illegal", message, *metadata.path("namespace"))
+        metadata.error("name-illegal", message, "namespace")
         return None
     if is_system_namespace(namespace):
         message = (
             f"a policy in the system namespace {namespace} distributes nothing; move it to the namespace it is for"
         )
-        document.report.error("system-namespace", message, *metadata.path("namespace"))
+        metadata.error("system-namespace", message, "namespace")
     return PolicyRef(kind, namespace, name) if name else None
 
 
@@ -124,7 +124,7 @@ def read_name(metadata: Fields) -> str:
         return ""  # reported as a missing field
     if not is_dns_subdomain(name):
         message = f"{name!r} cannot name an object: small letters, digits, dashes and dots, at most 253"
-        metadata.report.error("name-illegal", message, *metadata.path("name"))
+        metadata.error("name-illegal", message, "name")
         return ""
     return name
 
@@ -203,10 +203,10 @@ def read_seconds(fields: Fields | None, name: str, default: int, *, least: int) 
     seconds = parse_duration(text)
     if seconds is None:
         message = f"{text!r} is no duration in whole seconds; write it as 30s, 2m or 1h30m"
-        fields.report.error("duration-illegal", message, *fields.path(name))
+        fields.error("duration-illegal", message, name)
         return default
     if seconds < least:
-        fields.report.error("duration-illegal", f"{name} is at least {least}s, not {text}", *fields.path(name))
+        fields.error("duration-illegal", f"{name} is at least {least}s, not {text}", name)
     return seconds
 
 
@@ -214,8 +214,7 @@ def read_moment(fields: Fields, name: str) -> str:
     """Return a moment (RFC 3339), empty if missing; with an error if invalid."""
     text = fields.text(name)
     if fields.has(name) and not _is_rfc3339(text):
-        message = f"{text!r} is no time; write one as 2026-11-21T10:00:00Z"
-        fields.report.error("time-illegal", message, *fields.path(name))
+        fields.error("time-illegal", f"{text!r} is no time; write one as 2026-11-21T10:00:00Z", name)
     return text
 
 

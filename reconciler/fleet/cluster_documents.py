@@ -151,14 +151,13 @@ def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ..
         fields.report.error("api-version-unknown", f"{api_version} is not known; write one of: {known}", "apiVersion")
     metadata, spec = fields.child("metadata"), fields.child("spec")
     cluster = _cluster(fields, metadata, spec, kind) if metadata else None
-    return (None if fields.report.has_errors else cluster), fields.report.sorted()
+    return fields.result(cluster)
 
 
 def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str) -> Cluster:
     for key, value in metadata.text_map("labels").items():
         if not is_label_key(key) or not is_label_value(value):
-            message = f"{key}: {value} cannot be a label"
-            document.report.error("label-illegal", message, *metadata.path("labels", key))
+            metadata.error("label-illegal", f"{key}: {value} cannot be a label", "labels", key)
     annotations = metadata.text_map("annotations")
     read = Cluster(
         name=read_name(metadata),
@@ -199,7 +198,7 @@ def _of_profile(read: Cluster, metadata: Fields, spec: Fields | None) -> Cluster
     name = manager.text("name") if manager else ""
     if manager and name and not is_label_value(name):
         message = f"{name!r} cannot name a cluster manager: it must be the value of a label"
-        manager.report.error("label-illegal", message, *manager.path("name"))
+        manager.error("label-illegal", message, "name")
     if name:
         labels.setdefault(MANAGER_LABEL, name)
     zone = labels.get(ZONE_LABEL, "")
@@ -217,7 +216,7 @@ def _namespace(metadata: Fields) -> str:
     namespace = metadata.text("namespace") or DEFAULT_NAMESPACE
     if not is_dns_label(namespace):
         message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
-        metadata.report.error("name-illegal", message, *metadata.path("namespace"))
+        metadata.error("name-illegal", message, "namespace")
     return namespace
 
 
@@ -227,10 +226,9 @@ def _taints(spec: Fields) -> tuple[Taint, ...]:
     for fields in spec.children("taints"):
         key, value, effect = fields.text("key"), fields.text("value"), fields.text("effect")
         if fields.has("key") and not is_label_key(key):
-            fields.report.error("label-key-illegal", f"{key!r} cannot be the key of a taint", *fields.path("key"))
+            fields.error("label-key-illegal", f"{key!r} cannot be the key of a taint", "key")
         taint = Taint(key=key, value=value, effect=_EFFECTS_OF_MANAGED.get(effect, effect))
         if any(other.key == taint.key and other.effect == taint.effect for other in taints):
-            message = f"there is already a taint {key} with effect {effect}; keep one"
-            fields.report.error("taint-repeated", message, *fields.steps)
+            fields.error("taint-repeated", f"there is already a taint {key} with effect {effect}; keep one")
         taints.append(taint)
     return tuple(taints)

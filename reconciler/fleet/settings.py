@@ -1,7 +1,4 @@
-"""The one `Fleet` document: settings of the fleet, reviewed with it.
-
-The reason why a store names no fleet: then nobody may write for it. Source: design#fleet-document.
-"""
+"""The one `Fleet` document: settings of the fleet, reviewed with it. Source: design#fleet-document."""
 
 from __future__ import annotations
 
@@ -125,7 +122,7 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
     check_own_api_version(fields)
     name, spec = _name(fields), fields.child("spec")
     settings = _settings(fields, spec, name) if spec else FleetSettings(name=name, source=fields.source())
-    return (None if fields.report.has_errors else settings), fields.report.sorted()
+    return fields.result(settings)
 
 
 def _name(document: Fields) -> str:
@@ -138,7 +135,7 @@ def _name(document: Fields) -> str:
         message = (
             f"{name!r} cannot name a fleet: it must be the value of a label, at most 63 letters, digits, -, _ and ."
         )
-        document.report.error("name-illegal", message, *metadata.path("name"))
+        metadata.error("name-illegal", message, "name")
     return name
 
 
@@ -183,7 +180,7 @@ def _previous_names(spec: Fields) -> tuple[str, ...]:
     names = spec.texts("previousNames")
     for index, name in enumerate(names):
         if not (name and is_label_value(name)):
-            spec.report.error("name-illegal", f"{name!r} cannot name a fleet", *spec.path("previousNames", index))
+            spec.error("name-illegal", f"{name!r} cannot name a fleet", "previousNames", index)
     return names
 
 
@@ -192,10 +189,9 @@ def _guards(fields: Fields | None) -> Guards:
         return Guards()
     deletes, percent = fields.integer("maxDeletes"), fields.integer("maxDeletePercent")
     if deletes is not None and deletes < 0:
-        fields.report.error("guard-out-of-range", f"maxDeletes is 0 or more, not {deletes}", *fields.path("maxDeletes"))
+        fields.error("guard-out-of-range", f"maxDeletes is 0 or more, not {deletes}", "maxDeletes")
     if percent is not None and not 0 <= percent <= 100:
-        message = f"maxDeletePercent is from 0 to 100, not {percent}"
-        fields.report.error("guard-out-of-range", message, *fields.path("maxDeletePercent"))
+        fields.error("guard-out-of-range", f"maxDeletePercent is from 0 to 100, not {percent}", "maxDeletePercent")
     return Guards(
         max_deletes=Guards().max_deletes if deletes is None else deletes,
         max_delete_percent=Guards().max_delete_percent if percent is None else percent,
@@ -218,11 +214,9 @@ def _ha(fields: Fields | None) -> HighAvailability | None:
 def _ignore_rule(fields: Fields) -> IgnoreRule:
     paths = fields.texts("paths")
     if fields.has("paths") and not all(paths):
-        fields.report.error("ignore-paths-empty", "a path is a field such as spec.replicas", *fields.path("paths"))
+        fields.error("ignore-paths-empty", "a path is a field such as spec.replicas", "paths")
     if fields.has("paths") and not paths:
-        fields.report.error(
-            "ignore-paths-empty", "paths is empty; list fields such as spec.replicas", *fields.path("paths")
-        )
+        fields.error("ignore-paths-empty", "paths is empty; list fields such as spec.replicas", "paths")
     return IgnoreRule(
         paths=paths,
         kind=fields.text("kind"),

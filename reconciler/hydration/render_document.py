@@ -108,7 +108,7 @@ def parse_render(document: Document) -> tuple[Render | None, tuple[Problem, ...]
     assert fields.text("kind") == "Render", "the kind says that it is one"
     name, spec = _name(fields), fields.child("spec")
     render = _render(fields, spec, name) if spec else None
-    return (None if fields.report.has_errors else render), fields.report.sorted()
+    return fields.result(render)
 
 
 def _name(document: Fields) -> str:
@@ -119,14 +119,14 @@ def _name(document: Fields) -> str:
     name = metadata.text("name")
     if metadata.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
         message = f"{name!r} cannot name a Render: small letters, digits and dashes, at most {_NAME_MAX}"
-        document.report.error("name-illegal", message, *metadata.path("name"))
+        metadata.error("name-illegal", message, "name")
     return name
 
 
 def _render(document: Fields, spec: Fields, name: str) -> Render:
     helm, kustomize = spec.child("helm"), spec.child("kustomize")
     if spec.is_empty("helm") == spec.is_empty("kustomize"):
-        spec.report.error("render-source", "write one of helm and kustomize", *spec.steps)
+        spec.error("render-source", "write one of helm and kustomize")
     path = _path(kustomize, "path") if kustomize else ""
     render = Render(
         name=name,
@@ -162,19 +162,18 @@ def _helm(fields: Fields, name: str) -> HelmChart:
         for field in ("version", "digest"):
             if fields.has(field):
                 message = f"{field} is of a chart that others serve; the lock names what stands in the store"
-                fields.report.error("render-chart", message, *fields.path(field))
+                fields.error("render-chart", message, field)
     if not (is_dns_subdomain(chart.release_name) and len(chart.release_name) <= _NAME_MAX):
-        fields.report.error("name-illegal", f"{chart.release_name!r} names no release", *fields.path("releaseName"))
+        fields.error("name-illegal", f"{chart.release_name!r} names no release", "releaseName")
     if fields.has("namespace") and not is_dns_label(chart.namespace):
-        fields.report.error("name-illegal", f"{chart.namespace!r} names no namespace", *fields.path("namespace"))
+        fields.error("name-illegal", f"{chart.namespace!r} names no namespace", "namespace")
     if fields.has("kubeVersion") and not _VERSION.fullmatch(chart.kube_version):
-        message = f"{chart.kube_version!r} is no version; write one as 1.36"
-        fields.report.error("render-version", message, *fields.path("kubeVersion"))
+        fields.error("render-version", f"{chart.kube_version!r} is no version; write one as 1.36", "kubeVersion")
     for index, served in enumerate(chart.api_versions):
         group_version, _, kind = served.rpartition("/")
         if not (is_api_version(served) or (is_api_version(group_version) and kind.isalnum())):
             message = f"{served!r} is no API version; write one as policy/v1, or policy/v1/PodDisruptionBudget"
-            fields.report.error("render-version", message, *fields.path("apiVersions", index))
+            fields.error("render-version", message, "apiVersions", index)
     return chart
 
 
@@ -182,19 +181,17 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
     if chart.repository:
         if not _REPOSITORY.fullmatch(chart.repository):
             message = "write the address as https://charts.example.com, without user, password and question"
-            fields.report.error("render-chart", message, *fields.path("repository"))
+            fields.error("render-chart", message, "repository")
         if not _CHART_NAME.fullmatch(chart.chart):
-            fields.report.error("render-chart", "write the chart's name in the repository", *fields.path("chart"))
+            fields.error("render-chart", "write the chart's name in the repository", "chart")
     elif not _REMOTE_CHART.fullmatch(chart.chart):
         message = "write the reference as oci://registry.example.com/charts/web; the version is a field of its own"
-        fields.report.error("render-chart", message, *fields.path("chart"))
+        fields.error("render-chart", message, "chart")
     if not _VERSION.fullmatch(chart.version):
-        fields.report.error(
-            "render-chart", "a chart that others serve needs its exact version", *fields.path("version")
-        )
+        fields.error("render-chart", "a chart that others serve needs its exact version", "version")
     if not _DIGEST.fullmatch(chart.digest):
         message = "a chart that others serve needs the digest of its archive: sha256: and 64 digits"
-        fields.report.error("render-chart", message, *fields.path("digest"))
+        fields.error("render-chart", message, "digest")
 
 
 def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
@@ -203,21 +200,21 @@ def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
     for fields in spec.children("variants"):
         name, clusters = fields.text("name"), fields.child("clusters")
         if fields.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
-            fields.report.error("name-illegal", f"{name!r} cannot name a variant", *fields.path("name"))
+            fields.error("name-illegal", f"{name!r} cannot name a variant", "name")
         if name in taken:
-            fields.report.error("render-variant", f"the name {name} is taken by an earlier one", *fields.path("name"))
+            fields.error("render-variant", f"the name {name} is taken by an earlier one", "name")
         taken.add(name)
         unfit, needed = ("overlay", "values") if is_helm else ("values", "overlay")
         if fields.has(unfit):
-            fields.report.error("render-variant", f"this render has {needed} and no {unfit}", *fields.path(unfit))
+            fields.error("render-variant", f"this render has {needed} and no {unfit}", unfit)
         elif fields.is_empty(needed):
-            fields.report.error("render-variant", f"a variant says how it differs: write {needed}", *fields.steps)
+            fields.error("render-variant", f"a variant says how it differs: write {needed}")
         if clusters is None:
             continue
         affinity = read_affinity(clusters)
         twin = next((name for name, known in seen.items() if known == replace(affinity, source=NOWHERE)), "")
         if twin:
-            fields.report.error("render-variant", f"the variant {twin} is for the same clusters", *clusters.steps)
+            clusters.error("render-variant", f"the variant {twin} is for the same clusters")
         seen[name] = replace(affinity, source=NOWHERE)
         yield RenderVariant(
             name=name,
@@ -258,7 +255,7 @@ def _path(fields: Fields, name: str) -> str:
 def _check_path(fields: Fields, path: str, name: str, *rest: int) -> None:
     if not is_plain_path(path):
         message = f"{path!r} is no path in the store; write one as apps/web, from its root, without . and .."
-        fields.report.error("render-path", message, *fields.path(name, *rest))
+        fields.error("render-path", message, name, *rest)
 
 
 def is_plain_path(path: str) -> bool:
@@ -282,9 +279,9 @@ def _check_output(spec: Fields, render: Render) -> None:
     for path in sorted({path for path in inputs if path}):
         if is_below(path, render.output) or is_below(render.output, path):
             message = f"{render.output} and {path}, which it is made from, are one in the other; write it elsewhere"
-            spec.report.error("render-output", message, *spec.path("output"))
+            spec.error("render-output", message, "output")
     if is_below(spec.report.document.path, render.output):
-        spec.report.error("render-output", "this document stands in its own output", *spec.path("output"))
+        spec.error("render-output", "this document stands in its own output", "output")
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -296,7 +296,7 @@ class _Reader:
 
     def _constraint(self, fields: Fields) -> Constraint:
         if not fields.has("replicasMax") and not fields.flag("excludes"):
-            self.report.error("field-required", "replicasMax is missing: the most replicas there", *fields.steps)
+            fields.error("field-required", "replicasMax is missing: the most replicas there")
         return Constraint(
             identity=_identity_below(fields),
             cluster=fields.text("cluster"),
@@ -314,7 +314,7 @@ class _Reader:
             api_version, slash, kind = text.rpartition("/")
             if not slash or not kind or not api_version or api_version.count("/") > 1:
                 message = f"{text!r} is no kind; write it like apps/v1/Deployment or v1/ConfigMap"
-                self.report.error("api-malformed", message, *fields.path("apis", index))
+                fields.error("api-malformed", message, "apis", index)
             else:
                 served.add(GVK.parse(api_version, kind))
         return frozenset(served)
@@ -324,14 +324,14 @@ class _Reader:
         if given is None:
             return {}
         if not isinstance(given, Mapping):
-            self.report.error("wrong-type", "must be a map of resources to quantities", *fields.path(name))
+            fields.error("wrong-type", "must be a map of resources to quantities", name)
             return {}
         amounts: dict[str, int] = {}
         for resource, value in given.items():
             amount = units(resource, value)
             if amount is None or amount < 0:
                 message = f"{value!r} is no quantity; write it like 500m, 2 or 16Gi"
-                self.report.error("quantity-malformed", message, *fields.path(name, resource))
+                fields.error("quantity-malformed", message, name, resource)
             else:
                 amounts[resource] = amount
         return amounts
@@ -339,19 +339,18 @@ class _Reader:
     def _count(self, fields: Fields, name: str) -> int:
         number = fields.integer(name) or 0
         if number < 0:
-            self.report.error("number-negative", f"{name} is {number}; it cannot be less than 0", *fields.path(name))
+            fields.error("number-negative", f"{name} is {number}; it cannot be less than 0", name)
         return number
 
     def _time(self, fields: Fields, name: str) -> str:
         text = fields.text(name)
         if text and not _is_time(text):
-            message = f"{text!r} is no time; write it like 2026-11-21T10:00:00Z"
-            self.report.error("time-malformed", message, *fields.path(name))
+            fields.error("time-malformed", f"{text!r} is no time; write it like 2026-11-21T10:00:00Z", name)
         return text
 
     def _once(self, key: Hashable, seen: Container[Hashable], fields: Fields, name: str) -> None:
         if key in seen:
-            self.report.error("given-twice", f"{key} is given twice; keep one", *fields.path(name))
+            fields.error("given-twice", f"{key} is given twice; keep one", name)
 
 
 def _resource(fields: Fields) -> tuple[GVK, Identity]:

@@ -1,14 +1,8 @@
-"""The policy that governs each template, and the reach of broken documents.
+"""The policy that governs each template, and the reach of broken documents: objects in it are left as they are.
 
-Frozen reaches: objects that a broken file might concern are left exactly as they are.
-
-The policy that governs each template. Recomputed each round: being first gives no claim.
-
-The policies of objects that have left the store.
-
-A removed template has no claim. Two policies may govern it: the one that would claim it if it were still there
-(renamed, or replaced in the same commit), and the one that applied it, which its copies name. Source: design#keep: a
-new value in the same commit counts only if it keeps more.
+Claims are recomputed each round: being first gives none. A removed template has no claim. Two policies may govern it:
+the one that would claim it if it were still there (renamed, or replaced in the same commit), and the one that applied
+it, which its copies name. Source: design#keep: a new value in the same commit counts only if it keeps more.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Selectors are sorted into buckets by group, version, kind and namespace, inside them by name or by labels. A template
 then meets only selectors that share its bucket and its name or a label.
-
-Templates by kind, namespace, name and labels: which of them one policy selects that changed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Matching: templates by resource selectors, clusters by affinities.
 
-Selectors of one kind in one namespace, indexed so that a template meets only those that may select it.
-
-A selector that requires labels is indexed by the rarest of them. One that only excludes is indexed by its exclusions:
-it selects every template without any of them.
+Selectors are indexed so that a template meets only those that may select it: one that requires labels by the rarest of
+them, one that only excludes by its exclusions.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Score(IntEnum):
     @property
     def words(self) -> str:
         """Return it in a reason's words: `by name`."""
-        return {0: "not at all", 1: "by kind", 2: "by label", 3: "by name"}[self]
+        return ("not at all", "by kind", "by label", "by name")[self]
 
 
 def matches_cluster(affinity: ClusterAffinity, cluster: Cluster) -> tuple[bool, str]:

@@ -1,10 +1,6 @@
-"""OverridePolicy and ClusterOverridePolicy documents become the normalised policy.
-
-Every field of OverridePolicy and ClusterOverridePolicy.
+"""OverridePolicy and ClusterOverridePolicy documents become the normalised policy; every field of them.
 
 Source: "PropagationPolicy and OverridePolicy" (both generations) and Karmada's `policy.karmada.io/v1alpha1`.
-
-`overriders`: the changes of an override rule. The order of application is fixed by the model.
 """
 
 from __future__ import annotations
@@ -33,7 +29,6 @@ from reconciler.documents import (
     TARGET_CLUSTER,
     Fields,
     any_field,
-    document_fields,
     document_shape,
     either_case,
     is_json_pointer,
@@ -43,15 +38,13 @@ from reconciler.documents import (
     object_field,
     objects_field,
     operation_fault,
-    read_flavor,
-    read_ref,
     shape,
     text_field,
     text_or_object_field,
     texts_field,
 )
 from reconciler.policy.placement_policy import read_target
-from reconciler.policy.selectors import read_selectors
+from reconciler.policy.selectors import parse_policy, read_selectors
 from reconciler.templates import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX
 
 _OPERATORS = either_case("add", "replace", "remove", Add="add", Replace="replace", Remove="remove")
@@ -220,8 +213,7 @@ def _field(fields: Fields) -> FieldOverrider:
         _not_a_pointer(fields, path, *fields.path("fieldPath"))
     given = [syntax for syntax in ("json", "yaml") if fields.has(syntax)]
     if len(given) != 1:
-        message = "exactly one of json and yaml says how the text is to be read"
-        fields.report.error("field-overrider-syntax", message, *fields.steps)
+        fields.error("field-overrider-syntax", "exactly one of json and yaml says how the text is to be read")
     syntax = given[0] if given else "json"
     operations = tuple(_embedded(item) for key in given for item in fields.children(key) if _is_whole(item))
     return FieldOverrider(field_path=path, syntax=syntax, operations=operations, source=fields.source())
@@ -233,14 +225,13 @@ def _embedded(fields: Fields) -> PatchOperation:
         _not_a_pointer(fields, path, *fields.path("subPath"), why=fault)
     has_value = fields.has("value")
     if operator is OverrideOperator.REMOVE and has_value:
-        message = "remove takes no value here; take it out"
-        fields.report.error("value-forbidden", message, *fields.path("value"))
+        fields.error("value-forbidden", "remove takes no value here; take it out", "value")
     elif operator is not OverrideOperator.REMOVE:
         _check_value(fields, operator, is_given=has_value, strict=True)
         if has_value and fields.any("value") is None:
             # Karmada's webhook does not distinguish null from no value, and refuses both.
             message = f"null is no value of a fieldOverrider, so {operator} has none; use remove to take a field away"
-            fields.report.error("value-missing", message, *fields.path("value"))
+            fields.error("value-missing", message, "value")
     return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
 
 
@@ -251,7 +242,7 @@ def _patch(fields: Fields, strict_values: bool) -> PatchOperation:
             _not_a_pointer(fields, path, *fields.path("path"), why=fault)
         elif path in _IDENTITY:
             message = f"{path} says which object this is, and an override must not change that; write another template"
-            fields.report.error("override-of-identity", message, *fields.path("path"))
+            fields.error("override-of-identity", message, "path")
     _check_value(fields, operator, is_given=fields.has("value"), strict=strict_values)
     return PatchOperation(operator=operator, path=path, value=fields.any("value"), source=fields.source())
 
@@ -260,14 +251,13 @@ def _check_value(fields: Fields, operator: OverrideOperator, *, is_given: bool, 
     """The pages: value is required for add and replace, and left out for remove. Karmada checks neither."""
     if operator is OverrideOperator.REMOVE:
         if is_given:
-            message = "remove takes no value; it is ignored, take it out"
-            fields.report.warning("value-ignored", message, *fields.path("value"))
+            fields.warning("value-ignored", "remove takes no value; it is ignored, take it out", "value")
     elif not is_given:
         message = f"{operator} needs a value"
         if strict:
-            fields.report.error("value-missing", message, *fields.steps)
+            fields.error("value-missing", message)
         else:
-            fields.report.warning("value-missing", f"{message}; without one Karmada writes an empty one", *fields.steps)
+            fields.warning("value-missing", f"{message}; without one Karmada writes an empty one")
 
 
 def _not_a_pointer(fields: Fields, path: str, *steps: str | int, why: str = "") -> None:
@@ -281,14 +271,7 @@ def parse_override_policy(document: Document) -> tuple[OverridePolicy | None, tu
 
     Source: "PropagationPolicy and OverridePolicy", Override policies (both generations); Karmada: webhook checks.
     """
-    fields = document_fields(document, OVERRIDE_SHAPE)
-    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
-    policy = None
-    if spec is not None:
-        shown = ref or PolicyRef(fields.text("kind"), "", "")
-        policy = _policy(fields, spec, shown, flavor or Flavor.ACK)
-    problems = fields.report.sorted()
-    return (None if fields.report.has_errors else policy), problems
+    return parse_policy(document, OVERRIDE_SHAPE, _policy)
 
 
 def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> OverridePolicy:
@@ -297,7 +280,7 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> O
         rules = (*rules, _rule(spec, flavor))
         if spec.has("overrideRules"):
             message = "overrideRules excludes the old targetCluster and overriders beside it; keep the rules"
-            spec.report.error("rules-and-legacy", message, *spec.path("overrideRules"))
+            spec.error("rules-and-legacy", message, "overrideRules")
     return OverridePolicy(
         ref=ref,
         flavor=flavor,
@@ -317,7 +300,7 @@ def _rule(fields: Fields, flavor: Flavor) -> OverrideRule:
     read = read_overriders(overriders, strict_values=flavor.is_ack) if overriders else Overriders()
     if overriders is not None and (count := _count(read)) > MAX_OVERRIDERS:
         message = f"{count:,} changes in one rule, the limit is {MAX_OVERRIDERS:,}; write the values into a template"
-        overriders.report.error("too-many-overriders", message, *overriders.steps)
+        overriders.error("too-many-overriders", message)
     return OverrideRule(target=read_target(fields), overriders=read, source=fields.source())
 
 

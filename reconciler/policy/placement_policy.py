@@ -1,9 +1,4 @@
-"""`placement`: target clusters, tolerations, spread constraints and replica scheduling.
-
-Cluster affinities, groups of them, and the clusters that weights and override rules are for.
-
-`replicaScheduling`: how replicas are spread, with every default resolved.
-"""
+"""`placement`: target clusters, tolerations, spread constraints and replica scheduling, with every default resolved."""
 
 from __future__ import annotations
 
@@ -50,18 +45,16 @@ def _field_requirements(selector: Fields) -> tuple[FieldRequirement, ...]:
         key, operator, values = fields.text("key"), fields.text("operator"), fields.texts("values")
         if not fields.has("key") or not fields.has("operator"):
             continue  # reported as a missing field
-        known = True
-        if key not in _FIELD_KEYS:
+        is_key, is_operator = key in _FIELD_KEYS, operator in (Operator.IN, Operator.NOT_IN)
+        if not is_key:
             message = f"{key!r} is no field of a cluster; write one of: {', '.join(_FIELD_KEYS)}"
-            fields.report.error("field-selector-key", message, *fields.path("key"))
-            known = False
-        if operator not in (Operator.IN, Operator.NOT_IN):
+            fields.error("field-selector-key", message, "key")
+        if not is_operator:
             message = f"{operator!r} does not work on fields of a cluster; write In or NotIn"
-            fields.report.error("field-selector-operator", message, *fields.path("operator"))
-            known = False
-        if known and not values:
-            fields.report.error("field-selector-values", f"{operator} needs at least one value", *fields.path("values"))
-        if known:
+            fields.error("field-selector-operator", message, "operator")
+        if is_key and is_operator:
+            if not values:
+                fields.error("field-selector-values", f"{operator} needs at least one value", "values")
             requirements.append(FieldRequirement(key=key, operator=Operator(operator), values=frozenset(values)))
     return tuple(requirements)
 
@@ -83,7 +76,7 @@ def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
             overflow.append(AffinityTerm(name=tier_name, affinity=read_affinity(tier)))
         if overflow and is_empty(affinity):
             message = "a group with overflowAffinities must itself say which clusters come first"
-            fields.report.error("overflow-needs-primary", message, *fields.path("overflowAffinities"))
+            fields.error("overflow-needs-primary", message, "overflowAffinities")
         terms.append(AffinityTerm(name=name, affinity=affinity, overflow=tuple(overflow)))
     return tuple(terms)
 
@@ -92,10 +85,9 @@ def _affinity_name(fields: Fields, taken: set[str], code_when_taken: str) -> str
     name = fields.text("affinityName")
     if fields.has("affinityName") and (len(name) > _AFFINITY_NAME_MAX or not is_label_key(name)):
         message = f"{name!r} cannot name a group: a label key of 1 to {_AFFINITY_NAME_MAX} characters"
-        fields.report.error("affinity-name-illegal", message, *fields.path("affinityName"))
+        fields.error("affinity-name-illegal", message, "affinityName")
     elif name and name in taken:
-        message = f"the name {name} is taken by an earlier group; choose another"
-        fields.report.error(code_when_taken, message, *fields.path("affinityName"))
+        fields.error(code_when_taken, f"the name {name} is taken by an earlier group; choose another", "affinityName")
     return name
 
 
@@ -111,13 +103,13 @@ def read_target(fields: Fields) -> ClusterAffinity | None:
         return ClusterAffinity(cluster_names=fields.texts("clusterNames"), source=fields.source()) if beside else None
     if beside:
         message = "clusters are given both in and beside targetCluster; move them into targetCluster"
-        fields.report.error("target-given-twice", message, *fields.path("clusterNames"))
+        fields.error("target-given-twice", message, "clusterNames")
     affinity, nested = read_affinity(target), target.child("clusterAffinity")
     if nested is None:
         return affinity
     if not is_empty(affinity):
         message = "clusters are given both in targetCluster and in its clusterAffinity; keep one of them"
-        fields.report.error("target-given-twice", message, *target.path("clusterAffinity"))
+        target.error("target-given-twice", message, "clusterAffinity")
     return read_affinity(nested)
 
 
@@ -159,7 +151,7 @@ def _static_weights(preference: Fields) -> tuple[StaticWeight, ...]:
             continue  # reported as a missing field or a wrong type
         if weight < 1:
             message = f"a weight is 1 or more, not {weight}; to leave a cluster out, exclude it in clusterAffinity"
-            fields.report.error("weight-not-positive", message, *fields.path("weight"))
+            fields.error("weight-not-positive", message, "weight")
         every = ClusterAffinity(source=fields.source())
         weights.append(StaticWeight(target=target or every, weight=weight, source=fields.source()))
     return tuple(weights)
@@ -170,7 +162,7 @@ def read_placement(fields: Fields) -> Placement:
     affinity, scheduling, terms = fields.child("clusterAffinity"), read_scheduling(fields), read_terms(fields)
     if affinity is not None and fields.has("clusterAffinities"):
         message = "clusterAffinity and clusterAffinities exclude each other; keep one of them"
-        fields.report.error("affinity-and-affinities", message, *fields.path("clusterAffinities"))
+        fields.error("affinity-and-affinities", message, "clusterAffinities")
     _check_overflow(fields, scheduling)
     return Placement(
         affinity=read_affinity(affinity) if affinity else None,
@@ -192,7 +184,7 @@ def _check_overflow(fields: Fields, scheduling: ReplicaScheduling) -> None:
                 "overflowAffinities need a division by free capacity; write weightPreference.dynamicWeight: "
                 "AvailableReplicas or replicaDivisionPreference: Aggregated, or take them out"
             )
-            fields.report.error("overflow-needs-capacity-division", message, *term.path("overflowAffinities"))
+            term.error("overflow-needs-capacity-division", message, "overflowAffinities")
 
 
 def _tolerations(placement: Fields) -> tuple[Toleration, ...]:
@@ -201,14 +193,14 @@ def _tolerations(placement: Fields) -> tuple[Toleration, ...]:
         key, operator, value = fields.text("key"), fields.text("operator", "Equal"), fields.text("value")
         if not key and operator != "Exists":
             message = "a toleration without a key needs operator Exists, which tolerates every taint"
-            fields.report.error("toleration-invalid", message, *fields.steps)
+            fields.error("toleration-invalid", message)
         if value and operator == "Exists":
             message = "operator Exists takes no value; take it out, or write operator Equal"
-            fields.report.error("toleration-invalid", message, *fields.path("value"))
+            fields.error("toleration-invalid", message, "value")
         seconds = fields.integer("tolerationSeconds")
         if seconds is not None and fields.text("effect") != "NoExecute":
             message = "tolerationSeconds is for effect NoExecute only; write that effect, or take the seconds out"
-            fields.report.error("toleration-invalid", message, *fields.path("tolerationSeconds"))
+            fields.error("toleration-invalid", message, "tolerationSeconds")
         tolerations.append(
             Toleration(key=key, operator=operator, value=value, effect=fields.text("effect"), toleration_s=seconds)
         )
@@ -223,13 +215,13 @@ def _spread(placement: Fields) -> tuple[SpreadConstraint, ...]:
         seen = {other.by_field for other in constraints if other.by_field}
         if constraint.by_field in seen:
             message = f"there is already a constraint on {constraint.by_field}; merge the two"
-            fields.report.error("spread-field-repeated", message, *fields.path("spreadByField"))
+            fields.error("spread-field-repeated", message, "spreadByField")
         constraints.append(constraint)
     by_field = {constraint.by_field for constraint in constraints if constraint.by_field}
     if by_field and "cluster" not in by_field:
         named = ", ".join(sorted(by_field))
         message = f"next to a constraint on {named} one on cluster is required; add spreadByField: cluster"
-        placement.report.error("spread-cluster-missing", message, *placement.path("spreadConstraints"))
+        placement.error("spread-cluster-missing", message, "spreadConstraints")
     return tuple(constraints)
 
 
@@ -237,16 +229,16 @@ def _constraint(fields: Fields) -> SpreadConstraint:
     by_field, by_label = fields.text("spreadByField"), fields.text("spreadByLabel")
     if by_field and by_label:
         message = "one constraint counts by field or by label, not both; write two constraints"
-        fields.report.error("spread-field-and-label", message, *fields.path("spreadByLabel"))
+        fields.error("spread-field-and-label", message, "spreadByLabel")
     if by_label and not is_label_key(by_label):
-        fields.report.error("label-key-illegal", f"{by_label!r} cannot be a label key", *fields.path("spreadByLabel"))
+        fields.error("label-key-illegal", f"{by_label!r} cannot be a label key", "spreadByLabel")
     minimum, maximum = fields.integer("minGroups") or 0, fields.integer("maxGroups") or 0
     for name, groups in (("minGroups", minimum), ("maxGroups", maximum)):
         if groups < 0:
-            fields.report.error("spread-groups-negative", f"{name} is 0 or more, not {groups}", *fields.path(name))
+            fields.error("spread-groups-negative", f"{name} is 0 or more, not {groups}", name)
     if maximum > 0 and minimum > maximum:
         message = f"maxGroups {maximum} is less than minGroups {minimum}; raise it, or lower minGroups"
-        fields.report.error("spread-max-below-min", message, *fields.path("maxGroups"))
+        fields.error("spread-max-below-min", message, "maxGroups")
     return SpreadConstraint(
         by_field=by_field or ("" if by_label else "cluster"),
         by_label=by_label,

@@ -1,7 +1,4 @@
-"""Problem codes of policies, clusters and fleet settings.
-
-Problem codes of windows.
-"""
+"""Problem codes of policies, clusters, fleet settings and windows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""PropagationPolicy and ClusterPropagationPolicy documents become the normalised policy.
-
-`failover`: when an application counts as failed in a cluster, and the treatment of its old copy.
-"""
+"""PropagationPolicy and ClusterPropagationPolicy documents become the normalised policy."""
 
 from __future__ import annotations
 
@@ -22,22 +19,14 @@ from reconciler.api.refs import PolicyRef
 from reconciler.documents import (
     Fields,
     check_annotations,
-    document_fields,
     is_label_key,
     read_affinity_mode,
     read_brings,
     read_fail_back,
-    read_flavor,
-    read_ref,
 )
 from reconciler.policy.placement_policy import read_placement
 from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
-from reconciler.policy.selectors import read_selectors, readable_selectors
-
-__all__ = [
-    "parse_propagation_policy",
-    "readable_selectors",
-]
+from reconciler.policy.selectors import parse_policy, read_selectors
 
 _TOLERATION_S = 300
 _GRACE_PERIOD_S = 600
@@ -78,7 +67,7 @@ def _toleration_s(fields: Fields) -> int:
     seconds = conditions.integer("tolerationSeconds") if conditions else None
     if conditions is not None and seconds is not None and seconds < 0:
         message = f"tolerationSeconds is 0 or more, not {seconds}"
-        fields.report.error("toleration-seconds-negative", message, *conditions.path("tolerationSeconds"))
+        conditions.error("toleration-seconds-negative", message, "tolerationSeconds")
     return _TOLERATION_S if seconds is None else seconds
 
 
@@ -87,11 +76,11 @@ def _grace_period_s(fields: Fields, mode: PurgeMode) -> int | None:
     if mode is not PurgeMode.GRACIOUSLY:
         if seconds is not None:
             message = f"gracePeriodSeconds is for purgeMode Graciously; take it out under {mode}"
-            fields.report.error("grace-period-not-graceful", message, *fields.path("gracePeriodSeconds"))
+            fields.error("grace-period-not-graceful", message, "gracePeriodSeconds")
         return None
     if seconds is not None and seconds <= 0:
         message = f"gracePeriodSeconds is more than 0, not {seconds}; to wait not at all write purgeMode Immediately"
-        fields.report.error("grace-period-not-positive", message, *fields.path("gracePeriodSeconds"))
+        fields.error("grace-period-not-positive", message, "gracePeriodSeconds")
     return _GRACE_PERIOD_S if seconds is None else seconds
 
 
@@ -101,8 +90,7 @@ def _state_preservation(fields: Fields) -> tuple[StatePreservationRule, ...]:
     for rule in preservation.children("rules") if preservation else ():
         label = rule.text("aliasLabelName")
         if rule.has("aliasLabelName") and not is_label_key(label):
-            message = f"{label!r} cannot be a label key"
-            rule.report.error("label-key-illegal", message, *rule.path("aliasLabelName"))
+            rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
         rules.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
     return tuple(rules)
 
@@ -112,15 +100,7 @@ def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | No
 
     Source: "PropagationPolicy and OverridePolicy" (both generations); Karmada: defaults and checks of its webhook.
     """
-    fields = document_fields(document, PROPAGATION_SHAPE)
-    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
-    policy = None
-    if spec is not None:
-        # With a broken name or group the spec is read all the same, so that all errors come at once.
-        shown = ref or PolicyRef(fields.text("kind"), "", "")
-        policy = _policy(fields, spec, shown, flavor or Flavor.ACK)
-    problems = fields.report.sorted()
-    return (None if fields.report.has_errors else policy), problems
+    return parse_policy(document, PROPAGATION_SHAPE, _policy)
 
 
 def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> PropagationPolicy:
@@ -128,6 +108,7 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
     if spec.is_empty("resourceSelectors"):
         _no_selectors(spec, flavor)
     placement = _placement(spec, flavor)
+    schedule_priority, auto_scaling = spec.child("schedulePriority"), spec.child("autoScaling")
     check_annotations(document)
     return PropagationPolicy(
         ref=ref,
@@ -146,8 +127,8 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         conflict_resolution=ConflictResolution(spec.text("conflictResolution", ConflictResolution.ABORT)),
         activation_preference=spec.text("activationPreference"),
         suspension=_suspension(spec),
-        priority_class=_priority_class(spec),
-        ecs_provision=_ecs_provision(spec),
+        priority_class=schedule_priority.text("priorityClassName") if schedule_priority else "",
+        ecs_provision=bool(auto_scaling and auto_scaling.flag("ecsProvision")),
         affinity_mode=read_affinity_mode(document, flavor, placement),
         fail_back=read_fail_back(document, placement),
         brings=read_brings(document),
@@ -159,9 +140,9 @@ def _no_selectors(spec: Fields, flavor: Flavor) -> None:
     """The page: without resourceSelectors no resources are selected; Karmada: they are required."""
     message = "resourceSelectors is missing, so the policy selects nothing; list the resources that it distributes"
     if flavor.is_ack:
-        spec.report.warning("selectors-missing", message, *spec.steps)
+        spec.warning("selectors-missing", message)
     else:
-        spec.report.error("selectors-missing", message, *spec.steps)
+        spec.error("selectors-missing", message)
 
 
 def _placement(spec: Fields, flavor: Flavor) -> Placement:
@@ -170,7 +151,7 @@ def _placement(spec: Fields, flavor: Flavor) -> Placement:
         return read_placement(fields)
     if flavor.is_ack and spec.is_empty("placement"):
         message = "placement is missing, so everything selected goes to every cluster; say which clusters are meant"
-        spec.report.warning("placement-missing", message, *spec.steps)
+        spec.warning("placement-missing", message)
     return Placement(source=spec.source())
 
 
@@ -179,7 +160,7 @@ def _keep(spec: Fields, flavor: Flavor) -> bool:
     keep, prune = spec.flag("preserveResourcesOnDeletion"), spec.flag("prune")
     if keep is not None and prune is not None and keep == prune:
         message = f"prune: {str(prune).lower()} contradicts preserveResourcesOnDeletion: {str(keep).lower()}; keep one"
-        spec.report.error("prune-contradicts-preserve", message, *spec.path("prune"))
+        spec.error("prune-contradicts-preserve", message, "prune")
     if keep is not None:
         return keep
     return flavor.is_ack if prune is None else not prune
@@ -196,7 +177,7 @@ def _preemption(spec: Fields, selectors: tuple[ResourceSelector, ...]) -> str:
         for index, selector in enumerate(selectors):
             if not selector.name:
                 message = "under preemption: Always every selector needs a name; add it, or take preemption out"
-                spec.report.error("preemption-needs-names", message, *spec.path("resourceSelectors", index))
+                spec.error("preemption-needs-names", message, "resourceSelectors", index)
     return preemption
 
 
@@ -208,17 +189,5 @@ def _suspension(spec: Fields) -> Suspension:
     everywhere, clusters = bool(fields.flag("dispatching")), named.texts("clusterNames") if named else ()
     if everywhere and clusters:
         message = "dispatching: true already suspends every cluster; take dispatchingOnClusters out, or dispatching"
-        fields.report.error("suspension-contradictory", message, *fields.path("dispatchingOnClusters"))
+        fields.error("suspension-contradictory", message, "dispatchingOnClusters")
     return Suspension(dispatching=everywhere, clusters=clusters)
-
-
-def _priority_class(spec: Fields) -> str:
-    fields = spec.child("schedulePriority")
-    if fields is None:
-        return ""
-    return fields.text("priorityClassName")
-
-
-def _ecs_provision(spec: Fields) -> bool:
-    fields = spec.child("autoScaling")
-    return bool(fields.flag("ecsProvision")) if fields else False

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.policies import Flavor, LabelRequirement, LabelSelector, Operator, ResourceSelector
-from reconciler.api.problem import Document
+from reconciler.api.problem import Document, Problem
 from reconciler.api.refs import PolicyRef
 from reconciler.documents import (
     DEFAULT_NAMESPACE,
     LABEL_SELECTOR_SHAPE,
     Fields,
     Report,
+    Shape,
+    document_fields,
     is_label_key,
     is_label_value,
     is_system_namespace,
+    read_flavor,
+    read_ref,
     type_fault,
     types_meant,
 )
 
+Policy = TypeVar("Policy")
+
 _PARTS: Final = ("apiVersion", "kind", "namespace", "name", "labelSelector")
+
+
+def parse_policy(
+    document: Document, fields_of: Shape, read: Callable[[Fields, Fields, PolicyRef, Flavor], Policy]
+) -> tuple[Policy | None, tuple[Problem, ...]]:
+    """Return the policy of a document, None when a problem is an error, and its problems in the order of the file.
+
+    `read`: document, spec, reference and dialect to the policy.
+    """
+    fields = document_fields(document, fields_of)
+    flavor, ref, spec = read_flavor(fields), read_ref(fields), fields.child("spec")
+    # With a broken name or group the spec is read all the same, so that all errors come at once.
+    shown = ref or PolicyRef(fields.text("kind"), "", "")
+    policy = read(fields, spec, shown, flavor or Flavor.ACK) if spec is not None else None
+    return fields.result(policy)
 
 
 def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[ResourceSelector, ...]:
@@ -40,13 +61,13 @@ def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelecto
         system = name
     if system:
         message = f"nothing is distributed in the system namespace {system}; take this selector out"
-        fields.report.error("system-namespace", message, *fields.path("name" if system == name else "namespace"))
+        fields.error("system-namespace", message, "name" if system == name else "namespace")
     elif ref.namespace and namespace and namespace != ref.namespace:
         _elsewhere(fields, ref, flavor, namespace)
     api_version = fields.text("apiVersion")
     fault = type_fault(api_version, kind) if api_version and kind else None
     if fault is not None:
-        fields.report.error(fault.code, fault.message, *fields.path(fault.field))
+        fields.error(fault.code, fault.message, fault.field)
     labels = fields.child("labelSelector")
     return ResourceSelector(
         api_version=api_version,
@@ -65,9 +86,9 @@ def _elsewhere(fields: Fields, ref: PolicyRef, flavor: Flavor, namespace: str) -
         f"nothing; move it to a policy in {namespace}, or write a Cluster{ref.kind}"
     )
     if flavor.is_ack:
-        fields.report.warning("selector-namespace-elsewhere", message, *fields.path("namespace"))
+        fields.warning("selector-namespace-elsewhere", message, "namespace")
     else:
-        fields.report.error("selector-namespace-elsewhere", message, *fields.path("namespace"))
+        fields.error("selector-namespace-elsewhere", message, "namespace")
 
 
 def read_label_selector(fields: Fields) -> LabelSelector:
@@ -76,10 +97,8 @@ def read_label_selector(fields: Fields) -> LabelSelector:
     for key, value in fields.text_map("matchLabels").items():
         _check_label(fields, key, (value,), *fields.path("matchLabels", key))
         requirements.append(LabelRequirement(key=key, operator=Operator.IN, values=frozenset({value})))
-    for expression in fields.children("matchExpressions"):
-        requirement = _requirement(expression)
-        if requirement is not None:
-            requirements.append(requirement)
+    found = map(_requirement, fields.children("matchExpressions"))
+    requirements += [requirement for requirement in found if requirement is not None]
     return LabelSelector(requirements=tuple(requirements))
 
 
@@ -90,10 +109,9 @@ def _requirement(fields: Fields) -> LabelRequirement | None:
     _check_label(fields, key, values, *fields.path("key"))
     takes_values = operator in (Operator.IN, Operator.NOT_IN)
     if takes_values and not values:
-        fields.report.error("label-selector-invalid", f"{operator} needs at least one value", *fields.path("values"))
+        fields.error("label-selector-invalid", f"{operator} needs at least one value", "values")
     if not takes_values and values:
-        message = f"{operator} takes no values; take them out, or write In"
-        fields.report.error("label-selector-invalid", message, *fields.path("values"))
+        fields.error("label-selector-invalid", f"{operator} takes no values; take them out, or write In", "values")
     return LabelRequirement(key=key, operator=Operator(operator), values=frozenset(values))
 
 

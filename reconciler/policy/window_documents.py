@@ -1,13 +1,7 @@
 """Windows: their fields, their documents, and their opening at a time.
 
-Every field of a window. Source: Sveltos, ClusterPromotion promotionWindow; Argo CD, sync windows.
-
-Windows of documents to values.
-
-The opening of windows at a time, and its end.
-
-Source: Argo CD, sync windows: deny wins over allow, and where anything allows, nothing else is allowed. A window lasts
-its duration as clocks without summer time count it.
+Source: Sveltos, ClusterPromotion promotionWindow; Argo CD, sync windows: deny wins over allow, and where anything
+allows, nothing else is allowed. A window lasts its duration as clocks without summer time count it.
 """
 
 from __future__ import annotations
@@ -66,8 +60,7 @@ def read_window(fields: Fields) -> Window | None:
     cron, zone = _cron(fields), _time_zone(fields)
     duration_s = read_seconds(fields, "duration", 0, least=60)
     if duration_s > _LONGEST_S:
-        message = f"{fields.text('duration')} is longer than 31 days (744h)"
-        fields.report.error("window-too-long", message, *fields.path("duration"))
+        fields.error("window-too-long", f"{fields.text('duration')} is longer than 31 days (744h)", "duration")
         return None
     if cron is None or zone is None or duration_s < 60:
         return None
@@ -98,7 +91,7 @@ def _cron(fields: Fields) -> Cron | None:
     found = parse_cron(fields.text("cron"))
     if isinstance(found, Cron):
         return found
-    fields.report.error("cron-illegal", found, *fields.path("cron"))
+    fields.error("cron-illegal", found, "cron")
     return None
 
 
@@ -106,7 +99,7 @@ def _time_zone(fields: Fields) -> str | None:
     name = fields.text("timeZone", "UTC")
     if zone_of(name) is None:
         message = f"{name!r} is no time zone that is known here; write a name such as Europe/Berlin, or UTC"
-        fields.report.error("time-zone-unknown", message, *fields.path("timeZone"))
+        fields.error("time-zone-unknown", message, "timeZone")
         return None
     return name
 

@@ -1,20 +1,14 @@
-"""The Rollouts of a schedule's bound templates, kept up from one schedule to the next.
+"""Objects that differ between two revisions of the store, and what follows for their Rollouts and dependencies.
 
-Differences between two revisions of the store in staged parts: bodies, and the overrides of them.
-
-Source: ADR 18: placement is never staged, so policies that propagate and Cluster documents are not compared.
-
-Objects that render differently than before because other revisions are active.
-
-Dependencies of owners that are behind: those of their revision stay, and those of HEAD alone are early.
-
-Source: ADR 18: a dependency moves with its owner.
+Source: ADR 18: placement is never staged, so policies that propagate and Cluster documents are not compared; a
+dependency moves with its owner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.policies import OverridePolicy
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.incremental import changed_keys, patched
 from reconciler.policy import PolicyIndex
@@ -53,12 +47,8 @@ class SelectedTables:
         known = self._selection
         if before.fleet.rollouts != decision.fleet.rollouts or known.problems:
             return None
-        pairs = (
-            (before.fleet.templates, decision.fleet.templates),
-            (before.policies, decision.policies),
-            (before.bindings, decision.bindings),
-        )
-        dirty: set[Identity] = set().union(*(changed_keys(old, new) for old, new in pairs))
+        dirty = changed_keys(before.fleet.templates, decision.fleet.templates)
+        dirty |= changed_keys(before.policies, decision.policies) | changed_keys(before.bindings, decision.bindings)
         found = _selected_among(decision, dirty)
         if found.problems:
             return None
@@ -90,20 +80,12 @@ def _selected_among(decision: Schedule, identities: Collection[Identity] | None)
         binding = decision.bindings.get(identity)
         if binding is not None and binding.owners and identity[:2] != ("", "Namespace"):
             owners[identity] = binding.owners
-    meant = (
-        fleet
-        if identities is None
-        else _restricted(fleet, {*identities, *(o for each in owners.values() for o in each)})
-    )
-    governing: dict[Identity, PolicyRef] = {
-        identity: decision.policies[identity].ref for identity in meant.templates if identity in decision.policies
-    }
-    return select(meant, governing, owners)
-
-
-def _restricted(fleet: Fleet, identities: Collection[Identity]) -> Fleet:
-    templates = {identity: fleet.templates[identity] for identity in sorted(identities) if identity in fleet.templates}
-    return replace(fleet, templates=templates)
+    if identities is not None:
+        meant = sorted({*identities, *chain.from_iterable(owners.values())} & fleet.templates.keys())
+        fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in meant})
+    policies = decision.policies
+    governing = {identity: policies[identity].ref for identity in fleet.templates if identity in policies}
+    return select(fleet, governing, owners)
 
 
 def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> set[Identity]:
@@ -136,15 +118,8 @@ def _is_equal(one: Fleet, other: Fleet, identity: Identity) -> bool:
 
 
 def _changed_overrides(one: Fleet, other: Fleet) -> PolicyIndex[OverridePolicy]:
-    old = {policy.ref: policy for policy in one.overrides}
-    new = {policy.ref: policy for policy in other.overrides}
-    changed = [ref for ref in sorted(changed_keys(old, new)) if _digest(old, ref) != _digest(new, ref)]
-    return PolicyIndex(side[ref] for ref in changed for side in (old, new) if ref in side)
-
-
-def _digest(policies: Mapping[PolicyRef, OverridePolicy], ref: PolicyRef) -> str:
-    found = policies.get(ref)
-    return found.digest if found is not None else ""
+    old, new = ({(policy.ref, policy.digest): policy for policy in fleet.overrides} for fleet in (one, other))
+    return PolicyIndex(side[key] for key in sorted(old.keys() ^ new.keys()) for side in (old, new) if key in side)
 
 
 _NOTHING = Staging()
@@ -156,13 +131,8 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
         return set()
     old, new = before.staging or _NOTHING, after.staging or _NOTHING
     found: set[Identity] = set()
-    for one, other in (
-        (old.rollouts, new.rollouts),
-        (old.tied, new.tied),
-        (old.lingering, new.lingering),
-        (old.early, new.early),
-    ):
-        found |= changed_keys(one, other)
+    found |= changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
+    found |= changed_keys(old.lingering, new.lingering) | changed_keys(old.early, new.early)
     for name in sorted({*old.in_force, *new.in_force}):
         for was, is_now in set(_turned(before.fleet, old, after.fleet, new, name)):
             if was is None or is_now is None:

@@ -1,11 +1,8 @@
-"""Which cluster is in which stage, and in which order the clusters of a stage have their turns.
+"""The stage of each cluster, the order of clusters in a stage, and the Rollout of each template.
 
 Source: KubeFleet: each cluster in exactly one stage, sorted by a label as a number, then by name; Rancher Fleet: a
-cluster that no partition selects was dropped in silence, which is an error here.
-
-The Rollout of each template.
-
-Source: Karmada: the most specific policy wins; two equally specific ones are an error and never a choice (ADR 18).
+cluster that no partition selects was dropped in silence, which is an error here. Karmada: the most specific policy
+wins; two equally specific ones are an error and never a choice (ADR 18).
 """
 
 from __future__ import annotations
@@ -139,7 +136,7 @@ def select(
             tied[identity] = tuple(tied_owners)
         if len(names) > 1 and identity in fleet.templates:
             problems.append(_shared(fleet.templates[identity], names))
-        if names == {AT_ONCE} or AT_ONCE in names:
+        if AT_ONCE in names:
             found.pop(identity, None)
         elif names:
             found[identity] = tuple(sorted(names))

@@ -72,6 +72,7 @@ def progress(
     if layout.is_sound:
         _join(layout, pins, scene)
     states = _states(layout, pins, apart, scene)
+    is_waiting = any(isinstance(state, WaitsForStage | Unclear) for state in states)
     is_done = layout.is_sound and all(isinstance(state, StageDone | Skipped) for state in states)
     stages = tuple(
         StageProgress(name=found.stage.name, clusters=found.clusters, state=state)
@@ -87,7 +88,7 @@ def progress(
         records=book.records,
         look_again=book.look_again,
         deletions_due=_deletions_due(rollout, known, scene, is_done=is_done),
-        placement_due=rollout.placement is ChangeTime.NOW or _is_last_begun(states),
+        placement_due=rollout.placement is ChangeTime.NOW or not is_waiting,
         left=tuple(sorted(records.keys() - present)),
         is_done=is_done,
         problems=tuple(sorted({*layout.problems, *pins.problems, *_missing(rollout, scene)})),
@@ -148,7 +149,8 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
         elif not members.names:
             state = Skipped()
         elif blocking:
-            state = _blocked(members, blocking)
+            is_over = StageDone() if members.is_over else WaitsForStage(blocking)
+            state = Paused(members.failed) if members.is_paused else is_over
             for waiting in members.names:
                 scene.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
@@ -161,18 +163,6 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInput
             blocking = name
         states.append(state)
     return states
-
-
-def _blocked(members: StageMembers, blocking: str) -> StageState:
-    """Return the state of a stage that waits for an earlier one."""
-    if members.is_paused:
-        return Paused(members.failed)
-    return StageDone() if members.is_over else WaitsForStage(blocking)
-
-
-def _is_last_begun(states: list[StageState]) -> bool:
-    """Return whether no stage waits for an earlier one any more."""
-    return not any(isinstance(state, WaitsForStage | Unclear) for state in states)
 
 
 def _deletions_due(

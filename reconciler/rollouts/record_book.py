@@ -1,9 +1,4 @@
-"""Events of rollouts: beginnings and completions in clusters, and stages that wait for a person.
-
-Entries of rollouts in the mark of a cluster: writing them, and reading them with care.
-
-The records during one computation: changes are noted and effective at once.
-"""
+"""Records of rollouts: their events, their entries in the mark of a cluster, and their changes in one computation."""
 
 from __future__ import annotations
 
@@ -57,7 +52,8 @@ def rollout_events(
         known = was.get((kind, subject))
         if known is None or (known and known != data):
             found.append((kind, subject, data))
-    if after.is_done and _is_news(before, after):
+    is_news = bool(after.changes) if before is None else not before.is_done or before.release != after.release
+    if after.is_done and is_news:
         why = "it is completed in every stage"
         found.append((EventKind.ROLLOUT_DONE, f"rollout {after.rollout}", {"revision": after.release, "why": why}))
     return tuple(Event(round=number, time=time, kind=kind, subject=subject, data=data) for kind, subject, data in found)
@@ -107,13 +103,6 @@ def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
             data = {"revision": progress.release, "pinned": cluster.revision, "why": cluster.why}
             found[EventKind.PINNED, f"rollout {progress.rollout} @ {name}"] = data
     return found
-
-
-def _is_news(before: RolloutProgress | None, after: RolloutProgress) -> bool:
-    """Return whether its completion is new."""
-    if before is None:
-        return bool(after.changes)
-    return not before.is_done or before.release != after.release
 
 
 _NOTHING: Final = Record()
@@ -176,12 +165,11 @@ class RolloutRecords:
 
     def __init__(self, records: Mapping[str, Record], now: str) -> None:
         """Begin with the recorded state."""
-        moment = moment_of(now)
         self.records = dict(records)
         self.changes: list[RecordChange] = []
         self._looks: dict[str, datetime] = {}
         """By what is looked at: a cluster, or a stage."""
-        self.now = moment
+        self.now = moment_of(now)
         self.text = now
 
     def __getitem__(self, cluster: str) -> Record:
@@ -322,8 +310,4 @@ def _not_later(text: str, now: str) -> str:
         found = min(moment.astimezone(UTC), limit.astimezone(UTC))
     except OverflowError:
         return ""
-    return _written(found)
-
-
-def _written(moment: datetime) -> str:
-    return moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    return found.replace(microsecond=0).isoformat().replace("+00:00", "Z")

@@ -1,7 +1,4 @@
-"""The revision that goes over the clusters: HEAD's, or with `queue` the running one.
-
-Revisions that a person pinned: a hold, a rollback, a release train by hand. No gate is asked, and all is loud.
-"""
+"""The revision that goes over the clusters: HEAD's, or with `queue` the running one; and pins, which ask no gate."""
 
 from __future__ import annotations
 
@@ -65,9 +62,8 @@ def release_under_way(
         return head
     known = {name for stage in layout.stages for name in stage.clusters} - apart
     running = newest_record({name: book[name] for name in known}, facts.order)
-    is_revert = head in facts.order and (
-        running not in facts.order or facts.order.index(head) < facts.order.index(running)
-    )
+    place = {revision: index for index, revision in enumerate(facts.order)}
+    is_revert = head in place and place[head] < place.get(running, len(place))
     if running in ("", head) or running in facts.missing or is_revert:
         return head
     is_finished = True

@@ -53,7 +53,7 @@ def parse_rollout(document: Document) -> tuple[Rollout | None, tuple[Problem, ..
     metadata, spec = fields.child("metadata"), fields.child("spec")
     name = _name(metadata) if metadata else ""
     rollout = _rollout(fields, spec, name) if spec else None
-    return (None if fields.report.has_errors else rollout), fields.report.sorted()
+    return fields.result(rollout)
 
 
 def _name(metadata: Fields) -> str:
@@ -61,7 +61,7 @@ def _name(metadata: Fields) -> str:
     name = read_name(metadata)
     if len(name) > ROLLOUT_NAME_CHARS_MAX:
         message = f"the name is a part of a key in each cluster: at most {ROLLOUT_NAME_CHARS_MAX} characters"
-        metadata.report.error("name-illegal", message, *metadata.path("name"))
+        metadata.error("name-illegal", message, "name")
         return ""
     return name
 
@@ -112,10 +112,9 @@ def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
 def _stage(fields: Fields) -> Stage:
     name, label = fields.text("name"), fields.text("orderByLabel")
     if fields.has("name") and not (name and is_label_value(name)):
-        fields.report.error("rollout-stage-name", f"{name!r} cannot name a stage", *fields.path("name"))
+        fields.error("rollout-stage-name", f"{name!r} cannot name a stage", "name")
     if fields.has("orderByLabel") and not is_label_key(label):
-        message = f"{label!r} cannot be the key of a label"
-        fields.report.error("label-selector-invalid", message, *fields.path("orderByLabel"))
+        fields.error("label-selector-invalid", f"{label!r} cannot be the key of a label", "orderByLabel")
     clusters, gate, after = fields.child("clusters"), fields.child("gate"), fields.child("after")
     affinity = read_affinity(clusters) if clusters else None
     windows = (read_window(item) for item in fields.children("windows"))
@@ -151,7 +150,7 @@ def _check(fields: Fields) -> Check:
         of = ObjectName(gvk=GVK.parse(api_version, kind), namespace=fields.text("namespace"), name=name)
     elif given:
         message = "an object is named by apiVersion, kind and name, and its namespace where it has one"
-        fields.report.error("rollout-check-incomplete", message, *fields.steps)
+        fields.error("rollout-check-incomplete", message)
     return ConditionCheck(
         condition=fields.text("type"), status=fields.text("status", "True"), of=of, source=fields.source()
     )
@@ -168,7 +167,7 @@ def _amount(fields: Fields, name: str, default: Amount) -> Amount:
     match = _AMOUNT.fullmatch(text)
     if match is None or (match[2] and int(match[1]) > 100):
         message = f"{text!r} is neither a number of clusters nor a percentage up to 100%"
-        fields.report.error("rollout-amount-illegal", message, *fields.path(name))
+        fields.error("rollout-amount-illegal", message, name)
         return default
     return Percent(int(match[1])) if match[2] else Count(int(match[1]))
 
@@ -179,7 +178,7 @@ def _approvals(spec: Fields, stages: set[str]) -> tuple[Approval, ...]:
         stage, revision = fields.text("stage"), fields.text("revision")
         if stage and stage not in stages:
             message = f"there is no stage {stage}; there is {', '.join(sorted(stages)) or 'none'}"
-            fields.report.warning("rollout-approval-unknown-stage", message, *fields.path("stage"))
+            fields.warning("rollout-approval-unknown-stage", message, "stage")
         if fields.has("revision"):
             _check_revision(fields, revision, *fields.path("revision"))
         until = read_moment(fields, "until")
