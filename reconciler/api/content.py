@@ -1,12 +1,7 @@
 """JSON trees: the bodies of Kubernetes objects. Immutable by convention after parsing; changes copy along the path.
 
-The annotation `JsonObject` is a read-only mapping so that the type checker finds a write into a shared tree.
-
-The content of a template or manifest; each form is made on first use.
-
-Half of the templates of a store match no policy: nobody reads their bodies, and nobody asks for a digest unless it
-compares with an earlier round. The plain text of an encrypted template is such a form too: it exists once a key
-decrypted it.
+The annotation `JsonObject` is a read-only mapping so that the type checker finds a write into a shared tree. Forms of a
+content are made on first use: half of the templates of a store match no policy, and nobody reads their bodies.
 """
 
 from __future__ import annotations

@@ -181,9 +181,8 @@ def type_name(value: Json) -> str:
 
 def not_a_string(value: Json) -> str:
     """Return the message about a value that must be a string."""
-    return f"{type_name(value)} where a string is needed" + (
-        "; quote it" if isinstance(value, bool | int | float) else ""
-    )
+    tip = "; quote it" if isinstance(value, bool | int | float) else ""
+    return f"{type_name(value)} where a string is needed{tip}"
 
 
 _DURATION = regex(r"(\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")

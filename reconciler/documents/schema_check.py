@@ -4,9 +4,7 @@ Source: server-side apply ("field not declared in schema"; values of the types o
 --validate=strict` reports as well. Null stands for an absent field everywhere. Missing and out-of-range values are left
 to the API server.
 
-Built-in kinds as msgspec types: a body is then checked in two microseconds, seven times sooner.
-
-Only yes or no; `schema_check` names the misfits.
+Built-in kinds also become msgspec types, which check a body seven times sooner and say yes or no.
 """
 
 from __future__ import annotations
@@ -43,12 +41,8 @@ def body_faults(root: SchemaNode, body: JsonObject) -> list[SchemaFault]:
     """Everything in an object that its schema does not allow, in the order of the body; values are not repeated."""
     if all(_fits_field(root, name, value) for name, value in body.items()):
         return []  # Nearly every object.
-    return [
-        fault
-        for name, value in body.items()
-        if name not in NOT_JUDGED
-        for fault in _field_faults(root, name, value, ())
-    ]
+    judged = ((name, value) for name, value in body.items() if name not in NOT_JUDGED)
+    return [fault for name, value in judged for fault in _field_faults(root, name, value, ())]
 
 
 def may_not_fit(root: SchemaNode, operation: PatchOperation) -> bool:
@@ -127,13 +121,8 @@ def _wrong_type(node: SchemaNode, value: Json) -> str:
 def _wanted(node: SchemaNode) -> str:
     if node.shape is not NodeForm.SCALAR:
         return {NodeForm.OBJECT: "a mapping", NodeForm.LIST: "a list"}.get(node.shape, "a value")
-    if node.accepts == {bool}:
-        return "a boolean"
-    if node.accepts == {int}:
-        return "an integer"
-    if node.accepts == {int, float}:
-        return "a number"
-    return "a string" if int not in node.accepts else "a string or a number"
+    names = {frozenset({bool}): "a boolean", frozenset({int}): "an integer", frozenset({int, float}): "a number"}
+    return names.get(node.accepts) or ("a string" if int not in node.accepts else "a string or a number")
 
 
 def _unknown(node: SchemaNode, name: str) -> str:

@@ -1,12 +1,7 @@
-"""The content of one file of the store: a pure function of its path and data.
+"""The content of one file of the store, the kind of its documents by their type, and every field of them.
 
-Inputs of a Render are no documents of the store: only the rendering command reads them.
-
-The kind of a document of the store: by its type, not its place.
-
-Every field of every kind that configures distribution, with its support. Documentation is generated from this.
-
-Source: design#policy-groups; design#spellings.
+Inputs of a Render are no documents of the store: only the rendering command reads them. Documentation is generated from
+the fields. Source: design#policy-groups; design#spellings.
 """
 
 from __future__ import annotations
@@ -93,9 +88,8 @@ def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: lis
     for one, other, code, message in _clashes(found):
         bad |= {one.source, other.source}
         for render, against in ((one, other), (other, one)):
-            problems.append(
-                Problem(source=render.source, code=code, message=message.format(render.name, against.source))
-            )
+            told = message.format(render.name, against.source)
+            problems.append(Problem(source=render.source, code=code, message=told))
     # Rendered files are committed, independently of their Render document: nothing else is frozen.
     frozen.extend(FrozenReach(source=source) for source in sorted(bad))
     return tuple(render for render in found if render.source not in bad)

@@ -66,7 +66,7 @@ def read_encrypted(document: Document, file: StoreFile) -> tuple[Template | None
     if hidden:
         return None, (*problems, *hidden)
     named = with_value(clear, ("metadata",), template.body["metadata"])
-    return replace(template, body=Content(tree=_in_order(clear, named)), sealed=sealed), problems
+    return replace(template, body=Content(tree={name: named[name] for name in clear}), sealed=sealed), problems
 
 
 def with_one_block(
@@ -81,10 +81,6 @@ def with_one_block(
         return replace(template, sealed=first), problems
     message = "the documents of a file have one block of sops, and this is another one; restore the file"
     return None, (*problems, document.problem(TAMPERED, message, BLOCK))
-
-
-def _in_order(written: JsonObject, made: JsonObject) -> JsonObject:
-    return {name: made[name] for name in written}
 
 
 def _hidden_from_interpreters(document: Document, template: Template, body: JsonObject) -> tuple[Problem, ...]:

@@ -1,17 +1,8 @@
-"""Edits that make cluster documents equal to an inventory.
+"""Edits that make cluster documents of a store equal to an inventory, and the message of their commit.
 
-Comments of a rewritten file: each stays at its line, if that line stays.
-
-This needs a file in our own layout, comments aside. Of any other the comments above the document stay.
-
-The edits that make the documents of a store equal to an inventory. Documents of others are never touched.
-
-A document follows an inventory by its annotation; every other one is a person's. When a profile is gone, its document
-is removed, which is an edit that people review: nothing in a cluster is deleted by it.
-
+A document follows an inventory by its annotation; every other one is a person's, and never touched. When a profile is
+gone, its document is removed, which is an edit that people review: nothing in a cluster is deleted by it.
 Source: design#members; docs/concepts/deletion.md.
-
-The message of a sync's commit: added, changed and retired clusters, and the meaning of retiring.
 """
 
 from __future__ import annotations
@@ -49,9 +40,9 @@ class _CommentedLine(NamedTuple):
 
 
 def with_comments(written: str, before: str, after: str) -> str:
-    """Return the text `after` with the comments of `written`. `before`: the values of `written` in our layout.
+    """Return the text `after` with the comments of `written`, each at its line if that line stays.
 
-    Only comments are taken over, so that the values stay the same.
+    `before`: the values of `written` in our layout. Of a file in another layout the comments above the document stay.
     """
     lines, rest = _lines(written, before.splitlines())
     if lines is None:
@@ -117,7 +108,7 @@ class EditKind(StrEnum):
     RETIRED = "retired"
 
 
-class DocumentEdit(Struct, frozen=True, kw_only=True):
+class DocumentEdit(Struct, frozen=True):
     """One file. `data` None: delete it. `before` None: create it."""
 
     kind: EditKind
@@ -182,9 +173,7 @@ def synced(
     for name in sorted(owned.keys() - profiles.keys() - left_out.keys()):
         one = owned[name]
         if one.is_alone:
-            edits.append(
-                DocumentEdit(kind=EditKind.RETIRED, cluster=name, path=one.file.path, data=None, before=one.file.data)
-            )
+            edits.append(DocumentEdit(EditKind.RETIRED, name, one.file.path, None, one.file.data))
         else:
             left_out[name] = f"its profile is gone, and {_shares(one)}"
     return InventoryEdits(
@@ -196,11 +185,9 @@ def synced(
 
 def followed(origin: InventoryOrigin, files: Iterable[StoreFile]) -> frozenset[tuple[str, str]]:
     """(namespace, name) of the profiles that documents of these files follow."""
-    annotations = {
-        name: str(dig(one.body, "metadata", "annotations", ORIGIN_ANNOTATION))
-        for name, one in _owned(origin, files).items()
-    }
-    return frozenset((annotation.rpartition("/")[2], name) for name, annotation in annotations.items())
+    steps = ("metadata", "annotations", ORIGIN_ANNOTATION)
+    owned = _owned(origin, files).items()
+    return frozenset((str(dig(one.body, *steps)).rpartition("/")[2], name) for name, one in owned)
 
 
 def _refuse_unread(fleet: Fleet) -> None:
@@ -256,9 +243,7 @@ def _edit(
         if path in paths:
             return f"{path} is there and is not of {origin}; it stays as it is"
         body = _document(profile, origin, {})
-        return _checked(
-            DocumentEdit(kind=EditKind.ADDED, cluster=profile.name, path=path, data=_bytes(text(body)), before=None)
-        )
+        return _checked(DocumentEdit(EditKind.ADDED, profile.name, path, _bytes(text(body)), None))
     if owned.body.get("kind") != _KIND:
         return f"{owned.file.path} is no {_KIND}; take the annotation {ORIGIN_ANNOTATION} out to keep it as yours"
     body = _document(profile, origin, owned.body)
@@ -268,14 +253,9 @@ def _edit(
         return _shares(owned)
     written = owned.file.data.decode(errors="replace")
     data = _bytes(with_comments(written, text(owned.body), text(body)))
-    edit = DocumentEdit(
-        kind=EditKind.CHANGED, cluster=profile.name, path=owned.file.path, data=data, before=owned.file.data
-    )
-    if [found.body for found in read_yaml(edit.path, data).documents] != [body]:
-        edit = DocumentEdit(
-            kind=edit.kind, cluster=edit.cluster, path=edit.path, data=_bytes(text(body)), before=edit.before
-        )
-    return _checked(edit)
+    if [found.body for found in read_yaml(owned.file.path, data).documents] != [body]:
+        data = _bytes(text(body))
+    return _checked(DocumentEdit(EditKind.CHANGED, profile.name, owned.file.path, data, owned.file.data))
 
 
 def _shares(owned: _Owned) -> str:

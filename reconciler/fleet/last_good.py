@@ -1,14 +1,8 @@
-"""The last good content of broken files, and the reach of broken documents.
-
-The reach of a broken document: the objects it may concern, as far as recognisable.
-
-Source: design#broken-input; design#reach.
-
-Unreadable files do not count: the last good content of their path stays active.
+"""The last good content of broken files, and the reach of broken documents: the objects they may concern.
 
 A path that is broken or unreadable, or blocked by something else, keeps its last good content. A new one had no
 content, and that stays active: it holds back only unplaced objects. While there is such a one, no other document counts
-as deleted, since it may be there now. Source: design#broken-input; design#absence.
+as deleted, since it may be there now. Source: design#broken-input; design#reach; design#absence.
 """
 
 from __future__ import annotations
@@ -41,9 +35,7 @@ def reach_of_document(document: Document) -> FrozenReach:
     if kind in (DocumentKind.PROPAGATION_POLICY, DocumentKind.OVERRIDE_POLICY):
         reach = _reach_of_policy(document.body, document.source)
         selectors = readable_selectors(document)
-        if not selectors:
-            return reach
-        return FrozenReach(source=document.source, selectors=selectors, policy=reach.policy)
+        return replace(reach, everything=False, namespace="", selectors=selectors) if selectors else reach
     return _reach_of_object(document.body, document.source, kind)
 
 

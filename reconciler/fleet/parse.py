@@ -83,20 +83,16 @@ class ParsedAsRead:
 
 def parse_file(file: StoreFile) -> ParsedFile:
     """Return the content of one file. Pure: the same path and data give an equal result; it never raises."""
+    unread = FrozenReach(source=Source(file.path), everything=True)
     if file.faults:
-        unread = FrozenReach(source=Source(file.path), everything=True)
         return ParsedFile(path=file.path, blob=file.blob, problems=file.faults, frozen=(unread,))
     parsed, fault = try_call(_parse_documents, file)
     if fault is None:
         assert parsed is not None, "without a fault there is a value"
         return parsed
-    source = Source(file.path)
-    problem = internal_error(
-        fault, source, file.path, "nothing of it is read, and what it might concern stays as it is"
-    )
-    return ParsedFile(
-        path=file.path, blob=file.blob, problems=(problem,), frozen=(FrozenReach(source=source, everything=True),)
-    )
+    consequence = "nothing of it is read, and what it might concern stays as it is"
+    problem = internal_error(fault, unread.source, file.path, consequence)
+    return ParsedFile(path=file.path, blob=file.blob, problems=(problem,), frozen=(unread,))
 
 
 class _Said(Struct):
@@ -182,10 +178,6 @@ def _refusal(kind: DocumentKind, document: Document) -> Problem:
     if kind is DocumentKind.WITHHELD:
         message = "its values are not kept beside the journal; it stays as it is until the store can be followed again"
         return document.problem("secret-not-kept", message)
-    return _type_problem(document)
-
-
-def _type_problem(document: Document) -> Problem:
     fault = type_fault(document.body["apiVersion"], document.body["kind"])
     assert fault is not None, "a document is mistyped because of it"
     return document.problem(fault.code, fault.message, fault.field)

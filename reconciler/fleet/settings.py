@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import TypeVar
+
 from reconciler.api.fleet import DriftMode, Fleet, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
@@ -23,6 +26,8 @@ from reconciler.documents import (
     texts_field,
 )
 from reconciler.policy import FLEET_WINDOW_SHAPE, read_fleet_windows
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 _DEFAULTS = FleetSettings()
 LEASE_DURATION_S = 15
@@ -153,27 +158,22 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ),
         failover_act=failover is None or failover.text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
-        drift_mode=_drift_mode(drift),
+        drift_mode=_chosen(drift, "mode", _DEFAULTS.drift_mode),
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
         ha=_ha(spec.child("ha")),
         partial=bool(placement and placement.flag("partial")),
         windows=read_fleet_windows(spec),
-        plain_secrets=_plain_secrets(spec),
+        plain_secrets=_chosen(spec.child("secrets"), "plain", _DEFAULTS.plain_secrets),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
 
 
-def _drift_mode(drift: Fields | None) -> DriftMode:
-    told = drift.text("mode", _DEFAULTS.drift_mode) if drift else _DEFAULTS.drift_mode
-    return DriftMode(told) if told in set(DriftMode) else _DEFAULTS.drift_mode
-
-
-def _plain_secrets(spec: Fields) -> PlainSecrets:
-    secrets = spec.child("secrets")
-    told = secrets.text("plain", _DEFAULTS.plain_secrets) if secrets else _DEFAULTS.plain_secrets
-    return PlainSecrets(told) if told in set(PlainSecrets) else _DEFAULTS.plain_secrets
+def _chosen(fields: Fields | None, name: str, default: Choice) -> Choice:
+    """Return the value of an enumeration; the default if it is missing or unknown, which has been reported."""
+    told = fields.text(name, default) if fields else default
+    return type(default)(told) if told in set(type(default)) else default
 
 
 def _previous_names(spec: Fields) -> tuple[str, ...]:

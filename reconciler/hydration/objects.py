@@ -1,8 +1,6 @@
-"""Differences between trees: the operations of an override, and the first field that differs.
+"""Output of a tool as objects of a store, and their differences as operations of an override.
 
 Values are compared with their types: `true` is not `1`, and `1` is not `1.0`.
-
-Output of a tool as objects of a store: hooks left out, namespaces settled, Secrets refused.
 """
 
 from __future__ import annotations
@@ -157,18 +155,10 @@ class _ObjectReader:
         self.problems: list[Problem] = []
 
     def error(self, code: str, message: str, severity: Severity = Severity.ERROR, path: str = "") -> None:
-        where = f", variant {self._variant}" if self._variant else ", base"
-        if code in _OF_ALL:
-            where = ""
-        self.problems.append(
-            Problem(
-                source=self._render.source,
-                path=path,
-                code=code,
-                message=f"Render {self._render.name}{where}: {message}",
-                severity=severity,
-            )
-        )
+        part = f", variant {self._variant}" if self._variant else ", base"
+        message = f"Render {self._render.name}{'' if code in _OF_ALL else part}: {message}"
+        source = self._render.source
+        self.problems.append(Problem(source=source, path=path, code=code, message=message, severity=severity))
 
     def take(self, document: Document) -> None:
         body = document.body

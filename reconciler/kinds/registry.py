@@ -16,6 +16,8 @@ from reconciler.errors import ConfigurationError
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import GENERIC, Interpreter
 
+__all__ = ["BUILT_IN_KINDS", "GENERIC", "Registry", "registry_of"]
+
 
 class Registry(Struct, frozen=True):
     """Interpreters by (group, kind)."""

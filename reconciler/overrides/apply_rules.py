@@ -1,13 +1,7 @@
-"""The effect of overrides on assigned replicas: capacity counts the rendered replicas, not the assigned ones.
-
-Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
-
-Applies override rules to a body, one after another, and records which rule set which field.
+"""Override rules applied to a body, one after another, with the rule that set each field.
 
 Source: Karmada: within a rule image, command, args, labels, annotations, field, plaintext; every overrider sees the
 result of the ones before; the first that fails stops the object on that cluster. Unlike there, identity cannot change.
-
-Rules that can neither fail nor cause remarks, known without applying them: nearly all rules.
 """
 
 from __future__ import annotations
@@ -84,9 +78,8 @@ def apply_rules(
             if edit.warnings:
                 faults = [EditFault(*warning) for warning in edit.warnings]
                 problems += [_problem(rule, overrider, source, identity, said, Severity.WARNING) for said in faults]
-            trace += [
-                FieldOverride(_written(steps), rule.policy, rule.index, overrider, source) for steps in edit.changed
-            ]
+            paths = map(_written, edit.changed)
+            trace += [FieldOverride(path, rule.policy, rule.index, overrider, source) for path in paths]
         if body is not before and body != before:
             names.append(rule.label)
     return Overridden(body, tuple(names), tuple(trace), tuple(problems))
@@ -157,17 +150,15 @@ _written = lru_cache(maxsize=1024)(dotted)
 
 def may_add_fields(rules: tuple[SelectedRule, ...]) -> bool:
     """Return whether the rules could write a field that was pruned from the body, as images and commands cannot."""
-    return any(
-        written.labels or written.annotations or written.field or written.plaintext
-        for written in (rule.rule.overriders for rule in rules)
-    )
+    written = (rule.rule.overriders for rule in rules)
+    return any(each.labels or each.annotations or each.field or each.plaintext for each in written)
 
 
 def are_quiet(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | None) -> bool:
-    """Return whether the rules apply to a body with these images without faults or remarks; False if unknown.
+    """Return whether the rules apply to a body with these images without faults or remarks: nearly all do.
 
-    Labels and annotations of the usual form can always be set. Images are checked as they are, so only the first
-    overrider of all may change them. `images` None: unknown.
+    False if unknown. Labels and annotations of the usual form can always be set. Images are checked as they are, so
+    only the first overrider of all may change them. `images` None: unknown.
     """
     for number, rule in enumerate(rules):
         if rule.rule.overriders.plaintext:
@@ -209,7 +200,10 @@ def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ..
 
 
 class ReplicaOverrides:
-    """The override policies of a fleet that may set replicas, ready to be applied."""
+    """The override policies of a fleet that may set replicas, ready to be applied.
+
+    Source: design#overridden-replicas: bindings keep the assigned count, capacity uses the rendered.
+    """
 
     def __init__(self, fleet: Fleet, interpreters: Registry) -> None:
         """Choose them; most fleets have none."""

@@ -1,29 +1,4 @@
-"""The edits of a body by each overrider.
-
-The edit of a body by one overrider, or the reason of its failure.
-
-commandOverrider and argsOverrider: strings appended to, or taken out of, a list of one container.
-
-Source: Karmada: commandOverrider and argsOverrider; unlike there, init containers and CronJob take part. A container of
-that name that is not there is no error: one policy may select several workloads.
-
-labelsOverrider and annotationsOverrider: entries of the object's own metadata.
-
-Source: Karmada: add creates the map and sets entries; replace and remove leave absent keys alone.
-
-fieldOverrider: a patch of the JSON or YAML that a string field holds.
-
-Source: Karmada: fieldOverrider: fieldPath must hold a string; it is parsed, patched and written again.
-
-plaintext: one JSON patch of all operations of a rule.
-
-Source: "PropagationPolicy and OverridePolicy", plaintext (RFC 6902); Karmada: plaintext.
-
-imageOverrider: images of a body, all of them or the one that a predicate names.
-
-Source: "PropagationPolicy and OverridePolicy": without a predicate all images of the resource; Karmada skips init
-containers and CronJob there, and matches kinds by name alone whatever their group.
-"""
+"""The edit of a body by each overrider, or the reason of its failure."""
 
 from __future__ import annotations
 
@@ -49,12 +24,7 @@ from reconciler.regex import regex
 from reconciler.templates import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.yaml import EmbeddedTextFault, read_embedded, write_embedded
 
-_IDENTITY: Final[tuple[tuple[str, ...], ...]] = (
-    ("apiVersion",),
-    ("kind",),
-    ("metadata", "name"),
-    ("metadata", "namespace"),
-)
+_IDENTITY: Final = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 
 
 class BodyEdit(NamedTuple):
@@ -95,7 +65,11 @@ def changed_identity(before: JsonObject, after: JsonObject) -> tuple[str, ...]:
 def edit_list(
     body: JsonObject, overrider: CommandOverrider, field: str, containers: tuple[tuple[Step, ...], ...]
 ) -> BodyEdit:
-    """The body with `command` or `args` of the named container changed."""
+    """The body with strings added to, or taken out of, `command` or `args` of the named container.
+
+    Source: Karmada: commandOverrider and argsOverrider; unlike there, init containers and CronJob take part. A missing
+    container is no error: one policy may select several workloads.
+    """
     changed: list[tuple[Step, ...]] = []
     for steps in containers:
         container = dig(body, *steps)
@@ -114,17 +88,18 @@ def edit_list(
 
 
 def edit_map(body: JsonObject, overrider: MapOverrider, field: str) -> BodyEdit:
-    """The body with `metadata.labels` or `metadata.annotations` changed."""
+    """The body with `metadata.labels` or `metadata.annotations` changed.
+
+    Source: Karmada: add creates the map and sets entries; replace and remove leave absent keys alone.
+    """
     written = dig(body, "metadata", field)
     current = written if isinstance(written, Mapping) else {}
     wanted = dict(current)
     for key, value in overrider.values:
-        if overrider.operator is OverrideOperator.ADD or (
-            overrider.operator is OverrideOperator.REPLACE and key in current
-        ):
-            wanted[key] = value
-        elif overrider.operator is OverrideOperator.REMOVE:
+        if overrider.operator is OverrideOperator.REMOVE:
             wanted.pop(key, None)
+        elif overrider.operator is OverrideOperator.ADD or key in current:
+            wanted[key] = value
     if wanted == current:
         return BodyEdit(body)
     keys = sorted(key for key in {*current, *wanted} if current.get(key) != wanted.get(key))
@@ -133,7 +108,10 @@ def edit_map(body: JsonObject, overrider: MapOverrider, field: str) -> BodyEdit:
 
 
 def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFault:
-    """The body with one text patched; a patch that changes nothing leaves the text as it was written."""
+    """The body with one text patched; a patch that changes nothing leaves the text as it was written.
+
+    Source: Karmada: fieldOverrider: fieldPath must hold a string; it is parsed, patched and written again.
+    """
     where = f"fieldPath {overrider.field_path}"
     tokens = pointer_tokens(overrider.field_path)
     if tokens is None:
@@ -149,9 +127,8 @@ def edit_field(body: JsonObject, overrider: FieldOverrider) -> BodyEdit | EditFa
     except EmbeddedTextFault as error:
         # A parser's message may quote the text, and a value of a Secret must not get out.
         why = "" if body.get("kind") == "Secret" else f": {error}"
-        return EditFault(
-            "embedded-text-unreadable", f"the text at {overrider.field_path} is no {overrider.syntax}{why}"
-        )
+        message = f"the text at {overrider.field_path} is no {overrider.syntax}{why}"
+        return EditFault("embedded-text-unreadable", message)
     patched = compile_patch(overrider.operations).apply(value)
     if isinstance(patched, PatchFault):
         return EditFault("override-path-missing", f"in the text at {overrider.field_path}, {patched.message}")
@@ -173,7 +150,8 @@ def edit_plaintext(
 ) -> Iterator[tuple[int, BodyEdit | EditFault]]:
     """Yield the edit of each operation, with its number, or the first one that fails.
 
-    The operations are applied together; each edit carries the final body.
+    The operations are applied together; each edit carries the final body. Source: "PropagationPolicy and
+    OverridePolicy", plaintext (RFC 6902); Karmada: plaintext.
     """
     patched = compiled.apply(body)
     if isinstance(patched, PatchFault):
@@ -219,15 +197,8 @@ def _hint(body: JsonObject, operations: tuple[PatchOperation, ...], fault: Patch
     return ""
 
 
-_POD: Final = PodTemplate(())
-_BY_KIND_NAME: Final = {
-    "DaemonSet": SPEC_TEMPLATE,
-    "Deployment": SPEC_TEMPLATE,
-    "Job": SPEC_TEMPLATE,
-    "Pod": _POD,
-    "ReplicaSet": SPEC_TEMPLATE,
-    "StatefulSet": SPEC_TEMPLATE,
-}
+_OWNERS_OF_PODS: Final = ("DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet")
+_BY_KIND_NAME: Final = {**dict.fromkeys(_OWNERS_OF_PODS, SPEC_TEMPLATE), "Pod": PodTemplate(())}
 """Kinds of other groups (of OpenKruise, say) with the pods at the path of the built-in kind of that name."""
 
 
@@ -238,7 +209,11 @@ def containers_of(body: JsonObject, interpreter: Interpreter) -> tuple[tuple[Ste
 
 
 def edit_images(body: JsonObject, overrider: ImageOverrider, interpreter: Interpreter) -> BodyEdit | EditFault:
-    """The body with one image overrider applied. Each overrider reads the image that the one before has left."""
+    """The body with one image overrider applied. Each overrider reads the image that the one before has left.
+
+    Source: "PropagationPolicy and OverridePolicy": without a predicate all images of the resource; Karmada skips init
+    containers and CronJob there, and matches kinds by name alone whatever their group.
+    """
     if overrider.predicate:
         return _edit_one(body, overrider)
     template = _by_kind_name(body) if interpreter is GENERIC else None

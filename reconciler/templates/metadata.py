@@ -1,8 +1,6 @@
-"""Names, namespaces, labels and annotations of templates, as the API server would judge them.
+"""Names, labels and annotations of templates, data of ConfigMaps and Secrets, and marks of other tools.
 
-ConfigMaps and Secrets: keys, strings and base64, without ever repeating a value.
-
-Marks of other tools on a template: allowed take-over, and marks that it should not carry.
+They are checked as the API server would judge them, without ever repeating a value of a Secret.
 """
 
 from __future__ import annotations
@@ -221,9 +219,7 @@ _MAX_BYTES: Final = 2**20
 def check_config_map(body: JsonObject, findings: Findings) -> None:
     """Source: Kubernetes validation of ConfigMap."""
     size = sum(_size(value) for _, value in _strings(body, "data", findings))
-    size += sum(
-        _decoded_size(key, value, "binaryData", findings) for key, value in _strings(body, "binaryData", findings)
-    )
+    size += _decoded_size(body, "binaryData", findings)
     data, binary = body.get("data"), body.get("binaryData")
     if isinstance(data, dict) and isinstance(binary, Mapping):
         for key in sorted(data.keys() & binary.keys()):
@@ -233,7 +229,7 @@ def check_config_map(body: JsonObject, findings: Findings) -> None:
 
 def check_secret(body: JsonObject, findings: Findings) -> None:
     """Source: Kubernetes validation of Secret; stringData replaces data of the same key."""
-    size = sum(_decoded_size(key, value, "data", findings) for key, value in _strings(body, "data", findings))
+    size = _decoded_size(body, "data", findings)
     size += sum(_size(value) for _, value in _strings(body, "stringData", findings))
     _check_size(size, findings)
 
@@ -259,14 +255,16 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _decoded_size(key: str, value: str, field: str, findings: Findings) -> int:
-    try:
-        # Go's decoder, which the API server uses, passes over line ends.
-        return len(b64decode(value.replace("\n", "").replace("\r", ""), validate=True))
-    except (InvalidBase64, ValueError):
-        message = f"the value is not base64; encode it{', or write it under stringData' if field == 'data' else ''}"
-        findings.error("base64-invalid", message, field, key)
-        return 0
+def _decoded_size(body: JsonObject, field: str, findings: Findings) -> int:
+    size = 0
+    for key, value in _strings(body, field, findings):
+        try:
+            # Go's decoder, which the API server uses, passes over line ends.
+            size += len(b64decode(value.replace("\n", "").replace("\r", ""), validate=True))
+        except (InvalidBase64, ValueError):
+            message = f"the value is not base64; encode it{', or write it under stringData' if field == 'data' else ''}"
+            findings.error("base64-invalid", message, field, key)
+    return size
 
 
 def _check_size(size: int, findings: Findings) -> None:

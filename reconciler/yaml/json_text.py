@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, NoReturn
 
 import orjson
@@ -143,7 +144,7 @@ def write_embedded(value: Json, syntax: str) -> str:
     Raises:
         Unreadable: it is deeper than what is read.
     """
-    if _is_deeper_than(value, MAX_DEPTH):
+    if next(islice(_levels(value), MAX_DEPTH + 1, None), None) is not None:
         raise EmbeddedTextFault(f"it would be deeper than {MAX_DEPTH} levels")
     if syntax == "json":
         return orjson.dumps(value).decode()
@@ -164,15 +165,13 @@ def _yaml(data: bytes) -> list[Json]:
     return [build(node, [], has_aliases=has_aliases) for node in compose(data)]
 
 
-def _is_deeper_than(value: Json, depth: int) -> bool:
-    """Return whether lists and mappings are nested deeper, level by level."""
+def _levels(value: Json) -> Iterator[list[Json]]:
+    """Yield the values of each level of lists and mappings, from the top."""
     level = [value]
-    for _ in range(depth + 1):
+    while level:
+        yield level
         containers = [item for item in level if isinstance(item, dict | list)]
         level = [child for item in containers for child in (item.values() if isinstance(item, dict) else item)]
-        if not level:
-            return False
-    return True
 
 
 class _Dumper(yaml.SafeDumper):

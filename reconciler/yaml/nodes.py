@@ -59,24 +59,24 @@ _keys: dict[str, str] = {}
 """Plain keys that are read as they are written."""
 
 
-class Composer(CParser):
-    """libyaml's composer without a resolver: an untagged node has the tag None."""
-
-    def __init__(self, data: bytes) -> None:
-        """Read the whole of `data`."""
-        CParser.__init__(self, data)
+class _NoResolver:
+    """No resolver: an untagged node has the tag None, and `build` finds the type of a plain scalar."""
 
     def resolve(self, kind: object, value: object, implicit: object) -> None:
-        """Nothing: `build` finds the type of a plain scalar."""
+        """Do nothing."""
 
     def descend_resolver(self, parent: object, index: object) -> None:
-        """Nothing: types do not depend on the path."""
+        """Do nothing: types do not depend on the path."""
 
     def ascend_resolver(self) -> None:
-        """Nothing: types do not depend on the path."""
+        """Do nothing."""
 
 
-class ReanchoringComposer(PythonComposer):
+class Composer(_NoResolver, CParser):
+    """libyaml's composer without a resolver."""
+
+
+class ReanchoringComposer(_NoResolver, PythonComposer):
     """A composer for a document that gives one anchor to several nodes: an alias is the one before it that came last.
 
     Source: YAML 1.2.2, 3.2.2.2 (1.1 likewise); libyaml's own composer takes a second one for an error.
@@ -104,15 +104,6 @@ class ReanchoringComposer(PythonComposer):
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
-
-    def resolve(self, kind: object, value: object, implicit: object) -> None:
-        """Nothing, as in `Composer`."""
-
-    def descend_resolver(self, parent: object, index: object) -> None:
-        """Nothing, as in `Composer`."""
-
-    def ascend_resolver(self) -> None:
-        """Nothing, as in `Composer`."""
 
 
 _ALIAS: Final = regex(rb"(?:\A|(?<=[ \t\r\n\[{,:?]))\*[0-9A-Za-z_-]")
@@ -178,7 +169,7 @@ def _value(node: Node, depth: int, notes: list[Note]) -> Json:
     if isinstance(node, ScalarNode):
         return _scalar(node, notes)
     if depth > MAX_DEPTH:
-        raise too_deep(_line(node))
+        raise too_deep(line_of(node))
     if node.__class__ is MappingNode:
         return _mapping(node, depth, notes)
     return [_value(item, depth + 1, notes) for item in node.value]
@@ -199,7 +190,7 @@ def _new_plain(node: ScalarNode, text: str, notes: list[Note]) -> Json:
     value = _guarded(plain_value, node, text)
     remark = remark_of(text, value)
     if remark is not None:
-        notes.append(Note(_line(node), *remark))
+        notes.append(Note(line_of(node), *remark))
     elif len(text) <= _MAX_MEMO_TEXT:
         if len(_plain) >= _MAX_MEMO:
             _plain.clear()
@@ -215,15 +206,17 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
         key = _keys.get(key_node.value) if key_node.tag is None and key_node.__class__ is ScalarNode else None
         if key is None:
             if _is_merge(key_node):
-                if _is_alias(key_node, value_node) and value_node.__class__ is SequenceNode:
-                    raise YamlRefused("yaml-merge", "<< takes an alias of a mapping, not of a list", _line(key_node))
+                # An alias comes before its key: it was written elsewhere.
+                is_alias = value_node.start_mark.index < key_node.start_mark.index
+                if is_alias and value_node.__class__ is SequenceNode:
+                    raise YamlRefused("yaml-merge", "<< takes an alias of a mapping, not of a list", line_of(key_node))
                 merged = set() if merged is None else merged
                 _merge(value_node, out, merged, below, notes)
                 continue
             key = _new_key(key_node, notes)
         if key in out:
             if merged is None or key not in merged:
-                raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", _line(key_node))
+                raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", line_of(key_node))
             merged.discard(key)
         if value_node.__class__ is ScalarNode:
             out[key] = _scalar(value_node, notes)
@@ -234,7 +227,7 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
 
 def _new_key(node: Node, notes: list[Note]) -> str:
     if not isinstance(node, ScalarNode):
-        raise YamlRefused("yaml-key-not-a-string", "a key is a list or a mapping; quote it", _line(node))
+        raise YamlRefused("yaml-key-not-a-string", "a key is a list or a mapping; quote it", line_of(node))
     tag: Any = node.tag
     text: str = node.value
     if tag is not None:
@@ -244,10 +237,10 @@ def _new_key(node: Node, notes: list[Note]) -> str:
         return text
     key: str = _guarded(key_text, node, text)
     if remark := surprise(text, is_key=True):
-        notes.append(Note(_line(node), "yaml-surprising-key", f"{remark}; quote it", Severity.WARNING))
+        notes.append(Note(line_of(node), "yaml-surprising-key", f"{remark}; quote it", Severity.WARNING))
     elif key != text:
         remark = f'the key {text} is read as "{key}"; quote it'
-        notes.append(Note(_line(node), "yaml-surprising-key", remark, Severity.WARNING))
+        notes.append(Note(line_of(node), "yaml-surprising-key", remark, Severity.WARNING))
     elif len(text) <= _MAX_MEMO_TEXT:
         if len(_keys) >= _MAX_MEMO:
             _keys.clear()
@@ -261,23 +254,18 @@ def _is_merge(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.value == "<<" and (tag == MERGE_TAG if tag else not node.style)
 
 
-def _is_alias(key_node: Node, value_node: Node) -> bool:
-    """Return whether the value comes before its key: it was written elsewhere."""
-    return bool(value_node.start_mark.index < key_node.start_mark.index)
-
-
 def _merge(node: Node, out: dict[str, Json], merged: set[str], depth: int, notes: list[Note]) -> None:
     """Write the merged mappings into `out`. As in kubectl later ones win, also over keys written before."""
     sources = reversed(node.value) if node.__class__ is SequenceNode else [node]
     for source in sources:
         if source.__class__ is not MappingNode:
-            raise YamlRefused("yaml-merge", "<< needs a mapping, or a list of mappings", _line(source))
+            raise YamlRefused("yaml-merge", "<< needs a mapping, or a list of mappings", line_of(source))
         for key, value in _value(source, depth, notes).items():
             if key not in out or key in merged:
                 merged.add(key)
             elif out[key] != value:
                 remark = f"<< replaces {key!r}, which stands before it; write << first"
-                notes.append(Note(_line(node), "yaml-merge-replaces", remark, Severity.WARNING))
+                notes.append(Note(line_of(node), "yaml-merge-replaces", remark, Severity.WARNING))
             out[key] = value
 
 
@@ -295,12 +283,12 @@ def _weigh(node: Node, depth: int, known: dict[int, _Weight | None]) -> _Weight:
     if key in known:
         weight = known[key]
         if weight is None:
-            raise YamlRefused("yaml-alias-loop", "an anchor's value contains itself", _line(node))
+            raise YamlRefused("yaml-alias-loop", "an anchor's value contains itself", line_of(node))
         if depth + weight.height > MAX_DEPTH + 1:
-            raise too_deep(_line(node))
+            raise too_deep(line_of(node))
         return weight
     if depth > MAX_DEPTH:
-        raise too_deep(_line(node))
+        raise too_deep(line_of(node))
     known[key] = None
     nodes = text = height = 0
     for child in _children(node):
@@ -308,7 +296,7 @@ def _weigh(node: Node, depth: int, known: dict[int, _Weight | None]) -> _Weight:
         nodes, text, height = nodes + below.nodes, text + below.text, max(height, below.height)
     if nodes > MAX_NODES or text > MAX_BYTES:
         limit = f"more than {MAX_NODES:,} values or {MAX_BYTES:,} bytes with its aliases written out"
-        raise YamlRefused("yaml-alias-explosion", limit, _line(node))
+        raise YamlRefused("yaml-alias-explosion", limit, line_of(node))
     weight = known[key] = _Weight(nodes + 1, text, height + 1)
     return weight
 
@@ -326,8 +314,9 @@ def _guarded(function: Any, node: Node, *arguments: str) -> Any:
     try:
         return function(*arguments)
     except ScalarRefused as error:
-        raise YamlRefused(error.code, str(error), _line(node)) from error
+        raise YamlRefused(error.code, str(error), line_of(node)) from error
 
 
-def _line(node: Node) -> int:
+def line_of(node: Node) -> int:
+    """Return the line on which a node begins, from 1."""
     return int(node.start_mark.line) + 1

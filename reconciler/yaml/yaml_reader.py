@@ -1,11 +1,8 @@
-"""YAML and JSON files of the store as documents, and the lines of their fields.
+"""YAML and JSON files of the store as documents, read exactly as kubectl reads them, and refused where it is unsafe.
 
-Lines of fields, found by reading a file's text once more with marks. Only problems and provenance ask for them.
-
-YAML and JSON files of the store as documents, read exactly as kubectl reads them, and refused where it is unsafe.
-
-Beyond kubectl, duplicate keys, loops, exploding aliases, deep nesting and characters that YAML forbids are errors with
-a line, and one broken document never hides the others of its file.
+Lines of fields are found by reading a text once more with marks: only problems and provenance ask for them. Beyond
+kubectl, duplicate keys, loops, exploding aliases, deep nesting and characters that YAML forbids are errors with a line,
+and one broken document never hides the others of its file.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.regex import regex
 from reconciler.yaml.block import read_block
 from reconciler.yaml.json_text import json_values
-from reconciler.yaml.nodes import Note, build, compose, may_have_aliases
+from reconciler.yaml.nodes import Note, build, compose, line_of, may_have_aliases
 from reconciler.yaml.scalars import ScalarRefused, key_text
 from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, check_file, check_shape, parts
 
@@ -51,7 +48,7 @@ def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
             check_encoding(text)
             check_shape(text)
             for node in compose(text):
-                found.setdefault(before + _line(node), (before, node))
+                found.setdefault(before + line_of(node), (before, node))
         except YamlRefused:
             continue
     return found
@@ -81,13 +78,13 @@ def _child(node: Node, step: Step) -> tuple[int, Node] | None:
     if isinstance(node, SequenceNode):
         if isinstance(step, int) and -len(node.value) <= step < len(node.value):
             item = node.value[step]
-            return _line(item), item
+            return line_of(item), item
         return None
     if not isinstance(node, MappingNode):
         return None
     for key, value in reversed(node.value):
         if isinstance(key, ScalarNode) and _key(key) == step:
-            return _line(key), value
+            return line_of(key), value
     return None
 
 
@@ -99,10 +96,6 @@ def _key(node: ScalarNode) -> str:
         return key_text(text)
     except ScalarRefused:
         return text
-
-
-def _line(node: Node) -> int:
-    return int(node.start_mark.line) + 1
 
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
