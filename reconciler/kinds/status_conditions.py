@@ -120,11 +120,6 @@ def outcome_by_condition(live: JsonObject, outcomes: Mapping[str, RunOutcome]) -
     return next(found, RunOutcome.RUNS)
 
 
-def ready(live: JsonObject) -> Health:
-    """Return the health by the condition Ready, as `by_condition`."""
-    return by_condition(live, "Ready")
-
-
 def by_condition(live: JsonObject, kind: str) -> Health:
     """Healthy when the condition is True, Unhealthy when it is False; Progressing before it is about the newest spec.
 

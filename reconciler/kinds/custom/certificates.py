@@ -11,7 +11,7 @@ from reconciler.kinds.certificate_issuers import GROUP, issuer_of
 from reconciler.kinds.custom.external_secrets import credentials
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import PodReference, as_dependencies, made_secrets
-from reconciler.kinds.status_conditions import is_on_its_way, is_stale, ready
+from reconciler.kinds.status_conditions import by_condition, is_on_its_way, is_stale
 
 
 def _references(body: JsonObject) -> Iterator[PodReference]:
@@ -58,9 +58,13 @@ def _issuer_references(body: JsonObject) -> Iterator[PodReference]:
         yield found._replace(optional=is_made) if found.steps == _ACCOUNT_KEY else found
 
 
+def _issuer_health(live: JsonObject) -> Health:
+    """Healthy once Ready; Unhealthy when its CA is not there, or it is not let in."""
+    return by_condition(live, "Ready")
+
+
 ISSUER = Interpreter(
     kinds=((GROUP, "Issuer"),),
     dependencies=lambda body: as_dependencies(_issuer_references(body), namespace_of(body)),
-    health=ready,
+    health=_issuer_health,
 )
-"""Unhealthy when its CA is not there, or it is not let in."""

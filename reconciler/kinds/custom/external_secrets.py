@@ -12,7 +12,7 @@ from reconciler.api.refs import GVK
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.pod_template import SECRETS_STORE_GROUP, PodReference, as_dependencies, made_secrets
-from reconciler.kinds.status_conditions import by_condition, ready
+from reconciler.kinds.status_conditions import by_condition
 
 EXTERNAL_SECRETS: Final = "external-secrets.io"
 """The API group of the External Secrets Operator."""
@@ -101,7 +101,7 @@ def _generator(ref: Json, at: tuple[Step, ...]) -> Iterator[PodReference]:
 
 def _health(live: JsonObject) -> Health:
     """Healthy once Ready, when the Secret was written for the newest spec; Unhealthy while it cannot be."""
-    health = ready(live)
+    health = by_condition(live, "Ready")
     return Health.PROGRESSING if health is Health.HEALTHY and _is_behind(live) else health
 
 
@@ -134,8 +134,14 @@ def _provider_credentials(body: JsonObject) -> tuple[DependencyRef, ...]:
     return as_dependencies(credentials(dig(body, "spec", "provider"), ("spec", "provider")), namespace_of(body))
 
 
-SECRET_STORE = Interpreter(kinds=((EXTERNAL_SECRETS, "SecretStore"),), dependencies=_provider_credentials, health=ready)
-"""Unhealthy when its provider is not valid or does not let it in."""
+def _store_health(live: JsonObject) -> Health:
+    """Healthy once Ready; Unhealthy when its provider is not valid or does not let it in."""
+    return by_condition(live, "Ready")
+
+
+SECRET_STORE = Interpreter(
+    kinds=((EXTERNAL_SECRETS, "SecretStore"),), dependencies=_provider_credentials, health=_store_health
+)
 
 
 def _synced_secrets(body: JsonObject) -> tuple[Made, ...]:
@@ -147,10 +153,14 @@ def _synced_secrets(body: JsonObject) -> tuple[Made, ...]:
 SECRET_PROVIDER_CLASS = Interpreter(kinds=((SECRETS_STORE_GROUP, "SecretProviderClass"),), makes=_synced_secrets)
 
 
+def _sealed_health(live: JsonObject) -> Health:
+    """Healthy once Synced. Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""
+    return by_condition(live, "Synced")
+
+
 SEALED_SECRET = Interpreter(
     kinds=(("bitnami.com", "SealedSecret"),),
     # Source: sealed-secrets: the Secret has the name of the SealedSecret, whatever is in spec.template.metadata.
     makes=lambda body: made_secrets(body, [text(dig(body, "metadata", "name"))]),
-    health=lambda live: by_condition(live, "Synced"),
+    health=_sealed_health,
 )
-"""Unhealthy when it cannot be opened, or a Secret of another owner is in its place."""

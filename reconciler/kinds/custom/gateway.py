@@ -63,11 +63,7 @@ def made_for_listeners(body: JsonObject) -> tuple[Made, ...]:
 
 
 def told_with_listeners(live: JsonObject) -> ReportedHealth:
-    """Return the health of the object as a whole and of each of its listeners.
-
-    Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
-    Source: Gateway API: GatewayStatus, ListenerSetStatus, ListenerStatus.
-    """
+    """Return the health of the object as a whole and of each of its listeners."""
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     return worst(_told(live))
@@ -102,20 +98,35 @@ def _mentions(body: JsonObject) -> Iterator[ReferenceField]:
     yield from mentions(body, UNNAMED, "spec", "infrastructure", "parametersRef")
 
 
+def _gateway_health(live: JsonObject) -> Health:
+    """Healthy when it is Accepted and Programmed, with every listener; Progressing while it waits for an address.
+
+    Source: Gateway API: GatewayStatus, ListenerStatus.
+    """
+    return told_with_listeners(live).health
+
+
 GATEWAY_INTERPRETER = Interpreter(
     kinds=(GATEWAY,),
     dependencies=lambda body: as_dependencies(_mentions(body), body),
     makes=made_for_listeners,
-    health=lambda live: told_with_listeners(live).health,
+    health=_gateway_health,
     why=lambda live: told_with_listeners(live).why,
 )
 
 
 def _class_told(live: JsonObject) -> ReportedHealth:
-    """Healthy when a controller accepts it; without one it is Progressing. Source: Gateway API: GatewayClassStatus."""
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     return told_by(_ITS_CONTROLLER, dig(live, "status", "conditions"), live, ("Accepted",))
+
+
+def _class_health(live: JsonObject) -> Health:
+    """Healthy when a controller accepts it; without one it is Progressing.
+
+    Source: Gateway API: GatewayClassStatus.
+    """
+    return _class_told(live).health
 
 
 GATEWAY_CLASS = Interpreter(
@@ -123,9 +134,17 @@ GATEWAY_CLASS = Interpreter(
     namespaced=False,
     # Source: Gateway API: spec.parametersRef, in any namespace or in none.
     dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "parametersRef"), body),
-    health=lambda live: _class_told(live).health,
+    health=_class_health,
     why=lambda live: _class_told(live).why,
 )
+
+
+def _listeners_health(live: JsonObject) -> Health:
+    """Healthy when it is Accepted and Programmed, with every listener.
+
+    Source: Gateway API: ListenerSetStatus.
+    """
+    return told_with_listeners(live).health
 
 
 LISTENER_SET = Interpreter(
@@ -133,16 +152,12 @@ LISTENER_SET = Interpreter(
     # Source: Gateway API: the certificates of its listeners; the Gateway that they join is shared.
     dependencies=lambda body: as_dependencies((*listener_mentions(body), *issuer_mentions(body)), body),
     makes=made_for_listeners,
-    health=lambda live: told_with_listeners(live).health,
+    health=_listeners_health,
     why=lambda live: told_with_listeners(live).why,
 )
 
 
 def _policy_told(live: JsonObject) -> ReportedHealth:
-    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
-
-    Source: Gateway API: PolicyStatus, ancestors.
-    """
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     ancestors = [entry for _, entry in mappings(dig(live, "status", "ancestors"))]
@@ -156,11 +171,19 @@ def _of_ancestor(entry: JsonObject, live: JsonObject) -> ReportedHealth:
     return told_by(who, entry.get("conditions"), live, ("Accepted",))
 
 
+def _policy_health(live: JsonObject) -> Health:
+    """Healthy when every Gateway in front of its Services accepts it; without one it is Progressing.
+
+    Source: Gateway API: PolicyStatus, ancestors.
+    """
+    return _policy_told(live).health
+
+
 BACKEND_TLS_POLICY = Interpreter(
     kinds=((GROUP, "BackendTLSPolicy"),),
     # Source: Gateway API: the authorities that it trusts; not the Service, which it is attached to.
     dependencies=lambda body: as_dependencies(mentions(body, UNNAMED, "spec", "validation", "caCertificateRefs"), body),
-    health=lambda live: _policy_told(live).health,
+    health=_policy_health,
     why=lambda live: _policy_told(live).why,
 )
 

@@ -108,11 +108,6 @@ def _of_filters(filters: Json, namespace: str, at: tuple[Step, ...]) -> Iterator
 
 
 def _told(live: JsonObject) -> ReportedHealth:
-    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
-
-    Without a controller that answers it is Progressing, as an Ingress without an address is.
-    Source: Gateway API: RouteParentStatus.
-    """
     if is_on_its_way(live):
         return ReportedHealth(Health.PROGRESSING)
     return worst(_of_parents(live))
@@ -151,9 +146,19 @@ def _called(parent: Json, namespace: str) -> str:
     return f"{identity} ({parts})" if parts else str(identity)
 
 
+def _health(live: JsonObject) -> Health:
+    """Healthy when each of its parents accepts it and finds its backends; Unhealthy when one of them does not.
+
+    Without a controller that answers it is Progressing, as an Ingress without an address is.
+
+    Source: Gateway API: RouteParentStatus.
+    """
+    return _told(live).health
+
+
 GATEWAY_ROUTE = Interpreter(
     kinds=tuple((GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute")),
     dependencies=lambda body: as_dependencies(_mentions(body), body),
-    health=lambda live: _told(live).health,
+    health=_health,
     why=lambda live: _told(live).why,
 )
