@@ -1,10 +1,7 @@
-"""Checked addresses of an operator, and their form without secrets.
+"""Addresses and secrets of an operator, and their form without secrets.
 
-A webhook's path and query are often its whole protection, so no output holds more than the host.
-
-Secrets in files, read each time that they are needed, so that a renewed one is used at once.
-
-Source: systemd.exec, "Credentials": `LoadCredential=` puts files into `$CREDENTIALS_DIRECTORY`.
+A webhook's path and query are often its whole protection, so no output holds more than the host. Secrets are read from
+files each time that they are needed, so that a renewed one is used at once. Source: systemd.exec, "Credentials".
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""An event of history as a CloudEvent in structured mode: the signature covers all of it.
+"""An event of history as a signed CloudEvent in structured mode: the signature covers all of it.
 
-Source: CloudEvents 1.0.2, "JSON Event Format" and "HTTP Protocol Binding"; the extension `sequence`.
-
-The headers by which a receiver verifies that a message is ours, and no replayed one.
-
-Source: Standard Webhooks 1.0.0, "Webhook scheme": HMAC-SHA256 of `ID.TIMESTAMP.BODY`.
+Source: CloudEvents 1.0.2, "JSON Event Format" and "HTTP Protocol Binding"; the extension `sequence`; Standard Webhooks
+1.0.0, "Webhook scheme": HMAC-SHA256 of `ID.TIMESTAMP.BODY`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""The progress of a commit in the words of forges, made from the counts of the state alone.
+"""The status of the active commit at a forge: sent when it changes, rate-limited, the last one always.
 
-The request of each forge that sets the status of a commit, and the meaning of its answer.
-
-Source: GitHub, REST, "Commit statuses"; GitLab, REST, "Commits", "Set the pipeline status of a commit"; Gitea and
-Forgejo, API, `repoCreateStatus`.
-
-The status of the active commit at a forge: sent when it changes, rate-limited, the last one always.
-
-A newer commit replaces one that is being sent; the earlier commit keeps its last status.
+A newer commit replaces one that is being sent; the earlier commit keeps its last status. Source: GitHub, REST, "Commit
+statuses"; GitLab, REST, "Commits", "Set the pipeline status of a commit"; Gitea and Forgejo, API, `repoCreateStatus`.
 """
 
 from __future__ import annotations
@@ -31,6 +25,8 @@ from reconciler.notify.address import read_secret
 from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
 from reconciler.report.plan.stages import state_words
 from reconciler.state import HealthWord, Lag, RevisionStep
+
+log = logging.getLogger("reconciler")
 
 DESCRIPTION_MAX: Final = 140
 """So many characters GitHub takes."""
@@ -213,8 +209,6 @@ def meaning_of(kind: ForgeKind, status: int, body: bytes) -> StatusOutcome:
         return StatusOutcome.TAKEN
     return StatusOutcome.NEVER if status in (400, 404, 410, 422) else StatusOutcome.LATER
 
-
-log = logging.getLogger("reconciler")
 
 LOOK_S: Final = 0.5
 SETTLE_S: Final = 2.0

@@ -1,16 +1,9 @@
-"""The pull request of a CI job, from the environment of the forge's runner.
+"""Comments of a pull request at GitHub and GitLab, and the pull request of a CI job from its environment.
 
-Source: GitHub, "Variables reference"; GitLab, "Predefined CI/CD variables".
-
-Comments of a pull request at GitHub.
-
-By GraphQL, which shows the token's own comments and can mark them as outdated; a new one by REST, where the permission
-`pull-requests: write` is enough. Source: GitHub's GraphQL reference, `minimizeComment`.
-
-Comments of a merge request at GitLab, which calls them notes.
-
-GitLab cannot mark a note as outdated, so an old note gets a fold with that title, and loses the hidden line by which it
-would be found again. Source: GitLab's REST reference, "Notes".
+At GitHub by GraphQL, which shows the token's own comments and can mark them as outdated; a new one by REST, where the
+permission `pull-requests: write` is enough. GitLab calls them notes and cannot mark one as outdated, so an old note
+gets a fold with that title, and loses the hidden line by which it would be found again. Source: GitHub, "Variables
+reference", GraphQL, `minimizeComment`; GitLab, "Predefined CI/CD variables", REST, "Notes".
 """
 
 from __future__ import annotations

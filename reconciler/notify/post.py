@@ -1,7 +1,4 @@
-"""One POST: no redirect, no cookie, deadlines on everything, and no more of the answer than is needed.
-
-The deliveries to one receiver.
-"""
+"""One POST: no redirect, no cookie, deadlines on everything, and no more of the answer than is needed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""`/api/v1`: the views as JSON. It only reads, and explains why it does not understand a question.
-
-Source: ADR 17.
-
-Requests as questions of the views. Unknown parameters are refused with a reason.
-"""
+"""`/api/v1`: the views as JSON. It only reads, and refuses unknown parameters with a reason. Source: ADR 17."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Paths and their handlers. A path has parts in braces, each of which matches one part of the request's path.
+"""Paths and their handlers, access by the Host header and by the token, and answers with the headers that all carry.
 
-Access control: by the Host header and by the token.
-
-Answers of every form, with the headers that all of them carry.
+A path has parts in braces, each of which matches one part of the request's path.
 """
 
 from __future__ import annotations

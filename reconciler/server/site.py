@@ -1,8 +1,6 @@
-"""The pages for people: HTML drawn from the same views that `/api/v1` answers with, and nothing that a visitor sends.
+"""The pages: HTML drawn from the same views that `/api/v1` answers with, and those of the process itself.
 
-Source: ADR 17.
-
-Pages of the process itself: alive, ready, metrics, and the status as it was before there was an API.
+Nothing in them is what a visitor sends. Source: ADR 17.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The vital signs as JSON. Everything shown passes the scrubber.
-
-Rollouts as numbers: by stage and by phase, never by commit and never by object.
-"""
+"""The vital signs as JSON, and Rollouts as numbers. Everything shown passes the scrubber."""
 
 from __future__ import annotations
 

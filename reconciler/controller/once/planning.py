@@ -1,8 +1,6 @@
-"""Access of a command to the members and the journal of one fleet.
+"""One look at the members and the journal of a fleet: plan, decide or observe, without writing anything.
 
-Look once, and plan, decide or observe, without writing anything.
-
-Rollouts in one look: what `apply` makes and `diff` shows is what the service would do now.
+Rollouts are staged in the same look: what `apply` makes and `diff` shows is what the service would do now.
 """
 
 from __future__ import annotations

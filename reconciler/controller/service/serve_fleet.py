@@ -1,7 +1,4 @@
-"""Active orders of persons, and log lines of their beginnings and ends: person, reason, end.
-
-The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all.
-"""
+"""The service: opens journal, source and members, runs the control loop beside what watches over it, and closes all."""
 
 from __future__ import annotations
 

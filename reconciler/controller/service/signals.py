@@ -1,8 +1,4 @@
-"""Messages to the service manager, over the socket that it names.
-
-Source: sd_notify(3); the message is lines of `KEY=value` in one datagram.
-
-The daemon as a service: signals come in, readiness and signs of life go out.
+"""The daemon as a service: signals come in, readiness and signs of life go out over the socket of the service manager.
 
 Signs of life are of the control loop's progress: a timer that always fires would prove nothing.
 Source: sd_notify(3), systemd.service(5): `WatchdogSec=`, `Type=notify`, `Type=notify-reload`.
@@ -28,6 +24,8 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.tasks import ended, start
 from reconciler.controller.vitals.service_vitals import Vitals
+
+log = logging.getLogger("reconciler")
 
 _STATUS_MAX: Final = 400
 
@@ -89,8 +87,6 @@ class Notifier:
             self._socket.close()
             self._socket = None
 
-
-log = logging.getLogger("reconciler")
 
 _ENOUGH = 65_536
 """A higher limit would be of no use."""

@@ -1,14 +1,7 @@
-"""Documents of the journal for commands and pages: resources, history, status.
+"""Documents of the journal for commands and pages: resources by the names that people use, history, status.
 
-Resources that the journal knows, by the names that people use.
-
-The answers of `history`, here and from another machine.
-
-The answers of `status`, here and from another machine.
-
-Cached read-only access to the journal for the HTTP API.
-
-It has its own connection. The control loop never waits for it. Everything is called from one thread.
+`JournalReader` gives the HTTP API cached read-only access over a connection of its own, so that the control loop never
+waits for it. Everything of it is called from one thread.
 """
 
 from __future__ import annotations

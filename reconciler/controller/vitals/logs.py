@@ -1,12 +1,10 @@
-"""The log on stderr: one line an event, JSON without a terminal, text with one.
+"""The log on stderr: one line an event, JSON without a terminal, text with one; lasting conditions at begin and end.
 
 Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable: `ts level msg
 event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
 
-Log lines of lasting conditions: one at the beginning and one at the end, whatever found it.
-
-They are made from history's events, and from the state that `status` shows, so that all agree. Equal ones are one line
-with a count: ten thousand objects are no ten thousand lines. Source: design#history.
+Lines of lasting conditions are made from history's events, and from the state that `status` shows, so that all agree.
+Equal ones are one line with a count: ten thousand objects are no ten thousand lines. Source: design#history.
 """
 
 from __future__ import annotations
@@ -25,6 +23,8 @@ from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
 from reconciler.state import ClusterState, FleetState, Lag, Sync
+
+log = logging.getLogger("reconciler")
 
 KEYS: Final = (
     *("event", "run", "rev", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
@@ -136,8 +136,6 @@ class Transitions:
         self._log.info(message, extra=extra)
         return True
 
-
-log = logging.getLogger("reconciler")
 
 _REASONS_MAX: Final = 5
 """So many reasons of one cluster have a line each; more of them share one."""

@@ -1,7 +1,4 @@
-"""Alerts as the page shows them: names inside the words are links.
-
-History entries for a page, in the words of the command `history`.
-"""
+"""Alerts and history entries as a page shows them: names inside the words are links."""
 
 from __future__ import annotations
 

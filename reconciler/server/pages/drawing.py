@@ -1,8 +1,7 @@
-"""Templates to text. Inserted text is made visible and escaped in any case; only templates are markup.
+"""Templates to text, the static files, and the head of every page.
 
-The style, the script and the signs of a tab. Their addresses change with their content, so they may be kept.
-
-The head of every page: whether and since when all is in step, by which commit, and alerts.
+Inserted text is made visible and escaped in any case; only templates are markup. Addresses of static files change with
+their content, so they may be kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Addresses of pages. Every part is quoted, so that no name leads anywhere else.
+"""Addresses of pages, and times as words: `12 min ago`, `in 1 min 04 s`.
 
-Questions as the query of a link, so that a page leads to its other parts.
-
-Times as words: `12 min ago`, `in 1 min 04 s`. `page.js` has the same rules; a test holds the two together.
+Every part of an address is quoted, so that no name leads anywhere else. `page.js` has the same rules for times; a test
+holds the two together.
 """
 
 from __future__ import annotations

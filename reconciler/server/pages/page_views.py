@@ -1,12 +1,6 @@
-"""The matrix of workloads and clusters. Its cells are written here, since a template takes too long for 25,000.
+"""The pages: the fleet with its matrix, a cluster, an object, problems, history, and those for missing content.
 
-The first page: whether all is in step, alerts, and every workload in every cluster.
-
-The page of one cluster: its reachability, objects and capacity.
-
-The page of one object of the store: its clusters, reasons, health, differences and history.
-
-Pages that are one list: problems of the store, the history; and the pages for missing content.
+The cells of the matrix are written here, since a template takes too long for 25,000.
 """
 
 from __future__ import annotations
@@ -125,16 +119,19 @@ def _linked(look: StateStyle, why: str, within: str, where: str, address: str) -
     )
 
 
+def _page(template: str, fleet: FleetView, now: str, **values: Any) -> str:
+    return draw(template, now=now, fleet=fleet, head=head_of(fleet), **values)
+
+
 def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion, now: str) -> str:
     """Return the page as HTML. `matrix` answers `asked`; None: no workloads yet, while the fleet says why.
 
     `now` (RFC 3339) is the reference of relative times.
     """
-    return draw(
+    return _page(
         "fleet.html",
-        now=now,
-        fleet=fleet,
-        head=head_of(fleet),
+        fleet,
+        now,
         needs=told(fleet.needs),
         timers=coming(fleet.timers),
         events=changes(fleet.events),
@@ -160,11 +157,10 @@ class Gauge(NamedTuple):
 
 def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
     """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
-    return draw(
+    return _page(
         "cluster.html",
-        now=now,
-        fleet=fleet,
-        head=head_of(fleet),
+        fleet,
+        now,
         view=view,
         pills=_pills(view),
         gauges=tuple(map(_gauge, view.capacity)),
@@ -214,11 +210,10 @@ _WORST = {"bad": 0, "warn": 1, "unk": 2, "prog": 3, "ok": 4}
 
 def object_page(fleet: FleetView, view: ObjectView, now: str) -> str:
     """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
-    return draw(
+    return _page(
         "object.html",
-        now=now,
-        fleet=fleet,
-        head=head_of(fleet),
+        fleet,
+        now,
         view=view,
         pills=_object_pills(view.copies),
         copies=worst_first(view.copies),
@@ -258,20 +253,20 @@ def _by_cluster(differences: tuple[FieldDifference, ...]) -> tuple[tuple[str, tu
 
 def problems_page(fleet: FleetView, view: ProblemsView, now: str) -> str:
     """The problems of the store as HTML. `fleet` is for its head; `now`: RFC 3339."""
-    return draw("problems.html", now=now, fleet=fleet, head=head_of(fleet), view=view)
+    return _page("problems.html", fleet, now, view=view)
 
 
 def history_page(fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuestion, now: str) -> str:
     """The history as HTML: the `events` of its document, newest first, that answer `asked`. `now`: RFC 3339."""
-    return draw("history.html", now=now, fleet=fleet, head=head_of(fleet), events=changes(entries), asked=asked)
+    return _page("history.html", fleet, now, events=changes(entries), asked=asked)
 
 
 def not_found_page(fleet: FleetView, found: NotFound, now: str) -> str:
     """Return the page for an unknown name: the reason and similar names."""
     close = tuple((words, named_link(words)) for words in found.close)
-    return draw("not_found.html", now=now, fleet=fleet, head=head_of(fleet), why=found.why, close=close)
+    return _page("not_found.html", fleet, now, why=found.why, close=close)
 
 
 def not_shown_page(fleet: FleetView, why: str, now: str) -> str:
     """Return the page shown before the first round has ended, or when the journal cannot be read."""
-    return draw("not_shown.html", now=now, fleet=fleet, head=head_of(fleet), why=why)
+    return _page("not_shown.html", fleet, now, why=why)
