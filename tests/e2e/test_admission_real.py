@@ -89,7 +89,7 @@ def until_asked(scene: Scene, kind: str) -> None:
     while not scene.webhook.asked:
         assert time.monotonic() < deadline, "the webhook was never asked"
         scene.cluster.kubectl("create", kind, f"probe{time.monotonic_ns()}", "-n", scene.namespace)
-        time.sleep(0.1)
+        time.sleep(0.1)  # the API server reads its webhooks when it likes
 
 
 def test_what_admission_makes_of_a_write_is_told_as_it_is(scene: Scene) -> None:

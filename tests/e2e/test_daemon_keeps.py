@@ -385,7 +385,7 @@ def test_a_fight_is_given_up_after_a_few_rounds(box: Box) -> None:
         deadline = time.monotonic() + 4
         while time.monotonic() < deadline:
             box.edit("m1", "theirs")
-            time.sleep(0.05)
+            time.sleep(0.05)  # a hand that writes on and on for some seconds is the case
         assert 1 < box.writes() - before <= 6
         # Another copy of the same object is not part of the fight.
         box.edit("m2", "by hand")

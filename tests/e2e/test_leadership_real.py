@@ -165,7 +165,7 @@ def test_what_a_hand_writes_into_the_lease_makes_no_second_writer_and_locks_nobo
         edit(holderIdentity=None)
         for number in range(4, 10):
             scene.put(str(number))
-            time.sleep(0.5)
+            time.sleep(0.5)  # writes that are spread over the time of a Lease are the case
         scene.has("9")
         writers = [who for _, who, _ in scene.writes()]
         changed_hands = [who for who, following in pairwise(writers) if who != following]

@@ -21,6 +21,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply
+from tests.fakes.waiting import until
 from tests.fakes.worlds import config_map, deployment, policy
 
 KEY = b"a secret of our own"
@@ -92,8 +93,7 @@ class Scene:
     async def until(self, fact: Callable[[], object], what: str) -> None:
         try:
             async with asyncio.timeout(WITHIN_S):
-                while not fact():
-                    await asyncio.sleep(0.05)
+                await until(fact)
         except TimeoutError:
             told = [(event["type"], event["subject"]) for event in self.events]
             raise AssertionError(f"{what}; it told {told[-20:]}; it said {self.daemon.text()[-3000:]}") from None

@@ -46,4 +46,4 @@ class QuickClock:
         return time.monotonic() * SPEED
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / SPEED)
+        await asyncio.sleep(seconds / SPEED)  # the clock of tests whose servers live in real time

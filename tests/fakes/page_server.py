@@ -115,7 +115,7 @@ class PageServer:
         self._streams.add(stream)
         try:
             while not (request.transport is None or request.transport.is_closing() or self._runner is None):
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # aiohttp tells nobody that a transport closes
         finally:
             self._streams.discard(stream)
         return stream

@@ -119,7 +119,7 @@ class Scenario:
             cwd=self.home, stdout=output, stderr=subprocess.STDOUT,
         ) as process:  # fmt: skip
             wait_until(lambda: _address(log) is not None, "the daemon to come up", seen=log.read_text)
-            time.sleep(seconds)
+            time.sleep(seconds)  # rounds and their log lines are the case, as many as come
             for page in ("/", "/status.json", "/metrics", "/readyz", "/livez"):
                 found = _page(f"{_address(log)}{page}")
                 if found is not None:

@@ -121,7 +121,7 @@ class Running:
         async with asyncio.timeout(timeout_s):
             while not fact():
                 assert self.task is None or not self.task.done(), self.task
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # much of the loop goes on in threads
 
     async def quiet(self) -> None:
         """Return once nothing has been written or begun for a while, in which everybody had many turns."""
@@ -130,7 +130,7 @@ class Running:
             now = self.writes()
             still = still + 1 if now == before and not self.journal.open_intents() else 0
             before = now
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # that nothing happens is told by no event
 
 
 @asynccontextmanager

@@ -136,7 +136,7 @@ async def hung(entry: dict[str, Any], folder: Path) -> str:
     pid = folder / "pid"
     while not pid.exists() or not pid.read_text().endswith("\n"):
         assert not asking.done()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # a process writes the file
     leap(PLUGIN_DEADLINE_S)
     async with asyncio.timeout(60):
         with pytest.raises(ClusterUnreachable, match="gave no answer"):

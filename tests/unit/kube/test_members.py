@@ -9,6 +9,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from tests.fakes.scripted_server import CUT, ScriptedServer, reply
+from tests.fakes.waiting import until
 
 VERSION = reply(200, {"gitVersion": "v1.36.3"})
 
@@ -58,8 +59,7 @@ async def test_many_clusters_are_asked_at_once_within_the_bound_of_all() -> None
         server.gate = asyncio.Event()
         async with MemberClusters.open(configs, agent=UserAgent("f")) as members, asyncio.timeout(60):
             asking = asyncio.create_task(members.each(MemberCluster.version))
-            while server.in_flight < 64:
-                await asyncio.sleep(0.001)
+            await until(lambda: server.in_flight >= 64)
             assert server.in_flight_most == 64
             server.gate.set()
             answers = await asking

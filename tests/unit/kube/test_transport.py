@@ -33,6 +33,7 @@ from reconciler.kube.kube_requests import READ_DEADLINE_S, Purpose, Request, rea
 from reconciler.kube.transport import Shared, Transport, TransportSettings
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply, status
+from tests.fakes.waiting import until
 
 OK = reply(200, {"ok": True})
 READ = read("/version")
@@ -205,9 +206,8 @@ async def test_at_most_so_many_requests_are_under_way_to_one_cluster() -> None:
     async with ScriptedServer(OK) as server, transport_to(server, settings=settings) as (transport,):
         server.gate = asyncio.Event()
         tasks = [asyncio.create_task(transport.send(READ, "test")) for _ in range(10)]
-        while server.in_flight < 3:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.02)
+        await until(lambda: server.in_flight >= 3)
+        await asyncio.sleep(0.02)  # time for one request too many, if there were one
         server.gate.set()
         await asyncio.gather(*tasks)
         assert server.in_flight_most == 3
@@ -262,8 +262,7 @@ async def test_writes_that_hang_leave_reads_their_slots() -> None:
     settings = TransportSettings(in_flight_max=2)
     async with ScriptedServer(HANG, HANG, OK) as server, transport_to(server, settings=settings) as (it,):
         stuck = [asyncio.create_task(it.send(CREATE, "test")) for _ in range(2)]
-        while server.in_flight < 2:
-            await asyncio.sleep(0.001)
+        await until(lambda: server.in_flight >= 2)
         assert (await it.send(READ, "test")).status == 200
         for task in stuck:
             task.cancel()

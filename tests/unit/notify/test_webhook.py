@@ -26,6 +26,7 @@ from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster, pause_s
 from reconciler.notify.webhook import LOOK_S, TOO_OLD_S, Webhook, WebhookOptions
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply
+from tests.fakes.waiting import until
 
 PATH = "/s3cret?key=s3cret"
 TAKEN = reply(204)
@@ -265,8 +266,7 @@ async def test_it_can_be_ended_while_a_receiver_says_nothing(tmp_path: Path) -> 
     async with scene(tmp_path, HANG) as it:
         it.happens("a")
         task = asyncio.create_task(it.webhook.run())
-        while not it.server.asked:
-            await asyncio.sleep(0.01)
+        await until(lambda: it.server.asked)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert it.journal.delivered(it.webhook._key) == 0

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from reconciler.sim import ClusterSpec, Fault, FaultKind, Faults, FleetInABox, Request, background_fleet, is_write
+from tests.fakes.waiting import until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
@@ -174,8 +175,7 @@ async def test_a_broken_watch_can_be_taken_up_again(tmp_path: Path) -> None:
 async def test_time_follows_the_clock_when_asked(tmp_path: Path) -> None:
     async with a_fleet(tmp_path, speed=1000) as (box, _):
         began = box["m1"].now_s
-        while box["m1"].now_s < began + 100:
-            await asyncio.sleep(0.01)
+        await until(lambda: box["m1"].now_s >= began + 100)
 
 
 async def test_a_body_that_is_no_json_is_refused(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def test_an_event_is_told_within_a_moment(tmp_path: Path) -> None:
         await read_new(source)
         loop = asyncio.get_running_loop()
         waiting = asyncio.create_task(source.changed())
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # past the look with which every wait begins
         assert not waiting.done()
         started = loop.time()
         (root / "a.yaml").write_text("22")
@@ -130,5 +130,5 @@ async def test_nothing_is_watched_after_closing(tmp_path: Path) -> None:
     for _ in range(3):
         async with opened(str(root), tmp_path / "state") as source:
             await read_new(source)
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.1)  # the thread that watched ends by itself
     assert len(os.listdir("/proc/self/fd")) <= before + 2  # noqa: PTH208

@@ -17,6 +17,7 @@ from tests.fakes.clocks import TestClock
 from tests.fakes.git_server import GitServer
 from tests.fakes.raising import InterpreterFault
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
+from tests.fakes.waiting import until
 from tests.unit.store.test_source import content, opened, read_new
 
 
@@ -238,8 +239,7 @@ async def test_a_server_that_hangs_holds_up_neither_reading_nor_closing(
             server.is_silent = True
             before = len(server.asked)
             waiting = asyncio.create_task(source.changed())
-            while len(server.asked) == before:
-                await asyncio.sleep(0.01)
+            await until(lambda: len(server.asked) != before)
             assert await source.read() is None
             assert not waiting.done()
             waiting.cancel()
@@ -281,7 +281,7 @@ async def test_a_fetch_that_takes_long_is_told_of_while_it_goes_on(
 async def test_cancelling_the_wait_leaves_the_fetch_and_its_end_is_told(work: Path, tmp_path: Path) -> None:
     async with opened(f"file://{work}", tmp_path / "state", poll_s=3600) as source:
         waiting = asyncio.create_task(source.changed())
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # a fetch in a process is begun, at any point of it
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         async with asyncio.timeout(60):

@@ -22,6 +22,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster
 from tests.fakes.members import as_sent
+from tests.fakes.waiting import until
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 
@@ -129,8 +130,7 @@ async def test_clusters_that_never_answer_keep_no_place_from_the_others(journal:
     made = asyncio.create_task(act(plan([member.name for member in members], AT_ONCE * 2), acting(journal, members)))
     try:
         async with asyncio.timeout(60):
-            while counts.made["z"] < AT_ONCE * 2:
-                await asyncio.sleep(0.02)
+            await until(lambda: counts.made["z"] >= AT_ONCE * 2)
     finally:
         made.cancel()
         await asyncio.gather(made, return_exceptions=True)

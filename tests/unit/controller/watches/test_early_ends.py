@@ -18,6 +18,7 @@ from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply, status
+from tests.fakes.waiting import until
 
 POD = GVK("", "v1", "Pod")
 HOUR_S = 3600.0
@@ -62,8 +63,7 @@ class Counted:
 
     async def until(self, fact: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
-            while not fact():
-                await asyncio.sleep(0.001)
+            await until(fact)
 
     async def hour(self) -> None:
         ends_s = self.clock.monotonic_s() + HOUR_S

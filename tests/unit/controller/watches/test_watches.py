@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from reconciler.kube.connection.kubeconfig import load_members
 from reconciler.kube.watch_stream import WatchEvent
 from tests.fakes.clocks import QuickClock
 from tests.fakes.members import Open, opened
+from tests.fakes.waiting import until
 from tests.fakes.worlds import config_map, fleet_of, policy
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -47,12 +46,6 @@ class Told:
 
     def keep(self, scene: Open, *kinds: GVK) -> None:
         self.watches.keep(scene.members["m1"], frozenset(kinds), OURS)
-
-
-async def until(fact: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not fact():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_list_comes_first_and_then_each_change(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from reconciler.store.git.remote_git import FetchProgress, Patience
 from reconciler.store.git.url import parse_git_url
 from tests.fakes.git_server import GitServer, needed, self_signed
 from tests.fakes.store_trees import AUTHOR, commit_all, write_files
+from tests.fakes.waiting import until
 
 TOKEN = "s3cret-token-of-the-test"
 INTO = "refs/fleet/fetched/x"
@@ -234,8 +235,7 @@ async def test_what_a_killed_fetch_has_left_is_taken_away(work: Path, tmp_path: 
 async def _end_when(is_time: Callable[[], bool], wanted: FetchRequest, environ: dict[str, str] | None = None) -> None:
     """Begin a fetch, and kill it when it is time."""
     task = asyncio.create_task(fetch(wanted, environ or {}))
-    while not is_time():
-        await asyncio.sleep(0.01)
+    await until(is_time)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -260,7 +260,7 @@ async def test_a_fetch_ends_with_the_process_that_began_it(work: Path, tmp_path:
         )
         while not server.asked:
             assert parent.returncode is None
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # another process asks
         parent.kill()
         await parent.wait()
         # Given back when the last orphan has ended.
@@ -287,8 +287,7 @@ async def test_cancelling_ends_the_process(work: Path, tmp_path: Path) -> None:
     async with GitServer(work.parent) as server:
         server.is_silent = True
         task = asyncio.create_task(fetch(_wanted(f"{server.url}/src/.git", tmp_path / "clone"), {}))
-        while not server.asked:
-            await asyncio.sleep(0.01)
+        await until(lambda: server.asked)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -18,6 +18,7 @@ from reconciler.store.git.url import parse_git_url
 from tests.fakes.git_server import needed
 from tests.fakes.ssh_server import SshServer, make_key
 from tests.fakes.store_trees import commit_all, write_files
+from tests.fakes.waiting import until
 
 PASSPHRASE = "s3cret 'passphrase' $of \"the\" test"
 INTO = "refs/fleet/fetched/x"
@@ -375,8 +376,7 @@ async def test_a_fetch_that_is_given_up_leaves_no_process_and_no_part_of_a_pack(
 async def _end_when(is_time: Callable[[], bool], client: Client) -> None:
     """Begin a fetch, and kill it when it is time."""
     task = asyncio.create_task(client.fetch())
-    while not is_time():
-        await asyncio.sleep(0.01)
+    await until(is_time)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
