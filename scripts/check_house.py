@@ -251,6 +251,21 @@ def words_of_docs() -> int:
     return sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
 
 
+def imports_past_faces() -> int:
+    """Return the share of names that tests import from inner modules, in per cent. Modules of `api` are faces."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py")]
+    found = [
+        node.module
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("reconciler.")
+        for _ in node.names
+    ]
+    inner = [name for name in found if name and name.count(".") > 1 and not name.startswith("reconciler.api.")]
+    past = sum(not ROOT.joinpath(*name.split("."), "__init__.py").exists() for name in inner)
+    return round(100 * past / len(found))
+
+
 FIGURES: Final = (
     Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 89_300),
     Figure("Python files there", lambda: len(modules()), 490),
@@ -268,6 +283,7 @@ FIGURES: Final = (
     Figure("files of the daemon with time constants", lambda: len(set(time_constants())), 1),
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
+    Figure("imports of tests past faces, in per cent", imports_past_faces, 34),
     Figure("words of docs/", words_of_docs, 60_000),
 )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.api.content import JsonObject
-from reconciler.diff.three_way import Difference, desired_of, difference_from
-from reconciler.documents.schema import Schema
+from reconciler.diff import Difference, desired_of, difference_from
+from reconciler.documents import Schema
 
 
 def three_way(

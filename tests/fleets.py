@@ -13,7 +13,7 @@ from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile, Template
 from reconciler.api.problem import Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 
 Documents = str | Sequence[Mapping[str, Any]]
 

@@ -37,7 +37,7 @@ from reconciler.api.policies import (
 )
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.placement.values import PlacementItem, PlacementRequest
+from reconciler.placement import PlacementItem, PlacementRequest
 
 Case = Mapping[str, Any]
 

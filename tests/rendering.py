@@ -9,9 +9,9 @@ from typing import Any
 from reconciler.api.binding import Binding, TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
-from reconciler.documents.json_patch import pointer_tokens, resolve
+from reconciler.documents import pointer_tokens, resolve
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.overrides.select import OverrideIndex
+from reconciler.overrides import OverrideIndex
 from reconciler.render import RenderInputs
 from tests.fleets import fleet_of, member, with_templates
 from tests.yaml_text import load_yaml

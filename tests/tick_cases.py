@@ -20,7 +20,7 @@ from reconciler.api.demand import Resources, resources
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.schedule import Schedule, schedule_fleet
+from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fleets import fleet_of, member
 
 Case = Mapping[str, Any]

@@ -11,16 +11,17 @@ import pytest
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
 from reconciler.diff.three_way import NO_DIFFERENCE
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.adoption import (
-    PREDECESSORS,
+from reconciler.documents import builtin_schema
+from reconciler.ownership import (
+    FLEET_LABEL,
+    OWNER_ANNOTATION,
     adopted,
     adoption_operations,
     release_operations,
     takeover_operations,
 )
+from reconciler.ownership.adoption import PREDECESSORS
 from reconciler.ownership.managed_fields import managers_of
-from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
 from tests.apiserver.requests_to import JSON_PATCH, STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER, ordinary
 from tests.engine_t import three_way

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import sendable
+from reconciler.diff import sendable
 from reconciler.diff.three_way import NO_DIFFERENCE
-from reconciler.documents.schema import builtin_schema
+from reconciler.documents import builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, Outcome, ordinary, run_trial
 from tests.apiserver.wishes import CRD, SUBJECTS, Subject

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import sendable
+from reconciler.diff import sendable
 from reconciler.diff.immutable import IMMUTABLE
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.field_path import matches, parse_path
+from reconciler.documents import builtin_schema
+from reconciler.ownership import matches, parse_path
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.engine_t import three_way

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import sendable
+from reconciler.diff import sendable
 from reconciler.diff.three_way import NO_DIFFERENCE
-from reconciler.documents.schema import builtin_schema, schema_of_crd
+from reconciler.documents import builtin_schema, schema_of_crd
 from tests.apiserver.requests_to import JSON_PATCH, ApiServer, Body, path_of
 from tests.apiserver.trial import MANAGER, take_over
 from tests.engine_t import three_way

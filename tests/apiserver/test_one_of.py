@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import sendable
+from reconciler.diff import sendable
 from reconciler.diff.three_way import NO_DIFFERENCE
-from reconciler.documents.schema import builtin_schema
+from reconciler.documents import builtin_schema
 from tests.apiserver.requests_to import STRATEGIC, ApiServer, Body, Refused, path_of
 from tests.apiserver.test_immutable import merged
 from tests.apiserver.trial import MANAGER, take_over

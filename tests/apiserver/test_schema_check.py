@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.documents.schema import builtin_schema
-from reconciler.documents.schema_check import body_faults
+from reconciler.documents import body_faults, builtin_schema
 from tests.apiserver.requests_to import ApiServer, Body, Refused, path_of
 from tests.apiserver.trial import MANAGER
 from tests.real_clusters import RealCluster

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.problem import Severity
-from reconciler.documents.document_kinds import BUILT_IN
-from reconciler.yaml.yaml_reader import read_yaml
+from reconciler.documents import BUILT_IN
+from reconciler.yaml import read_yaml
 from tests.real_clusters import RealCluster
 from tests.unit.yaml_cases import cases, exactly
 

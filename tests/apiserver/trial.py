@@ -11,13 +11,10 @@ from msgspec import Struct, field
 
 from reconciler.api.plan import MISSING, Cause, FieldChange
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import sendable
-from reconciler.diff.server_answers import dry_run_changes
-from reconciler.diff.three_way import Difference
-from reconciler.documents.schema import Schema, builtin_schema, schema_of_crd
-from reconciler.ownership.adoption import takeover_operations
-from reconciler.ownership.field_path import FieldPath, parse_path, value_at
-from reconciler.ownership.managed_fields import managers_of, step_of
+from reconciler.diff import Difference, dry_run_changes, sendable
+from reconciler.documents import Schema, builtin_schema, schema_of_crd
+from reconciler.ownership import FieldPath, parse_path, step_of, takeover_operations, value_at
+from reconciler.ownership.managed_fields import managers_of
 from tests.apiserver.requests_to import APPLY, JSON_PATCH, ApiServer, Body, Refused
 from tests.apiserver.wishes import CRD, WIDGET, Subject
 from tests.engine_t import three_way

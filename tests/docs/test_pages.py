@@ -18,7 +18,7 @@ import pytest
 from reconciler.api.clusters import Health
 from reconciler.api.problem import Severity
 from reconciler.cli.main import cli
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.kinds.registry import registry_of
 from reconciler.store.directory import read_directory
 from tests.docs.pages import PAGES, ROOT, Block, anchors, blocks, commands, links

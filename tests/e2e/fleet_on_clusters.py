@@ -12,7 +12,7 @@ import yaml
 from reconciler.api.plan import Action, Change, Plan
 from reconciler.controller.once.applying import Applied, apply_once
 from reconciler.controller.once.planning import Access, plan_once
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round
 from reconciler.store.directory import read_directory

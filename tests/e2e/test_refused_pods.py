@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reconciler.sim.fleet_in_a_box import ClusterSpec, background_fleet
+from reconciler.sim import ClusterSpec, background_fleet
 from reconciler.sim.objects.defaults import defaulted
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.real_clusters import RealCluster, wait_until

@@ -11,10 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reconciler.sim import FleetInABox, Request
-from reconciler.sim.api.http import Answer
-from reconciler.sim.cluster import Cluster
-from reconciler.sim.server import ClusterServer
+from reconciler.sim import Answer, Cluster, ClusterServer, FleetInABox, Request
 
 Webhook = Callable[[dict[str, Any]], None]
 """Changes a body that is applied, in place."""

@@ -28,8 +28,9 @@ from urllib.parse import parse_qsl, unquote
 import orjson
 import yaml
 
+from reconciler.sim import Request
 from reconciler.sim.api.discovery import answer as discovery
-from reconciler.sim.api.http import Request, target_of
+from reconciler.sim.api.http import target_of
 from reconciler.sim.objects.kinds import Served
 
 TIME = "2026-11-21T10:00:00Z"

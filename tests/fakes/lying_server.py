@@ -7,12 +7,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from reconciler.sim import FleetInABox, Request
-from reconciler.sim.api.http import Answer
+from reconciler.sim import Answer, Cluster, ClusterServer, FleetInABox, Request
 from reconciler.sim.api.watches import Watch
-from reconciler.sim.cluster import Cluster
 from reconciler.sim.objects.status import Body
-from reconciler.sim.server import ClusterServer
 from tests.fakes.answer_mutations import mutated
 
 Lie = Callable[[Request, Any], Any]

@@ -10,8 +10,8 @@ from reconciler.api.policies import PropagationPolicy
 from reconciler.api.refs import Identity
 from reconciler.incremental import Table
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.dependencies import LinkTables, dependencies
-from reconciler.scheduler.namespaces import NamespaceTables, namespaces
+from reconciler.scheduler import LinkTables, dependencies, namespaces
+from reconciler.scheduler.namespaces import NamespaceTables
 
 
 def dependencies_of(

@@ -13,14 +13,12 @@ from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.plan import Action, Change
 from reconciler.api.refs import GVK, Identity
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.observations import memory_of, with_rest
-from reconciler.ownership.marks import read_owner
-from reconciler.ownership.object_owner import field_manager
-from reconciler.planner import Round, plan_round
-from reconciler.planner.revisions import previous_of
+from reconciler.ownership import field_manager, read_owner
+from reconciler.planner import Round, plan_round, previous_of
 
 NOW = "2026-11-21T10:00:00Z"
 FLEET = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "test"}}

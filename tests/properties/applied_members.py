@@ -21,8 +21,7 @@ from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents import is_namespaced
-from reconciler.documents.schema import FREE, Schema, builtin_schema
+from reconciler.documents import FREE, Schema, builtin_schema, is_namespaced
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round

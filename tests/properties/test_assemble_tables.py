@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Problem, Source
-from reconciler.fleet.assemble import assemble
-from reconciler.fleet.fleet_tables import AssemblyTables
-from reconciler.fleet.parse import parse_file
+from reconciler.fleet import AssemblyTables, assemble, parse_file
 from tests.examples import examples
 
 MAPS = [

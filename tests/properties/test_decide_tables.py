@@ -14,12 +14,11 @@ from reconciler.api.clusters import ClusterNode, ClusterObservation, Observation
 from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.refs import GVK, Identity
-from reconciler.fleet.documents import ParsedFile
-from reconciler.fleet.parse import parse
+from reconciler.fleet import ParsedFile, parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.render.signatures import changed_identities, signatures
-from reconciler.scheduler.schedule import Schedule, schedule_fleet
-from reconciler.scheduler.schedule_tables import DecisionTables
+from reconciler.render import changed_identities
+from reconciler.render.signatures import signatures
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from tests.examples import examples
 
 NOW = "2026-11-21T10:00:00Z"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.plan import MISSING
+from reconciler.diff import tree_changes
 from reconciler.diff.three_way import NO_DIFFERENCE
-from reconciler.diff.trees import tree_changes
-from reconciler.documents.schema import Schema, schema_of_crd
-from reconciler.ownership.field_path import FieldPath, Keyed, Member, matches, parse_path, path_text, value_at
-from reconciler.ownership.managed_fields import difference, fields_of, paths_of, union
+from reconciler.documents import Schema, schema_of_crd
+from reconciler.ownership import FieldPath, Keyed, Member, fields_of, matches, parse_path, path_text, union, value_at
+from reconciler.ownership.managed_fields import difference, paths_of
 from tests.engine_t import three_way
 from tests.unit.ownership_notation import US
 

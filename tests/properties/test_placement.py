@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Binding, PreviousPlacement
 from reconciler.api.clusters import ClusterObservation, Observations
 from reconciler.api.refs import Identity
-from reconciler.placement.place import place
-from reconciler.placement.values import PlacementItem, PlacementRequest
+from reconciler.placement import PlacementItem, PlacementRequest, place
 from tests.examples import examples
 from tests.placement_cases import request_of
 

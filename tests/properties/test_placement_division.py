@@ -7,7 +7,8 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.placement.divide import divide_by_capacity, divide_statically, webster
+from reconciler.placement import webster
+from reconciler.placement.divide import divide_by_capacity, divide_statically
 
 VOTES = st.dictionaries(st.sampled_from([f"m{index}" for index in range(12)]), st.integers(0, 60), max_size=9)
 

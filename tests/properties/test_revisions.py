@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import render_decision
-from reconciler.render import RenderCache, managed_in, problems_in
-from reconciler.render.signatures import render_inputs
+from reconciler.render import RenderCache, managed_in, problems_in, render_inputs
 from reconciler.scheduler import schedule_fleet
 from tests.examples import examples
 from tests.properties.test_decide_tables import (

@@ -18,7 +18,7 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.plan import Plan
 from reconciler.containment import INTERNAL_ERROR
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions

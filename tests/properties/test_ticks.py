@@ -17,8 +17,8 @@ from reconciler.api.binding import Constraint
 from reconciler.api.clusters import Observations
 from reconciler.api.refs import Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.planner.revisions import previous_of
-from reconciler.scheduler.schedule import Schedule, schedule_fleet
+from reconciler.planner import previous_of
+from reconciler.scheduler import Schedule, schedule_fleet
 from reconciler.ticks.deschedule import deschedule
 from reconciler.ticks.failover import due_exclusions, is_taken_over, kept_exclusions
 from tests.examples import examples

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
-from reconciler.sim.fleet_in_a_box import BackgroundFleet
+from reconciler.sim import BackgroundFleet
 from tests.security.canaries import Canaries
 from tests.security.places import CREDENTIALS
 

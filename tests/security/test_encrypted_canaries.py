@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
 from tests.fakes.sops import Sops
 from tests.fakes.store_trees import commit_all
 from tests.security.canaries import Canaries

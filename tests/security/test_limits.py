@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import StoreError
-from reconciler.fleet.parse import parse_file
+from reconciler.fleet import parse_file
 from reconciler.store.file_walk import (
     MAX_ENTRIES,
     MAX_FILES,

@@ -23,8 +23,7 @@ from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import Action, Cause, Change, FieldChange, HeldBy, Hold, Manifest, Plan
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.fleet import ParsedFile, without_secrets
-from reconciler.fleet.parse import parse_file
+from reconciler.fleet import ParsedFile, parse_file, without_secrets
 from reconciler.report.mask import Masker, mask_plan
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json

@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim.api.http import Request
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from tests.fakes.store_trees import commit_all
 from tests.real_clusters import wait_until
 from tests.security.canaries import Canaries

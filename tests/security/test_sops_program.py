@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.fakes.sealed_documents import block, sealed, text_of
 from tests.fakes.sops_programs import Fake
 from tests.fakes.store_trees import commit_all

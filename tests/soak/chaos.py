@@ -21,8 +21,7 @@ import yaml
 
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import AuditEntry, ClusterSpec, Fault, FaultKind, FleetInABox, Request, Settings, is_write
 from reconciler.sim.state.store import Event
 from tests.fakes.clocks import SPEED
 from tests.fakes.definitions import DEFINITION

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import policy, web

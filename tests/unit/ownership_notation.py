@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from reconciler.ownership.field_path import FieldPath, Keyed, Member, parse_path
+from reconciler.ownership import FieldPath, Keyed, Member, parse_path
 
 US = "fleet-reconciler/test"
 

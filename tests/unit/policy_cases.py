@@ -18,11 +18,10 @@ from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import LabelSelector, OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents.document_kinds import OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS
 from reconciler.fleet.cluster_documents import is_cluster, parse_cluster
-from reconciler.policy.override_policy import parse_override_policy
-from reconciler.policy.propagation import parse_propagation_policy
-from reconciler.yaml.yaml_reader import read_yaml
+from reconciler.policy import parse_override_policy, parse_propagation_policy
+from reconciler.yaml import read_yaml
 from tests.yaml_text import load_yaml
 
 CASES = Path(__file__).parents[1] / "cases"

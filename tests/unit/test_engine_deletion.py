@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Action, Change
 from reconciler.api.refs import Identity
-from reconciler.ownership.marks import strip_marks
+from reconciler.ownership import strip_marks
 from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c", "d")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench import corpus
 from reconciler.api.fleet import Snapshot
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.scheduler import schedule_fleet
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from bench import corpus, unkind
 from reconciler.api.problem import Severity
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 
 WORKLOADS = 400
 KIND, UNKIND = parse(corpus.snapshot(WORKLOADS)), parse(unkind.snapshot(WORKLOADS))

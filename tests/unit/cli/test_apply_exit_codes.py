@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import Ran, run, write_store
 
 NAMES = ("m1", "m2")

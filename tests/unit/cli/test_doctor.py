@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from reconciler.lease import Handover, Lease, handover_body, lease_body
-from reconciler.sim import Request
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
 from tests.fakes.definitions import definition
 from tests.fakes.lying_server import Lie, let_lie, stale
 from tests.fakes.sops_programs import Fake

@@ -15,8 +15,7 @@ import pytest
 from reconciler.cli.get_following import Following, Lines
 from reconciler.cli.tables import Query
 from reconciler.kube.table import Column, PrintedRow, PrintedTable
-from reconciler.sim.api.http import Request
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, run
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim import Request
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.unit.cli.command_line import CLUSTERS, FLEET, Ran, run
 from tests.yaml_text import load_yaml
 

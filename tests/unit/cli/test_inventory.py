@@ -10,9 +10,7 @@ from typing import Any
 import pygit2
 import pytest
 
-from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
-from reconciler.sim.api.http import Request
-from reconciler.sim.faults import Fault, FaultKind
+from reconciler.sim import BackgroundFleet, ClusterSpec, Fault, FaultKind, Request, background_fleet
 from tests.fakes.profiles import DEFINITION, profile
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import Ran, run, write_store

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.content import dig
-from reconciler.sim.api.http import Request
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, Request, background_fleet
 from tests.unit.cli.command_line import APP, Ran, run, write_store
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"

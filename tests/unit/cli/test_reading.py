@@ -13,7 +13,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.cli import run
 from reconciler.cli.store_reading import cache_folder, parse_cache_file, read_fleet
 from reconciler.controller.service.serve_fleet import Service
-from reconciler.fleet.documents import ParsedFile
+from reconciler.fleet import ParsedFile
 from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.cli.command_line import run as cli_run
 

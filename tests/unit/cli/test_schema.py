@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.problem import Severity
-from reconciler.documents.document_kinds import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
-from reconciler.fleet.documents import KINDS
-from reconciler.policy.override_policy import parse_override_policy
-from reconciler.policy.propagation import parse_propagation_policy
+from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS
+from reconciler.fleet import KINDS
+from reconciler.policy import parse_override_policy, parse_propagation_policy
 from reconciler.report.schema_json import API_VERSIONS, DRAFT, kind_schema, store_schema
 from tests.unit.cli.command_line import run
 from tests.unit.policy_cases import cases, document_of

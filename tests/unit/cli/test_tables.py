@@ -9,7 +9,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.cli.tables import Query, found_json, printed
 from reconciler.kube.table import Column, PrintedRow, PrintedTable
-from reconciler.ownership.marks import OwnershipRecord, mark, written_terms
+from reconciler.ownership import OwnershipRecord, mark, written_terms
 
 COLUMNS = (Column(name="Name"), Column(name="Ready"), Column(name="Images", priority=1))
 QUERY = Query(kind="deploy", namespace="demo")

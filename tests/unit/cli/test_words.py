@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.cli.main import COMMANDS, unknown_command
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, background_fleet
+from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import record_round
 

@@ -30,8 +30,7 @@ from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.connection.kubeconfig import load_members, stamp_of
 from reconciler.kube.kube_requests import READ_DEADLINE_S
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
-from reconciler.sim import ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
-from reconciler.sim.server import ClusterServer
+from reconciler.sim import ClusterServer, ClusterSpec, Fault, FaultKind, FleetInABox, Request, is_write
 from tests.fakes.clocks import QuickClock
 from tests.fakes.memory_source import MemorySource
 from tests.fakes.worlds import config_map, deployment, policy

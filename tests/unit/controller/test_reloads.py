@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sim import Fault, FaultKind, Request
-from reconciler.sim.fleet_in_a_box import write_kubeconfig
+from reconciler.sim import Fault, FaultKind, Request, write_kubeconfig
 from tests.unit.controller.test_loop import Running, running
 
 SLOW_S = 0.1

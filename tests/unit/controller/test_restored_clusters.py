@@ -11,7 +11,7 @@ import pytest
 from reconciler.api.ledger import EventKind
 from reconciler.controller.once.journal_from_marks import rebuild_once
 from reconciler.controller.once.planning import Access
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim.state.store import Backup

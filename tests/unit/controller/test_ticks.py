@@ -11,7 +11,7 @@ from reconciler.api.binding import Constraint, TargetCluster, Tick
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Action
 from reconciler.controller.once.planning import Access, plan_once
-from reconciler.fleet.parse import parse
+from reconciler.fleet import parse
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.sim import Part

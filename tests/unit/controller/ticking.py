@@ -15,9 +15,7 @@ from reconciler.clock import rfc3339
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
-from reconciler.sim import ClusterSpec, FleetInABox
-from reconciler.sim.cluster import NodeSpec
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import ClusterSpec, FleetInABox, NodeSpec, Settings
 from tests.fakes.clocks import SPEED, QuickClock
 from tests.tick_cases import Case, policy, template
 from tests.unit.controller.test_loop import Running

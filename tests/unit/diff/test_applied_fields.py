@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reconciler.api.refs import GVK
-from reconciler.diff.applied_fields import applied_fields
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.field_path import path_text
+from reconciler.diff import applied_fields
+from reconciler.documents import builtin_schema
+from reconciler.ownership import path_text
 from reconciler.ownership.managed_fields import paths_of
 
 POD = {

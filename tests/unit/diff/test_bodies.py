@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.applied_fields import Bodies
-from reconciler.diff.canonical import sendable
-from reconciler.diff.three_way import desired_of
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.recorded import recorded_form
+from reconciler.diff import Bodies, desired_of, sendable
+from reconciler.documents import builtin_schema
+from reconciler.ownership import recorded_form
 
 KEY = b"key"
 SERVICE: dict[str, Any] = {

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.diff.canonical import ValueComparison, covered, equal, same_scalar, sendable
-from reconciler.documents.schema import Format, NodeForm, Schema, SchemaNode, builtin_schema, schema_of_crd
+from reconciler.diff import sendable
+from reconciler.diff.canonical import ValueComparison, covered, equal, same_scalar
+from reconciler.documents import Format, NodeForm, Schema, SchemaNode, builtin_schema, schema_of_crd
 
 Q, B, T = Format.QUANTITY, Format.BYTES, Format.TIME
 

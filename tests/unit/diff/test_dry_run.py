@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.api.refs import GVK
-from reconciler.diff.server_answers import dry_run_changes, is_write_needed
-from reconciler.documents.schema import builtin_schema
+from reconciler.diff import dry_run_changes, is_write_needed
+from reconciler.documents import builtin_schema
 from tests.unit.ownership_notation import US, managed
 
 SCHEMA = builtin_schema(GVK("apps", "v1", "Deployment"))

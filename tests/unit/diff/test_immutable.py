@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.diff.immutable import IMMUTABLE, immutable_change
-from reconciler.ownership.field_path import parse_path
+from reconciler.ownership import parse_path
 
 STARTED = {"spec": {"suspend": True}, "status": {"startTime": "t"}}
 BOUND = {"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}}

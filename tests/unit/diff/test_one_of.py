@@ -6,8 +6,8 @@ from typing import Any
 
 from reconciler.api.refs import GVK
 from reconciler.diff.trees import displaced
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.field_path import FieldPath
+from reconciler.documents import builtin_schema
+from reconciler.ownership import FieldPath
 
 SCHEMA = builtin_schema(GVK("apps", "v1", "Deployment"))
 STRATEGY = ("spec", "strategy", "type")

@@ -9,11 +9,10 @@ from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity, PolicyRef
-from reconciler.diff.standings import OwnershipIndex
+from reconciler.diff import OwnershipIndex
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.ownership.marks import OwnershipRecord, mark, written_terms
-from reconciler.ownership.object_owner import ObjectOwner
+from reconciler.ownership import ObjectOwner, OwnershipRecord, mark, written_terms
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 OURS, THEIRS = Identity("", "ConfigMap", "demo", "ours"), Identity("", "ConfigMap", "demo", "theirs")

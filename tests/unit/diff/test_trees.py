@@ -6,9 +6,10 @@ from typing import Any
 
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
-from reconciler.diff.trees import declared, tree_changes
-from reconciler.documents.schema import builtin_schema
-from reconciler.ownership.field_path import path_text
+from reconciler.diff import tree_changes
+from reconciler.diff.trees import declared
+from reconciler.documents import builtin_schema
+from reconciler.ownership import path_text
 
 SCHEMA = builtin_schema(GVK("apps", "v1", "Deployment"))
 

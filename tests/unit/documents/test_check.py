@@ -10,8 +10,8 @@ from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import OverrideOperator, PatchOperation
 from reconciler.api.refs import GVK
-from reconciler.documents.schema import builtin_schema, bundled_types, schema_of_crd
-from reconciler.documents.schema_check import body_faults, may_not_fit, surely_fits
+from reconciler.documents import body_faults, builtin_schema, may_not_fit, schema_of_crd, surely_fits
+from reconciler.documents.schema import bundled_types
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions, render_decision
 from reconciler.scheduler import schedule_fleet

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.problem import Document, Severity
-from reconciler.documents.field_reader import document_fields
-from reconciler.documents.field_tables import Field, FieldType, either_case, shape, walk
-from reconciler.policy.propagation import parse_propagation_policy
+from reconciler.documents import Field, FieldType, document_fields, either_case, shape, walk
+from reconciler.policy import parse_propagation_policy
 
 BELOW = shape(Field("deep", FieldType.TEXT, "Deep."))
 ROOT = shape(

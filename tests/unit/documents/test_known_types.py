@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reconciler.api.clusters import Observations
-from reconciler.documents.document_kinds import BUILT_IN
-from reconciler.documents.known_types import stable_versions, type_fault
+from reconciler.documents import BUILT_IN, type_fault
+from reconciler.documents.known_types import stable_versions
 from reconciler.documents.schema import bundled_types
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions

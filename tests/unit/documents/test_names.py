@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.documents.names import is_dns_label, is_dns_subdomain, is_json_pointer, is_label_key, is_label_value
+from reconciler.documents import is_dns_label, is_dns_subdomain, is_json_pointer, is_label_key, is_label_value
 
 
 @pytest.mark.parametrize(

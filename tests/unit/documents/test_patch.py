@@ -13,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.policies import OverrideOperator, PatchOperation
-from reconciler.documents.json_patch import (
-    PatchFault,
-    compile_patch,
-    pointer_text,
-    pointer_tokens,
-    resolve,
-    with_value_at,
-)
+from reconciler.documents import PatchFault, compile_patch, pointer_text, pointer_tokens, resolve, with_value_at
 
 Operation = tuple[str, str, Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import GVK
-from reconciler.documents.schema import (
+from reconciler.documents import (
     Format,
     NodeForm,
     Schema,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.api.refs import GVK, Identity
-from reconciler.documents.document_kinds import is_never_distributed, is_system_namespace
+from reconciler.documents import is_never_distributed, is_system_namespace
 
 
 @pytest.mark.parametrize(

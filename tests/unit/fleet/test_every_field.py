@@ -9,14 +9,14 @@ import pytest
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.problem import Document, Problem, Severity
-from reconciler.documents.field_tables import Field, FieldSupport, FieldType, Shape
+from reconciler.documents import Field, FieldSupport, FieldType, Shape
+from reconciler.fleet import KINDS
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.fleet.documents import KINDS, FieldRow, field_rows
+from reconciler.fleet.documents import FieldRow, field_rows
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import parse_render
-from reconciler.policy.override_policy import parse_override_policy
-from reconciler.policy.propagation import parse_propagation_policy
-from reconciler.rollouts.rollout_document import parse_rollout
+from reconciler.policy import parse_override_policy, parse_propagation_policy
+from reconciler.rollouts import parse_rollout
 
 API_VERSIONS = {
     "Cluster": "cluster.karmada.io/v1alpha1",

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from reconciler.api.fleet import Fleet, StoreFile
-from reconciler.fleet.assemble import assemble
-from reconciler.fleet.documents import ParsedFile
-from reconciler.fleet.encrypted import without_secrets
-from reconciler.fleet.fleet_tables import AssemblyTables
-from reconciler.fleet.parse import parse_file
+from reconciler.fleet import AssemblyTables, ParsedFile, assemble, parse_file, without_secrets
 from reconciler.hydration import lock_text
 
 RENDER = "apiVersion: fleet.reconciler/v1alpha1\nkind: Render\nmetadata: {{name: {}}}\nspec: {{{}, output: {}}}\n"

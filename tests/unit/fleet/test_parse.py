@@ -9,9 +9,7 @@ from msgspec.structs import fields
 
 from reconciler.api.fleet import Fleet, FrozenReach, Snapshot, StoreFile
 from reconciler.api.problem import Problem, Severity, Source
-from reconciler.fleet.assemble import assemble
-from reconciler.fleet.documents import ParsedFile
-from reconciler.fleet.parse import is_store_file, parse, parse_file
+from reconciler.fleet import ParsedFile, assemble, is_store_file, parse, parse_file
 from tests.unit.yaml_cases import CASES, cases
 
 

@@ -5,8 +5,7 @@ import yaml
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.refs import Identity
-from reconciler.fleet.encrypted import without_secrets
-from reconciler.fleet.parse import parse_file
+from reconciler.fleet import parse_file, without_secrets
 from tests.fakes.worlds import config_map, deployment, policy
 
 SECRET = {

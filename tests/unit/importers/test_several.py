@@ -13,7 +13,7 @@ from reconciler.api.clusters import LiveObject, Observations
 from reconciler.api.policies import ConflictResolution
 from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
-from reconciler.importers.several import Imported, imported, policies_of
+from reconciler.importers import Imported, imported, policies_of
 from reconciler.importers.template import template_of
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.render_json import rendering

@@ -9,9 +9,10 @@ import pytest
 from reconciler.api.clusters import LiveObject
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import GVK, Identity
-from reconciler.importers.template import reason_to_skip, template_of
+from reconciler.importers import reason_to_skip
+from reconciler.importers.template import template_of
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.ownership.marks import OwnershipRecord, mark, written_terms
+from reconciler.ownership import OwnershipRecord, mark, written_terms
 
 
 def live(body: dict[str, Any]) -> LiveObject:

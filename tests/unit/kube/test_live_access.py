@@ -14,9 +14,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.profile_access import LiveAccess
-from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
-from reconciler.sim.api.http import Request
-from reconciler.sim.faults import Fault, FaultKind
+from reconciler.sim import BackgroundFleet, ClusterSpec, Fault, FaultKind, Request, background_fleet
 from tests.fakes.profiles import DEFINITION, profile
 
 PROFILES = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/fleet/clusterprofiles"

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.lint.lint_codes import LINT_CODES, PROBLEM_CODES
-from reconciler.policy.policy_codes import POLICY_CODES
+from reconciler.lint import PROBLEM_CODES
+from reconciler.lint.lint_codes import LINT_CODES
+from reconciler.policy import POLICY_CODES
 
 ROOT = Path(reconciler.__file__).parent
 MODULES = sorted(

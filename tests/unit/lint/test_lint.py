@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.lint.lint_store import lint
-from reconciler.policy.claim import claim
+from reconciler.lint import lint
+from reconciler.policy import claim
 from reconciler.scheduler.makers import makers_of
 from tests.unit.policy_cases import GROUPS, USUAL, cases, fleet_of, spec_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.api.fleet import Snapshot, StoreFile
-from reconciler.fleet.parse import parse
-from reconciler.lint.lint_store import lint
-from reconciler.policy.claim import claim
+from reconciler.fleet import parse
+from reconciler.lint import lint
+from reconciler.policy import claim
 
 POLICIES = """\
 apiVersion: policy.one.alibabacloud.com/v1alpha1

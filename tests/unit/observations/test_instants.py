@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.observations.instants import age_s, instant
+from reconciler.observations import age_s, instant
 
 
 @pytest.mark.parametrize(

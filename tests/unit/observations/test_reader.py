@@ -23,8 +23,7 @@ from reconciler.api.clusters import (
     Workload,
 )
 from reconciler.api.refs import GVK, Identity
-from reconciler.observations.dump import dump_observations
-from reconciler.observations.observations_reader import parse_observations
+from reconciler.observations import dump_observations, parse_observations
 from tests.yaml_text import load_yaml
 
 FAULTS = load_yaml((Path(__file__).parents[2] / "cases" / "observations" / "faults.yaml").read_text())

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from reconciler.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
-from reconciler.ownership.managed_fields import fields_of, managers_of, paths_of
-from reconciler.ownership.marks import FLEET_LABEL, OWNER_ANNOTATION
+from reconciler.ownership import (
+    FLEET_LABEL,
+    OWNER_ANNOTATION,
+    adopted,
+    adoption_operations,
+    fields_of,
+    release_operations,
+    takeover_operations,
+)
+from reconciler.ownership.managed_fields import managers_of, paths_of
 from tests.unit.ownership_notation import US, managed
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

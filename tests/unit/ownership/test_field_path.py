@@ -7,8 +7,8 @@ import doctest
 import pytest
 
 from reconciler.api.plan import MISSING
-from reconciler.ownership import field_path
-from reconciler.ownership.field_path import FieldPath, Keyed, Member, Wildcard, matches, parse_path, path_text, value_at
+from reconciler.ownership import FieldPath, Keyed, Member, field_path, matches, parse_path, path_text, value_at
+from reconciler.ownership.field_path import Wildcard
 
 PATHS: list[tuple[FieldPath, str]] = [
     (("spec", "replicas"), "spec.replicas"),

@@ -8,8 +8,16 @@ import pytest
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK, Identity
-from reconciler.ownership.marks import FOREIGN_MARKS, FOREIGN_TOOLS, MarkPlace, foreign_mark, states, tool_of
-from reconciler.ownership.object_owner import ObjectOwner, ownership_for, ownership_of
+from reconciler.ownership import (
+    FOREIGN_TOOLS,
+    MarkPlace,
+    ObjectOwner,
+    foreign_mark,
+    ownership_for,
+    ownership_of,
+    states,
+)
+from reconciler.ownership.marks import FOREIGN_MARKS, tool_of
 from tests.unit.yaml_cases import CASES, cases
 from tests.yaml_text import load_yaml
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.ownership.field_path import Keyed, Member
-from reconciler.ownership.managed_fields import (
-    difference,
+from reconciler.ownership import (
+    Keyed,
+    Member,
     entries_of,
     fields_of,
-    managers_of,
     owners_of,
     owns,
     owns_within,
-    paths_of,
     step_of,
     subtree,
     union,
 )
+from reconciler.ownership.managed_fields import difference, managers_of, paths_of
 from tests.unit.ownership_notation import US, fields_v1, managed
 
 

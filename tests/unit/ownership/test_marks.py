@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.policies import Flavor
 from reconciler.api.refs import PolicyRef
-from reconciler.ownership.marks import (
+from reconciler.ownership import (
     FLEET_LABEL,
     OWNER_ANNOTATION,
     OwnershipRecord,

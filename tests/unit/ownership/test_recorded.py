@@ -10,7 +10,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.ownership.recorded import LAST_APPLIED, decoded, recorded_form
+from reconciler.ownership import LAST_APPLIED, decoded, recorded_form
 
 KEY = b"k" * 32
 

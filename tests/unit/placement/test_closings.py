@@ -12,9 +12,8 @@ from reconciler.api.clusters import Observations, Workload
 from reconciler.api.policies import ConflictResolution, Suspension
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.schedule import Schedule, schedule_fleet
-from reconciler.scheduler.schedule_tables import DecisionTables
-from reconciler.ticks.tick import Ticked, tick
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
+from reconciler.ticks import Ticked, tick
 from tests.tick_cases import NOW, fleet, observations
 
 WEB = Identity("apps", "Deployment", "demo", "web")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.placement.place import place
+from reconciler.placement import place
 from tests.placement_cases import identity, request_of
 from tests.yaml_text import load_yaml
 

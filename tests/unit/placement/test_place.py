@@ -9,8 +9,7 @@ import pytest
 
 from reconciler.api.binding import Binding
 from reconciler.api.problem import Severity
-from reconciler.placement.place import place
-from reconciler.placement.placement_tables import PlacementTables
+from reconciler.placement import PlacementTables, place
 from tests.placement_cases import Case, identity, request_of
 from tests.yaml_text import load_yaml
 

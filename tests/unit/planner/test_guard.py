@@ -11,7 +11,8 @@ from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Losses, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
-from reconciler.planner.guard import Guarded, guard, is_held_by_guard, limit, losses_after, losses_of
+from reconciler.planner import guard, is_held_by_guard, losses_after, losses_of
+from reconciler.planner.guard import Guarded, limit
 
 NOW = "2026-11-21T10:00:00Z"
 GUARDS = Guards()

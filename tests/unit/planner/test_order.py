@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
-from reconciler.planner.order import kind_rank, waves
+from reconciler.planner import waves
+from reconciler.planner.order import kind_rank
 from tests.fakes.holds import hold
 
 

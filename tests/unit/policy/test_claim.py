@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Fleet, FrozenReach
 from reconciler.api.problem import Severity, Source
 from reconciler.api.refs import PolicyRef
-from reconciler.policy.claim import claim
+from reconciler.policy import claim
 from tests.unit.policy_cases import cases, fleet_of
 
 

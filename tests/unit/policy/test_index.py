@@ -19,8 +19,8 @@ from reconciler.api.policies import (
 )
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import PolicyRef
-from reconciler.documents.document_kinds import is_never_distributed
-from reconciler.policy.indexes import PolicyIndex, TemplateIndex, best_matches
+from reconciler.documents import is_never_distributed
+from reconciler.policy import PolicyIndex, TemplateIndex, best_matches
 from reconciler.policy.match import Score
 from tests.unit.policy.selecting import selects
 from tests.unit.policy_cases import template_of

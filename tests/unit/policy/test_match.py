@@ -7,9 +7,8 @@ import pytest
 from reconciler.api.fleet import Template
 from reconciler.api.policies import ClusterAffinity, PropagationPolicy
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.policy.indexes import PolicyIndex, best_matches
-from reconciler.policy.match import Score, matches_cluster
-from reconciler.policy.propagation import parse_propagation_policy
+from reconciler.policy import PolicyIndex, best_matches, matches_cluster, parse_propagation_policy
+from reconciler.policy.match import Score
 from tests.unit.policy_cases import cases, document_of, documents_of, template_of
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.policy.propagation import parse_propagation_policy
-from reconciler.policy.selectors import readable_selectors
+from reconciler.policy import parse_propagation_policy, readable_selectors
 from tests.unit.policy_cases import cases, check_problems, check_values, document_of, plain
 
 

@@ -10,7 +10,7 @@ from reconciler.api.fleet import FrozenReach, Template
 from reconciler.api.policies import LabelRequirement, LabelSelector, Operator, ResourceSelector
 from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.policy.claim import FrozenReaches
+from reconciler.policy import FrozenReaches
 from tests.unit.policy.selecting import selects
 from tests.unit.policy_cases import template_of
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json
 from reconciler.api.problem import Document, Problem, Severity
-from reconciler.documents.field_tables import Field, FieldType, Shape
-from reconciler.fleet.documents import KINDS
-from reconciler.policy.override_policy import parse_override_policy
-from reconciler.policy.propagation import parse_propagation_policy
+from reconciler.documents import Field, FieldType, Shape
+from reconciler.fleet import KINDS
+from reconciler.policy import parse_override_policy, parse_propagation_policy
 
 PARSERS: dict[str, Callable[[Document], tuple[Any, tuple[Problem, ...]]]] = {
     "PropagationPolicy": parse_propagation_policy,

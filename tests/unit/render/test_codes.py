@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import reconciler
-from reconciler.lint.lint_codes import PROBLEM_CODES
-from reconciler.policy.policy_codes import POLICY_CODES
-from reconciler.render.render_codes import RENDER_CODES
+from reconciler.lint import PROBLEM_CODES
+from reconciler.policy import POLICY_CODES
+from reconciler.render import RENDER_CODES
 
 ROOT = Path(reconciler.__file__).parent
 MODULES = [

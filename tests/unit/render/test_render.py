@@ -18,10 +18,10 @@ from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry, registry_of
-from reconciler.overrides.select import OverrideIndex
-from reconciler.ownership.marks import OWNER_ANNOTATION, OwnershipRecord, read_owner
+from reconciler.overrides import OverrideIndex
+from reconciler.ownership import OWNER_ANNOTATION, OwnershipRecord, read_owner
 from reconciler.render import RenderCache, Rendered, RenderInputs, render_all, render_copy
-from reconciler.scheduler.companions import Autoscaling
+from reconciler.scheduler import Autoscaling
 from tests.fakes.tables import namespaces_of
 from tests.fleets import fleet_of, with_templates
 from tests.rendering import MEMBERS, WEB

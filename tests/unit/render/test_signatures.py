@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.refs import Identity
-from reconciler.render.signatures import changed_identities
-from reconciler.scheduler.schedule import Schedule
+from reconciler.render import changed_identities
+from reconciler.scheduler import Schedule
 from tests.tick_cases import decided, identity, observations
 
 MOVED = {"replicas": 2, "placed": {"m2": 2}, "workloads": {"web": {}, "api": {}}}

@@ -19,7 +19,7 @@ from reconciler.api.content import Content
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, HeldBy, Hold, Manifest, Plan
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.ownership.recorded import LAST_APPLIED
+from reconciler.ownership import LAST_APPLIED
 from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.plan.html import plans_html

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.rollout_progress import Record, Sight
-from reconciler.planner import Round, copies_in, plan_round
-from reconciler.planner.revisions import previous_of
+from reconciler.planner import Round, copies_in, plan_round, previous_of
 from reconciler.rollouts import ClusterSights, Revisions, RolloutStatus, selected_of, staged, stand
 from reconciler.scheduler import Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, fleet_of

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import reconciler
-from reconciler.lint.lint_codes import _TABLES, PROBLEM_CODES
+from reconciler.lint import PROBLEM_CODES
+from reconciler.lint.lint_codes import _TABLES
 from reconciler.policy import WINDOW_CODES
 from reconciler.rollouts import ROLLOUT_CODES
 

@@ -13,7 +13,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ApplicationFailover, ConflictResolution, Flavor, PropagationPolicy, Suspension
 from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.scheduler.dependencies import DEPENDENCY, LinkTables
+from reconciler.scheduler import LinkTables
+from reconciler.scheduler.dependencies import DEPENDENCY
 from tests.fakes.tables import dependencies_of
 from tests.fleets import with_templates
 from tests.rendering import Case, cases_of, name_of

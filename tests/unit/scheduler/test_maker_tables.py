@@ -16,7 +16,7 @@ from reconciler.api.problem import Source
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import Table
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.scheduler.dependencies import LinkTables, dependencies
+from reconciler.scheduler import LinkTables, dependencies
 from reconciler.scheduler.makers import makers_of
 from tests.examples import examples
 from tests.fakes.tables import dependencies_of

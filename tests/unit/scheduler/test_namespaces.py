@@ -11,7 +11,7 @@ from reconciler.api.binding import Binding, Reason, TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, PolicyRef
-from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity
+from reconciler.scheduler import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity
 from tests.fakes.tables import namespaces_of
 from tests.fleets import with_templates
 

@@ -9,7 +9,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Plan
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
-from reconciler.render.signatures import changed_identities
+from reconciler.render import changed_identities
 from reconciler.scheduler import schedule_fleet
 from tests.fakes.worlds import NOW, TestBed, config_map, fleet_of, policy
 

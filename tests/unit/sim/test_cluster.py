@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.sim.cluster import Cluster, NodeSpec
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import Cluster, NodeSpec, Settings
 from reconciler.sim.state.store import Store
 from tests.unit.sim.worlds import CORE, a_cluster, apply, get, pod_template, pods, run, send, workload
 

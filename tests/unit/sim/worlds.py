@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.sim.api.http import Answer, Request
-from reconciler.sim.cluster import Cluster, NodeSpec
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import Answer, Cluster, NodeSpec, Request, Settings
 
 Body = dict[str, Any]
 APPS = "/apis/apps/v1/namespaces/default"

@@ -17,7 +17,7 @@ from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import registry_of
 from reconciler.store import parse_cache
 from reconciler.store.parse_cache import PARTS, ParseCache, digest_of_source, parse_fingerprint
-from reconciler.templates.facts import references_of
+from reconciler.templates import references_of
 
 PACKAGE = Path(parse_cache.__file__).parents[1]
 OF_A_PLUGIN = StoreFile(

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.policies import ImageComponent, OverrideOperator
-from reconciler.templates.image_reference import (
-    ImageFault,
-    ImageReference,
-    override_image,
-    parse_image,
-    replaces_registry,
-)
+from reconciler.templates import ImageFault, override_image, parse_image, replaces_registry
+from reconciler.templates.image_reference import ImageReference
 from tests.yaml_text import load_yaml
 
 CASES = load_yaml((Path(__file__).parents[2] / "cases" / "overrides" / "images.yaml").read_text())

@@ -10,13 +10,12 @@ from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
 from reconciler.diff.immutable import ALLOW_REPLACE
-from reconciler.documents.document_kinds import BRING
-from reconciler.fleet import cluster_documents
-from reconciler.fleet.documents import ParsedFile
-from reconciler.fleet.parse import parse_file
-from reconciler.ownership.marks import TAKE_OVER
-from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, MAX_ANNOTATIONS_BYTES
-from reconciler.templates.rules import MAX_OBJECT_BYTES, told_identities
+from reconciler.documents import BRING
+from reconciler.fleet import ParsedFile, cluster_documents, parse_file
+from reconciler.ownership import TAKE_OVER
+from reconciler.templates import DOCUMENTED_ANNOTATIONS, told_identities
+from reconciler.templates.metadata import MAX_ANNOTATIONS_BYTES
+from reconciler.templates.rules import MAX_OBJECT_BYTES
 from tests.unit.yaml_cases import cases
 
 

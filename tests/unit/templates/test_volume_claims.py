@@ -14,7 +14,7 @@ from reconciler.api.plan import Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
-from reconciler.templates.workloads import claims_of, why_confirmed
+from reconciler.templates import claims_of, why_confirmed
 from tests.fakes import worlds
 from tests.fakes.worlds import FLEET, NOW, TestBed, deployment, fleet_of, policy
 

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from reconciler.api.binding import Constraint, PreviousPlacement, Tick
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.observations.instants import age_s
-from reconciler.scheduler.schedule import Schedule, schedule_fleet
-from reconciler.ticks.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions, overdue
+from reconciler.observations import age_s
+from reconciler.scheduler import Schedule, schedule_fleet
+from reconciler.ticks import overdue
+from reconciler.ticks.failover import PER_TICK, due_exclusions, is_taken_over, kept_exclusions
 from tests.tick_cases import NOW, Case, decided, identity, moment, observations, overlaid, targets
 from tests.yaml_text import load_yaml
 

@@ -14,11 +14,10 @@ from yaml.nodes import ScalarNode
 from bench import corpus, unkind
 from reconciler.api.content import Json, canonical_bytes
 from reconciler.templates.rules import MAX_OBJECT_BYTES
-from reconciler.yaml import block
+from reconciler.yaml import YamlRefused, block, check_encoding, check_shape, compose, read_yaml
 from reconciler.yaml.block import read_block
-from reconciler.yaml.nodes import Note, build, compose, may_have_aliases
-from reconciler.yaml.yaml_limits import YamlRefused, check_encoding, check_file, check_shape
-from reconciler.yaml.yaml_reader import read_yaml
+from reconciler.yaml.nodes import Note, build, may_have_aliases
+from reconciler.yaml.yaml_limits import check_file
 from tests.unit.yaml_cases import CASES, cases
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.yaml.json_text import EmbeddedTextFault, read_embedded, write_embedded
+from reconciler.yaml import EmbeddedTextFault, read_embedded, write_embedded
 
 SURPRISING = st.sampled_from(
     [

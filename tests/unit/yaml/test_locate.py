@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.yaml.yaml_reader import read_yaml
+from reconciler.yaml import read_yaml
 
 TEXT = """\
 # a comment

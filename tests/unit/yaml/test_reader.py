@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.problem import Severity
-from reconciler.yaml.yaml_limits import MAX_BYTES
-from reconciler.yaml.yaml_reader import read_yaml, sketch
+from reconciler.yaml import MAX_BYTES, read_yaml
+from reconciler.yaml.yaml_reader import sketch
 from tests.unit.yaml_cases import brief, cases, exactly, read_documents
 
 

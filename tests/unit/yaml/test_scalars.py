@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.problem import Severity
+from reconciler.yaml import read_yaml
 from reconciler.yaml.scalars import as_json_number, key_text, plain_value, surprise
-from reconciler.yaml.yaml_reader import read_yaml
 from tests.unit.yaml_cases import cases, exactly
 
 

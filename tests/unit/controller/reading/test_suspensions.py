@@ -5,7 +5,7 @@ import pytest
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Plan
 from reconciler.controller.reading.suspensions import suspend
-from reconciler.observations.instants import in_force
+from reconciler.observations import in_force
 from tests.fakes.worlds import TestBed, config_map, fleet_of, policy
 
 NOW = "2026-11-21T10:00:00Z"

@@ -17,8 +17,8 @@ from reconciler.controller.retries.restores import ANSWERS, Restores, Suspicion
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.sim import Request
 from reconciler.sim.api.discovery import answer as discovery
-from reconciler.sim.api.http import Request
 from reconciler.sim.objects.kinds import Served
 from reconciler.state import Degraded, Healthy
 from tests.fakes.clocks import QuickClock

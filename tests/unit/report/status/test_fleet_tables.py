@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from reconciler.api.clusters import Observations
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.status.status_document import StatusTables
-from reconciler.scheduler import Schedule, schedule_fleet
-from reconciler.scheduler.schedule_tables import DecisionTables
+from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
 
 NAMES = ("a", "b", "c")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.sim import Settings
 from reconciler.sim.controllers.deployments import limit
-from reconciler.sim.controllers.owned import Settings
 from tests.unit.sim.worlds import a_cluster, condition, get, pod_template, pods, run, send, workload
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import Settings
 from tests.unit.sim.worlds import a_cluster, condition, get, pod_template, run, send
 
 

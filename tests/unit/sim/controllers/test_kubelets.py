@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from reconciler.sim.cluster import NodeSpec
-from reconciler.sim.controllers.owned import Settings
+from reconciler.sim import NodeSpec, Settings
 from tests.unit.sim.worlds import a_cluster, apply, condition, get, placed, pod_template, pods, run, send, workload
 
 TWO = (NodeSpec(name="n1"), NodeSpec(name="n2"))

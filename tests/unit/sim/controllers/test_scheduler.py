@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sim.cluster import NodeSpec
+from reconciler.sim import NodeSpec
 from reconciler.sim.controllers.scheduler import requests, tolerates, unsuitable
 from tests.unit.sim.worlds import a_cluster, condition, placed, pod_template, pods, run, send, workload
 

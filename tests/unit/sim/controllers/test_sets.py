@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reconciler.sim.cluster import NodeSpec
+from reconciler.sim import NodeSpec
 from tests.unit.sim.worlds import a_cluster, get, placed, pod_template, pods, run, send, workload
 
 

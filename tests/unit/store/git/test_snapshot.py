@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.fleet.parse import memo_key
+from reconciler.fleet import memo_key
 from reconciler.store.git.snapshot import GitStore
 from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
 
