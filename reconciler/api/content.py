@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 import orjson
@@ -224,21 +224,28 @@ class Content(Struct, eq=False, array_like=True):
         return self.known_annotations
 
 
+class BodySource(Protocol):
+    """The parts of a body."""
+
+    def make(self) -> JsonObject:
+        """Return the body: equal each time."""
+
+
 class Unmade(Content, eq=False, array_like=True):
-    """Lazy content, made when the body is first read: equal each time.
+    """Lazy content, made when the body is first read.
 
     Most of a fleet is scheduled and neither printed nor compared, for example if one cluster is shown or two revisions.
     """
 
-    make: Callable[[], JsonObject] | None = None
+    source: BodySource | None = None
 
     def body(self) -> JsonObject:
         """The tree, made now if need be."""
         if self.tree is None:
-            make = self.make
-            # Nothing makes it any more when another thread was quicker, and has put the tree in its place before.
-            self.tree = self.tree if make is None else make()
-            self.make = None
+            source = self.source
+            # It has no source any more when another thread was quicker, and has put the tree in its place before.
+            self.tree = self.tree if source is None else source.make()
+            self.source = None
         assert self.tree is not None, "content is made of something"
         return self.tree
 

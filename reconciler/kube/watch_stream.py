@@ -90,17 +90,17 @@ async def timed(
 
     A request that we cancel is not reported.
     """
-    begun_s, is_told = clock.monotonic_s(), False
+    begun_s = clock.monotonic_s()
+    told: list[int] = []
 
     def tell(status: int) -> None:
-        nonlocal is_told
-        is_told = True
+        told.append(status)
         verb = "watch" if "watch" in request.query else str(request.purpose)
         answered(cluster, verb, f"{status // 100}xx" if status else "none", clock.monotonic_s() - begun_s)
 
     try:
         yield tell
     except Exception:
-        if not is_told:
+        if not told:
             tell(0)
         raise

@@ -3,6 +3,7 @@
 from reconciler.overrides.apply_rules import (
     FieldOverride,
     ReplicaOverrides,
+    SentReplicas,
     apply_quiet_rules,
     apply_rules,
     are_quiet,
@@ -17,6 +18,7 @@ __all__ = [
     "OverrideIndex",
     "ReplicaOverrides",
     "SelectedRule",
+    "SentReplicas",
     "apply_quiet_rules",
     "apply_rules",
     "are_quiet",

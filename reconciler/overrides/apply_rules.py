@@ -6,12 +6,12 @@ result of the ones before; the first that fails stops the object on that cluster
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import Fleet
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import CommandOverrider, FieldOverrider, ImageOverrider, MapOverrider, OverridePolicy
 from reconciler.api.problem import Problem, Severity, Source, dotted
 from reconciler.api.refs import Identity, PolicyRef
@@ -190,8 +190,23 @@ def changing_quietly(rules: tuple[SelectedRule, ...], images: tuple[str, ...] | 
     return None if changes is None else (rule.label,) if changes else ()
 
 
-Rendered = Callable[[str, int], int]
-"""(cluster, assigned replicas) to the replicas that are sent there."""
+class SentReplicas(NamedTuple):
+    """The override rules that may set the replicas of a workload, with all that they are applied to."""
+
+    template: Template
+    interpreter: Interpreter
+    overrides: OverrideIndex
+    rules: tuple[SelectedRule, ...]
+
+    def sent(self, cluster: str, assigned: int) -> int:
+        """Return the replicas that are sent to a cluster with this assigned number."""
+        chosen = self.overrides.rules_on(self.rules, cluster)
+        if not chosen:
+            return assigned
+        body = self.interpreter.with_replicas(self.template.body, assigned)
+        applied = apply_rules(body, self.template.identity, chosen, self.interpreter)
+        found = self.interpreter.demand(applied.body).replicas if applied.body is not None else None
+        return assigned if found is None else found
 
 
 def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ...]:
@@ -211,25 +226,13 @@ class ReplicaOverrides:
         policies = of_replicas(fleet.overrides)
         self._index = OverrideIndex(policies, fleet.clusters) if policies else None
 
-    def of(self, identity: Identity) -> Rendered | None:
-        """Return the rendering of a workload's replicas; None: as assigned."""
+    def of(self, identity: Identity) -> SentReplicas | None:
+        """Return what may set the replicas of a workload; None: they are sent as assigned."""
         if self._index is None:
             return None
-        index, template = self._index, self._fleet.templates[identity]
-        rules = index.rules_of(template)
-        if not rules:
-            return None
-        interpreter = self._interpreters.of(*identity[:2])
-
-        def rendered(cluster: str, assigned: int) -> int:
-            chosen = index.rules_on(rules, cluster)
-            if not chosen:
-                return assigned
-            applied = apply_rules(interpreter.with_replicas(template.body, assigned), identity, chosen, interpreter)
-            found = interpreter.demand(applied.body).replicas if applied.body is not None else None
-            return assigned if found is None else found
-
-        return rendered
+        template = self._fleet.templates[identity]
+        rules = self._index.rules_of(template)
+        return SentReplicas(template, self._interpreters.of(*identity[:2]), self._index, rules) if rules else None
 
 
 def _paths(policy: OverridePolicy) -> Iterable[str]:

@@ -263,13 +263,13 @@ class _Round:
                     room.take(target.cluster, room.known(part.shape), pods, namespace)
         elif situation.replicas:
             shape = room.known(item.demand.shape)
-            if not had and item.rendered is None:
+            if not had and item.overrides is None:
                 room.take_all(decision.targets, shape, namespace)
                 return
             for name, replicas in decision.targets:
                 before = had.get(name, 0)
                 pods = (replicas or 0) - before
-                if item.rendered is not None:
+                if item.overrides is not None:
                     pods = item.sent(name, replicas or 0) - (item.sent(name, before) if name in had else 0)
                 room.take(name, shape, pods, namespace)
 

@@ -190,7 +190,7 @@ def takes_alike(one: Placed, other: Placed) -> bool:
         and set(one.situation.written) == set(other.situation.written)
         and one.situation.item.demand == other.situation.item.demand
         and one.situation.item.gvk == other.situation.item.gvk
-        and one.situation.item.rendered is other.situation.item.rendered
+        and one.situation.item.overrides is other.situation.item.overrides
     )
 
 

@@ -7,6 +7,7 @@ is no limit.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
@@ -239,12 +240,10 @@ def choose_regions(regions: Sequence[Region], least: int, most: int, min_cluster
 def _combinations(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> list[_Path] | None:
     paths: list[_Path] = []
     taken: list[Region] = []
-    steps = 0
+    steps = itertools.count(1)
 
     def search(clusters: int, begin: int) -> bool:
-        nonlocal steps
-        steps += 1
-        if steps > _MAX_STEPS:
+        if next(steps) > _MAX_STEPS:
             return False
         if clusters >= min_clusters and least <= len(taken) <= most:
             by_score = tuple(sorted(taken, key=lambda region: (-region.score, region.name)))

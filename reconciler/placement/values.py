@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,13 +17,13 @@ from reconciler.api.fleet import FleetSettings
 from reconciler.api.policies import Division, PropagationPolicy
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
+from reconciler.overrides import SentReplicas
 
 
 class PlacementItem(Struct, frozen=True, kw_only=True):
     """A claimed template: its identity, its policy, its demand.
 
-    `is_autoscaled`: others control its replicas once it exists. `rendered`: (cluster, assigned replicas) to replicas
-    after overrides; None: no overrides.
+    `is_autoscaled`: others control its replicas once it exists. `overrides`: what may set its replicas; None: nothing.
     """
 
     identity: Identity
@@ -33,11 +33,11 @@ class PlacementItem(Struct, frozen=True, kw_only=True):
     is_autoscaled: bool = False
     has_completions: bool = False
     """It is a Job with completions, which are divided once and for all."""
-    rendered: Callable[[str, int], int] | None = None
+    overrides: SentReplicas | None = None
 
     def sent(self, cluster: str, assigned: int) -> int:
         """Return the replicas that are sent to a cluster with this assigned number."""
-        return assigned if self.rendered is None else self.rendered(cluster, assigned)
+        return assigned if self.overrides is None else self.overrides.sent(cluster, assigned)
 
 
 class PlacementRequest(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,7 @@ Source: ADR 18: bodies and overrides are those of the revision; clusters, replic
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from reconciler.containment import try_call
 from reconciler.overrides import FieldOverride, OverrideIndex, are_quiet
 from reconciler.render.declared_body import (
     Common,
+    DeclaredBody,
     Groups,
     RenderCache,
     RenderInputs,
@@ -47,16 +47,16 @@ from reconciler.templates import images_of
 
 
 class Rendered(NamedTuple):
-    """A manifest, or None with the problems that prevent it. `told` makes `trace`, which few callers need."""
+    """A manifest, or None with the problems that prevent it. `made_of`: what the manifest was made of."""
 
     manifest: Manifest | None
     problems: tuple[Problem, ...] = ()
-    told: Callable[[], tuple[FieldOverride, ...]] = tuple
+    made_of: tuple[Common, DeclaredBody, RenderTerms] | None = None
 
     @property
     def trace(self) -> tuple[FieldOverride, ...]:
         """Which override set which field."""
-        return self.told()
+        return trace_of(*self.made_of) if self.made_of is not None else ()
 
 
 class Rendering(Struct, frozen=True, kw_only=True):
@@ -83,8 +83,8 @@ def _render(
     problems = _problems(inputs, outcome, cluster)
     if outcome.shared is None:
         return Rendered(None, problems)
-    told = partial(trace_of, outcome, subject.declared, terms)
-    return Rendered(Manifest(cluster, *outcome.shared, cluster in subject.yielded), problems, told)
+    manifest = Manifest(cluster, *outcome.shared, cluster in subject.yielded)
+    return Rendered(manifest, problems, (outcome, subject.declared, terms))
 
 
 def render_all(

@@ -7,7 +7,7 @@ The problem of an object that cannot be rendered or compared for a fault of the 
 
 from __future__ import annotations
 
-from functools import partial
+from typing import NamedTuple
 
 from reconciler.api.binding import Binding
 from reconciler.api.content import Content, JsonObject, Unmade
@@ -47,13 +47,19 @@ def _unmade(
     """
     template = subject.template
     policy, written = _owner(subject, terms, cache)
-    content = Unmade(make=partial(_made, subject.declared, terms, inputs.fleet.settings.name, written))
+    content = Unmade(source=_QuietBody(subject.declared, terms, inputs.fleet.settings.name, written))
     return Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
 
 
-def _made(declared: DeclaredBody, terms: RenderTerms, fleet: str, written: str) -> JsonObject:
-    body = declared.with_counts(terms.replicas, terms.share)
-    return mark(apply_quiet_rules(body, terms.rules, declared.interpreter), fleet, written)
+class _QuietBody(NamedTuple):
+    declared: DeclaredBody
+    terms: RenderTerms
+    fleet: str
+    written: str
+
+    def make(self) -> JsonObject:
+        body = self.declared.with_counts(self.terms.replicas, self.terms.share)
+        return mark(apply_quiet_rules(body, self.terms.rules, self.declared.interpreter), self.fleet, self.written)
 
 
 def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:

@@ -5,7 +5,7 @@ Source: ADR 18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct, field
 
@@ -36,13 +36,13 @@ class ClusterSights(Struct, frozen=True, kw_only=True):
     """Observations of the clusters. `sights`: by Rollout and cluster.
 
     `away`: clusters that cannot be changed now, and why. `closed`: those that a window of the fleet closes, with RFC
-    3339 of the end, empty: no end is known. `applied`: whether something of ours is in any cluster.
+    3339 of the end, empty: no end is known. `applied`: objects of ours that are in any cluster.
     """
 
     sights: Mapping[str, Mapping[str, Sight]] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
-    applied: Callable[[Identity], bool] = lambda identity: False
+    applied: Collection[Identity] = frozenset()
 
 
 Records = Mapping[str, Mapping[str, Record]]
@@ -119,7 +119,7 @@ def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
 
 
 def _runs(selection: RolloutSelection, rollout: Rollout, seen: ClusterSights) -> bool:
-    return any(rollout.name in names and seen.applied(identity) for identity, names in selection.rollouts.items())
+    return any(rollout.name in names and identity in seen.applied for identity, names in selection.rollouts.items())
 
 
 def _release(
@@ -151,7 +151,7 @@ def _meaning(
         if identity in decision.fleet.templates:
             return identity in decision.bindings and rollout.name in selection.rollouts.get(identity, ())
         template = older.templates.get(identity)
-        if template is None or not seen.applied(identity):
+        if template is None or identity not in seen.applied:
             return False
         # By which policy it was governed is not known any more: by any that a Rollout may name.
         return any(

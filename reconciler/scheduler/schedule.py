@@ -235,7 +235,7 @@ def _items(tables: DecisionTables, inputs: ScheduleInputs, identities: Iterable[
             demand=demand_of(template, inputs.interpreters),
             is_autoscaled=tables.autoscaling.has(policies, identity),
             has_completions=identity[:2] == ("batch", "Job") and has_completions(template.body),
-            rendered=overrides.of(identity),
+            overrides=overrides.of(identity),
         )
 
 

@@ -134,7 +134,7 @@ class RolloutController:
         self._forget_all_but({rollout.name for rollout in fleet.rollouts})
         selection = self._follow(decision)
         late = self._entering.away() if self._entering is not None else {}
-        seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies.__contains__)
+        seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
         await self._adopt(decision, selection, seen, look, now)
         known = self._records
         recorded = {record.revision for records in known.values() for record in records.values()}

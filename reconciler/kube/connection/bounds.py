@@ -150,11 +150,10 @@ class Budget:
         Raises:
             AnswerTooLarge: no so many are left.
         """
-        mine = 0
+        mine = Counter[str]()
 
         def take(count: int) -> None:
-            nonlocal mine
-            mine += count
+            mine[self._cluster] += count
             self._taken += count
             if self._taken > self._max_bytes:
                 raise AnswerTooLarge(
@@ -164,7 +163,7 @@ class Budget:
         try:
             yield take
         finally:
-            self._taken -= mine
+            self._taken -= mine.total()
 
 
 class SumBudget:
@@ -183,11 +182,10 @@ class SumBudget:
         Raises:
             AnswerTooLarge: no so many are left, or half of all are taken and the cluster has more than its part of it.
         """
-        mine = 0
+        mine = Counter[str]()
 
         def take(count: int) -> None:
-            nonlocal mine
-            mine += count
+            mine[cluster] += count
             self.taken += count
             self._by_cluster[cluster] += count
             self._refuse(cluster)
@@ -195,8 +193,8 @@ class SumBudget:
         try:
             yield take
         finally:
-            self.taken -= mine
-            self._by_cluster[cluster] -= mine
+            self.taken -= mine.total()
+            self._by_cluster.subtract(mine)
             if not self._by_cluster[cluster]:
                 del self._by_cluster[cluster]
 

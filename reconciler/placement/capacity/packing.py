@@ -7,7 +7,7 @@ of several first-fit runs. Source: design#gang.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import count, permutations
 from typing import NamedTuple
 
 from reconciler.api.demand import Component, PodShape
@@ -121,14 +121,13 @@ def _search(parts: Sequence[_PackedPart], free: Mapping[int, Mapping[str, int]])
     if sum(part.pods for part in parts) > _EXACT_PODS:
         return False
     left = {index: dict(room) for index, room in free.items()}
-    steps = 0
+    steps = count(1)
 
     def place(position: int) -> bool:
-        nonlocal steps
-        steps += 1
+        step = next(steps)
         if position == len(pods):
             return True
-        if steps > _EXACT_STEPS:
+        if step > _EXACT_STEPS:
             return False
         part, tried = pods[position], set()
         for index in part.nodes:

@@ -60,11 +60,12 @@ def test_a_template_with_another_body_has_its_digest() -> None:
 def test_what_content_is_made_of_is_asked_once() -> None:
     asked: list[int] = []
 
-    def make() -> Any:
-        asked.append(1)
-        return BODY
+    class Source:
+        def make(self) -> Any:
+            asked.append(1)
+            return BODY
 
-    content = Unmade(make=make)
+    content = Unmade(source=Source())
     assert asked == []
     assert (content.digest(), content.labels(), content.annotations()) == (digest_of(BODY), {"b": "c"}, {"d": "e"})
     assert content == Content(tree=BODY) == content

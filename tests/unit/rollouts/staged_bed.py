@@ -62,7 +62,7 @@ class StagedBed(TestBed):
             order=(*sorted(named), fleet.revision),
             missing=frozenset(named - self.older.keys()),
         )
-        seen = ClusterSights(sights={ROLLOUT: self.sights}, applied=copies_in(self.ledger).__contains__)
+        seen = ClusterSights(sights={ROLLOUT: self.sights}, applied=copies_in(self.ledger))
         return decision, stand(decision, selected_of(decision), {ROLLOUT: self.records}, revisions, seen, NOW)
 
     def decided(self, fleet: Fleet) -> Schedule:
