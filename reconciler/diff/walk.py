@@ -123,13 +123,14 @@ class Walk:
                 return
         elif same_scalar(want, found, node.format):
             return
-        elif node.drops_zero and not want and (trail[1] in ALLOCATED or (is_ours and self._sent_before(trail, want))):
+        elif (
+            node.drops_zero
+            and not want
+            and (trail[1] in ALLOCATED or (is_ours and value_at(self.previous, path_of(trail)) == want))
+        ):
             # Empty means any value; or it was sent before, and the live value is its default.
             return
         self.changed.append((path_of(trail), found, want))
-
-    def _sent_before(self, trail: Trail, want: Json) -> bool:
-        return bool(value_at(self.previous, path_of(trail)) == want)
 
     def _container(self, want: Json, found: Json, ours: Owned | None, node: SchemaNode, trail: Trail) -> None:
         if not self.keeps_empty and want == found:

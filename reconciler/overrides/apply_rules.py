@@ -211,7 +211,11 @@ class SentReplicas(NamedTuple):
 
 def of_replicas(overrides: Iterable[OverridePolicy]) -> tuple[OverridePolicy, ...]:
     """The override policies that may set replicas."""
-    return tuple(policy for policy in overrides if any(map(_sets_replicas, _paths(policy))))
+    return tuple(
+        policy
+        for policy in overrides
+        if any(_sets_replicas(one.path) for rule in policy.rules for one in rule.overriders.plaintext)
+    )
 
 
 class ReplicaOverrides:
@@ -233,10 +237,6 @@ class ReplicaOverrides:
         template = self._fleet.templates[identity]
         rules = self._index.rules_of(template)
         return SentReplicas(template, self._interpreters.of(*identity[:2]), self._index, rules) if rules else None
-
-
-def _paths(policy: OverridePolicy) -> Iterable[str]:
-    return (operation.path for rule in policy.rules for operation in rule.overriders.plaintext)
 
 
 def _sets_replicas(path: str) -> bool:

@@ -86,7 +86,7 @@ def release_operations(live: JsonObject, manager: str) -> tuple[Operation, ...]:
     operations: list[Operation] = []
     for name, key in (("labels", FLEET_LABEL), ("annotations", OWNER_ANNOTATION)):
         if key in (dig(live, "metadata", name) or {}):
-            operations.append({"op": "remove", "path": f"/metadata/{name}/{_escaped(key)}"})
+            operations.append({"op": "remove", "path": f"/metadata/{name}/{key.replace('/', '~1')}"})
     entries = dig(live, "metadata", "managedFields")
     kept = [entry for entry in entries or () if entry.get("manager") != manager]
     if len(kept) != len(entries or ()):
@@ -182,10 +182,6 @@ def _raw(step: FieldStep) -> str:
             return "v:" + orjson.dumps(value).decode()
         case _:
             return f"i:{step}"
-
-
-def _escaped(step: str | int) -> str:
-    return str(step).replace("~", "~0").replace("/", "~1")
 
 
 def _version_guard(live: JsonObject) -> Operation:

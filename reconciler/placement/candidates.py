@@ -57,11 +57,8 @@ def groups_of(policy: PropagationPolicy, *, by_capacity: bool) -> tuple[Affinity
 
 
 def _tiers(term: AffinityTerm) -> tuple[Tier, ...]:
-    return tuple(Tier(_label(part), part.affinity) for part in (term, *term.overflow))
-
-
-def _label(term: AffinityTerm) -> str:
-    return f"group {term.name}" if term.name else "unnamed group"
+    parts = (term, *term.overflow)
+    return tuple(Tier(f"group {part.name}" if part.name else "unnamed group", part.affinity) for part in parts)
 
 
 BUILT_IN: Final[Mapping[str, int]] = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -1,7 +1,7 @@
 """Plans: ordered changes, deletions, guards, and comparisons of two revisions."""
 
 from reconciler.planner.causes import CLUSTER_NOT_READ, RUNS_ELSEWHERE, not_listed
-from reconciler.planner.deletion import INCOMPLETE, Decided, DeletionAction, lose, lost_copies
+from reconciler.planner.deletion import INCOMPLETE, DeletionAction
 from reconciler.planner.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import held_by_windows, kept_waves, waves, waves_without
@@ -13,7 +13,6 @@ __all__ = [
     "CLUSTER_NOT_READ",
     "INCOMPLETE",
     "RUNS_ELSEWHERE",
-    "Decided",
     "DeletionAction",
     "Round",
     "Scheduled",
@@ -27,10 +26,8 @@ __all__ = [
     "is_held_by_guard",
     "is_held_by_number",
     "kept_waves",
-    "lose",
     "losses_after",
     "losses_of",
-    "lost_copies",
     "not_evaluated",
     "not_listed",
     "plan_round",

@@ -16,18 +16,17 @@ Source: design#release; design#frozen; design#before-a-deletion.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.binding import Binding, Reason
+from reconciler.api.binding import Reason
 from reconciler.api.clusters import LiveObject, Member, Read
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Template
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
-from reconciler.api.policies import PropagationPolicy
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.api.refs import Identity
 from reconciler.diff import SeenCopies
@@ -115,19 +114,16 @@ INCOMPLETE: Final = "the store could not be read completely"
 """The reason why absence from the store proves nothing."""
 
 
-class Decided(Struct, frozen=True, kw_only=True):
-    """The part of the schedule that losses need.
+class LossInputs:
+    """The schedule that copies are lost under, with the claimants of templates without a policy, and broken files."""
 
-    `policies`: the policy that governs each template, own or its owner's. `claimants`: those of templates without a
-    policy. `broken`: unreadable documents and their reach. `ticked`: (identity, cluster) that a constraint took away.
-    """
+    __slots__ = ("broken", "claimants", "decision")
 
-    fleet: Fleet
-    bindings: Mapping[Identity, Binding]
-    policies: Mapping[Identity, PropagationPolicy]
-    claimants: Claimants
-    broken: FrozenReaches
-    ticked: Collection[tuple[Identity, str]] = ()
+    def __init__(self, decision: Schedule) -> None:
+        """Index the policies and the broken documents of the schedule's fleet."""
+        self.decision = decision
+        self.claimants = Claimants(decision.fleet.propagation)
+        self.broken = FrozenReaches(decision.fleet.frozen)
 
 
 class LostCopy(Struct, frozen=True, kw_only=True):
@@ -148,45 +144,44 @@ class LostCopy(Struct, frozen=True, kw_only=True):
 
 
 def lost_copies(
-    identity: Identity, seen: SeenCopies, members: Mapping[str, Member], wanted: Decided
+    identity: Identity, seen: SeenCopies, members: Mapping[str, Member], inputs: LossInputs
 ) -> Iterator[LostCopy]:
     """Our copies of an object that nothing wants where they are, each with its fate; frozen ones included.
 
     Of a member that was not read nothing is lost.
     """
-    binding = wanted.bindings.get(identity)
+    binding = inputs.decision.bindings.get(identity)
     targets = {cluster for cluster, _ in binding.targets} if binding is not None else ()
     for cluster in seen.copies:
         member, ownership = members[cluster], seen.owners.get(cluster)
         if cluster in targets or not isinstance(member, Read) or ownership is None or ownership.owner is None:
             continue
-        yield _lost(cluster, member.objects[identity], ownership.owner, binding, wanted)
+        yield _lost(cluster, member.objects[identity], ownership.owner, inputs)
 
 
-def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, binding: Binding | None, wanted: Decided) -> LostCopy:
+def _lost(cluster: str, live: LiveObject, owner: OwnershipRecord, inputs: LossInputs) -> LostCopy:
     # A template whose own file is broken is not in the fleet; its copy still has the fields that a selector matches.
     seen = Template(gvk=live.gvk, identity=live.identity, body=live.body, source=NOWHERE, digest="")
-    template = wanted.fleet.templates.get(live.identity, seen)
-    loss, why = _loss(cluster, template, owner, binding, wanted)
+    template = inputs.decision.fleet.templates.get(live.identity, seen)
+    loss, why = _loss(cluster, template, owner, inputs)
     if loss is LossCause.UNKNOWN:
         return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=DeletionAction.FROZEN, why=why)
-    governs = wanted.policies.get(live.identity)
-    speaking = (governs,) if governs is not None else wanted.claimants.of(template, owner.policy)
+    governs = inputs.decision.policies.get(live.identity)
+    speaking = (governs,) if governs is not None else inputs.claimants.of(template, owner.policy)
     keep = keep_in_force(applied=owner.keep, declared=any(policy.keep for policy in speaking))
     fate = fate_of(loss, keep=keep, is_ack=owner.is_ack)
     hold = next(filter(None, (suspended_by(policy, cluster) for policy in speaking)), None)
     return LostCopy(cluster=cluster, live=live, owner=owner, loss=loss, fate=fate, why=why, hold=hold)
 
 
-def _loss(
-    cluster: str, seen: Template, owner: OwnershipRecord, binding: Binding | None, wanted: Decided
-) -> tuple[LossCause, str]:
-    fleet, identity = wanted.fleet, seen.identity
-    reach = wanted.broken.by(seen)
+def _loss(cluster: str, seen: Template, owner: OwnershipRecord, inputs: LossInputs) -> tuple[LossCause, str]:
+    fleet, identity = inputs.decision.fleet, seen.identity
+    binding = inputs.decision.bindings.get(identity)
+    reach = inputs.broken.by(seen)
     if reach is not None:
         return LossCause.UNKNOWN, reach.why
     if binding is not None:
-        if (identity, cluster) in wanted.ticked:
+        if (identity, cluster) in inputs.decision.ticked:
             return LossCause.MOVED_BY_TICK, "its replicas were moved away"
         reason = binding.cluster_reasons.get(cluster)
         return LossCause.PLACEMENT_LEFT, reason.text if reason else "the cluster is not in its placement"

@@ -20,9 +20,8 @@ from reconciler.containment import INTERNAL_ERROR, Contained, try_call
 from reconciler.diff import Comparer, OwnershipIndex
 from reconciler.observations import Rest
 from reconciler.planner.causes import of_clusters
-from reconciler.planner.deletion import Decided
+from reconciler.planner.deletion import LossInputs
 from reconciler.planner.diff_object import ObjectPlan, diff_object
-from reconciler.policy import Claimants, FrozenReaches
 from reconciler.render import Manifests, fault_of
 from reconciler.scheduler import Schedule
 
@@ -99,14 +98,7 @@ class _Inputs:
         self._decision = decision
         self._are_shared = are_shared
         self._comparer = Comparer(decision, manifests.snapshot, are_shared=are_shared)
-        self._decided = Decided(
-            fleet=decision.fleet,
-            bindings=decision.bindings,
-            policies=decision.policies,
-            claimants=Claimants(decision.fleet.propagation),
-            broken=FrozenReaches(decision.fleet.frozen),
-            ticked=decision.ticked,
-        )
+        self._losses = LossInputs(decision)
         self.standings = OwnershipIndex(manifests.snapshot)
 
     def plan(self, identity: Identity) -> tuple[ObjectPlan, tuple[Problem, ...]]:
@@ -119,7 +111,7 @@ class _Inputs:
         if identity in self._manifests.failed:
             return ObjectPlan(instead=dict.fromkeys(left)), (self._manifests.failed[identity],)
         seen = self.standings.of(identity)
-        found, fault = try_call(diff_object, self._manifests, self._comparer, self._decided, identity, seen)
+        found, fault = try_call(diff_object, self._manifests, self._comparer, self._losses, identity, seen)
         if found is not None:
             return found, ()
         planned, faults = self._plan_apart(identity, fault)
@@ -151,7 +143,7 @@ class _Inputs:
         manifests = replace(self._manifests, snapshot=snapshot)
         comparer = Comparer(self._decision, snapshot, are_shared=self._are_shared)
         return try_call(
-            lambda: diff_object(manifests, comparer, self._decided, identity, OwnershipIndex(snapshot).of(identity))
+            lambda: diff_object(manifests, comparer, self._losses, identity, OwnershipIndex(snapshot).of(identity))
         )
 
 

@@ -31,7 +31,7 @@ from reconciler.planner.causes import (
     runs_elsewhere,
     with_wait,
 )
-from reconciler.planner.deletion import Decided, lose, lost_copies
+from reconciler.planner.deletion import LossInputs, lose, lost_copies
 from reconciler.planner.plan_moves import plan_moves
 from reconciler.render import Manifests
 from reconciler.scheduler import prerequisites, undecided_in, waits_for_prerequisite
@@ -61,7 +61,7 @@ class ObjectPlan(Struct, frozen=True, kw_only=True):
 
 
 def diff_object(
-    manifests: Manifests, comparer: Comparer, decided: Decided, identity: Identity, seen: SeenCopies
+    manifests: Manifests, comparer: Comparer, losses: LossInputs, identity: Identity, seen: SeenCopies
 ) -> ObjectPlan:
     """Return the plan of one object: in its scheduled clusters, and of undesired copies."""
     if identity in manifests.left:
@@ -70,7 +70,7 @@ def diff_object(
     is_placed = identity in decision.bindings and identity not in decision.frozen
     part = _diff_placed(manifests, comparer, identity, seen) if is_placed else ObjectPlan()
     changes, problems, frozen = [*part.changes], [*part.problems], {}
-    for lost in lost_copies(identity, seen, snapshot.members, decided):
+    for lost in lost_copies(identity, seen, snapshot.members, losses):
         if lost.is_frozen:
             frozen[lost.cluster] = lost.why
         change, problem = lose(decision, snapshot, lost, part.holds.get(lost.cluster))

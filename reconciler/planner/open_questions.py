@@ -21,9 +21,8 @@ from reconciler.incremental import changed_keys
 from reconciler.overrides import OverrideIndex
 from reconciler.ownership import ObjectOwner, Ownership, OwnershipRecord, path_text
 from reconciler.placement import concerned_by
-from reconciler.planner.deletion import Decided, DeletionAction, lost_copies
+from reconciler.planner.deletion import DeletionAction, LossInputs, lost_copies
 from reconciler.planner.revisions import policy_changes
-from reconciler.policy import Claimants, FrozenReaches
 from reconciler.scheduler import Schedule
 
 _RELEASED = "released in the clusters where it runs: it stays there and becomes unmanaged"
@@ -85,8 +84,7 @@ class _Differences:
         self._before, self._after = before, after
         self._old = OverrideIndex(before.fleet.overrides, before.fleet.clusters)
         self._new = OverrideIndex(after.fleet.overrides, after.fleet.clusters)
-        self._claimants = Claimants(after.fleet.propagation)
-        self._broken = FrozenReaches(after.fleet.frozen)
+        self._losses = LossInputs(after)
 
     def of(self, identity: Identity, why: str) -> Unjudged | None:
         """The entry of one resource; None when nothing about it differs."""
@@ -162,15 +160,8 @@ class _Differences:
         owner = OwnershipRecord(policy.ref, policy.flavor, policy.keep, None, binding.is_dependency)
         live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
         seen = SeenCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
-        wanted = Decided(
-            fleet=self._after.fleet,
-            bindings=self._after.bindings,
-            policies=self._after.policies,
-            claimants=self._claimants,
-            broken=self._broken,
-        )
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}
-        (lost,) = lost_copies(identity, seen, members, wanted)
+        (lost,) = lost_copies(identity, seen, members, self._losses)
         return f"{lost.why}: {_FATES[lost.fate]}"
 
 

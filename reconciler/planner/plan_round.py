@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
-from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
+from reconciler.api.plan import Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -41,18 +41,6 @@ from reconciler.render import (
     render_inputs,
 )
 from reconciler.scheduler import Schedule, schedule_fleet
-
-__all__ = [
-    "FleetSnapshot",
-    "Round",
-    "Schedule",
-    "compare_revisions",
-    "copies_in",
-    "plan_round",
-    "render_decision",
-    "render_one",
-    "schedule_fleet",
-]
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -110,11 +98,11 @@ def plan_round(snapshot: FleetSnapshot, decision: Schedule | None = None) -> Rou
 def _round(
     snapshot: FleetSnapshot, decision: Schedule, result: PlanResult, placements: tuple[PlacementChange, ...]
 ) -> Round:
-    settings, found = snapshot.fleet.settings, result.changes
+    settings, found = snapshot.fleet.settings, list(result.changes)
     if settings.previous_names:
-        found = tuple([replace(change, previous_names=settings.previous_names) for change in found])
-    changes = tuple(sorted(found, key=_canonical_order))
-    changes = after_owners(changes, decision.bindings, snapshot)
+        found = [replace(change, previous_names=settings.previous_names) for change in found]
+    found.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
+    changes = after_owners(tuple(found), decision.bindings, snapshot)
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     guarded = guard(
         changes, settings.guards, result.managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows
@@ -197,7 +185,3 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
         for identity in rows:
             copies.setdefault(identity, set()).add(cluster)
     return copies
-
-
-def _canonical_order(change: Change) -> tuple[Identity, str, bool, str]:
-    return (change.identity, change.cluster, change.held is not None, change.action)

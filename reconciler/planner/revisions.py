@@ -60,12 +60,11 @@ class Passage(Struct, frozen=True, kw_only=True):
             return change
         if was.digest != is_now.digest or self.before.fleet.settings != self.after.fleet.settings:
             return change
-        fields = tuple(map(_by_override, change.fields))
+        fields = tuple(
+            replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
+            for field in change.fields
+        )
         return replace(change, fields=fields, cause=overall_cause(fields) if not change.held else change.cause)
-
-
-def _by_override(field: FieldChange) -> FieldChange:
-    return replace(field, cause=Cause.OVERRIDE) if field.cause in (Cause.DECLARED, Cause.REMOVED) else field
 
 
 def previous_of(bindings: Mapping[Identity, Binding]) -> dict[Identity, PreviousPlacement]:

@@ -132,13 +132,11 @@ def readable_selectors(document: Document) -> tuple[ResourceSelector, ...] | Non
     """
     given = dig(document.body, "spec", "resourceSelectors")
     entries = [given] if isinstance(given, Mapping) else given
-    if not isinstance(entries, list | tuple) or not entries or not all(map(_says_something, entries)):
+    if not isinstance(entries, list | tuple) or not entries:
+        return None
+    if not all(isinstance(entry, Mapping) and any(entry.get(part) for part in _PARTS) for entry in entries):
         return None
     return tuple(chain.from_iterable(_widened(document, index, entry) for index, entry in enumerate(entries)))
-
-
-def _says_something(entry: Json) -> bool:
-    return isinstance(entry, Mapping) and any(entry.get(part) for part in _PARTS)
 
 
 def _widened(document: Document, index: int, entry: Json) -> Iterator[ResourceSelector]:

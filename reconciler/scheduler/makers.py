@@ -33,6 +33,8 @@ from reconciler.kinds.registry import Registry
 from reconciler.templates import made_of
 
 RBAC = "rbac.authorization.k8s.io"
+_ROLES = frozenset({(RBAC, "Role"), (RBAC, "ClusterRole")})
+_BINDINGS = frozenset({(RBAC, "RoleBinding"), (RBAC, "ClusterRoleBinding")})
 _WRITES = frozenset({"update", "patch", "*"})
 _ALL_RIGHTS = "cluster-admin"
 
@@ -46,8 +48,8 @@ def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> 
     `objects`: ours in the cluster, by identity.
     """
     resources = _resources(kind, objects)
-    roles = {one for one, body in objects.items() if _is_role(one) and _grants(body, kind[0], resources)}
-    bindings = {identity for identity in objects if _is_binding(identity) and _binds(identity, objects, roles)}
+    roles = {one for one, body in objects.items() if one[:2] in _ROLES and _grants(body, kind[0], resources)}
+    bindings = {identity for identity in objects if identity[:2] in _BINDINGS and _binds(identity, objects, roles)}
     accounts = {account for identity in bindings for account in _accounts(identity, objects[identity])}
     workloads = {
         identity
@@ -55,14 +57,6 @@ def operator_parts(kind: GroupKind, objects: Bodies, interpreters: Registry) -> 
         if (account := _account_of(identity, body, interpreters)) is not None and account in accounts
     }
     return frozenset(roles | bindings | (accounts & objects.keys()) | workloads)
-
-
-def _is_role(identity: Identity) -> bool:
-    return identity.group == RBAC and identity.kind in ("Role", "ClusterRole")
-
-
-def _is_binding(identity: Identity) -> bool:
-    return identity.group == RBAC and identity.kind in ("RoleBinding", "ClusterRoleBinding")
 
 
 def _grants(role: JsonObject, group: str, resources: Collection[str]) -> bool:
@@ -78,13 +72,12 @@ def _resources(kind: GroupKind, objects: Bodies) -> frozenset[str]:
     """Return the resource names of a kind in RBAC rules, with its subresources."""
     plural = guessed_plural(kind[1])
     for identity, body in objects.items():
-        if identity.kind == "CustomResourceDefinition" and (dig(body, "spec", "group"), _kind_of(body)) == kind:
+        if (
+            identity.kind == "CustomResourceDefinition"
+            and (dig(body, "spec", "group"), dig(body, "spec", "names", "kind")) == kind
+        ):
             plural = text(dig(body, "spec", "names", "plural")) or plural
     return frozenset(f"{name}{part}" for name in (plural, "*") for part in ("", "/status", "/finalizers", "/*"))
-
-
-def _kind_of(definition: JsonObject) -> Json:
-    return dig(definition, "spec", "names", "kind")
 
 
 def _binds(identity: Identity, objects: Bodies, roles: Collection[Identity]) -> bool:

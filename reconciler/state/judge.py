@@ -103,7 +103,7 @@ def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | Non
         return Pending("it is being written or read", is_evaluated=False)
     if due := facts.changes.get(copy):
         return _of_changes(facts, due)
-    if is_wanted and _is_broken(problems, cluster):
+    if is_wanted and any(found.severity is Severity.ERROR for found in said.values()):
         return Failed(_first_error(problems), is_evaluated=False)
     for code in sorted((_LEAVES | _KEPT) & said.keys()):
         message = said[code].message
@@ -132,10 +132,6 @@ def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
     if facts.decision.fleet.settings.observe_only:
         return Held(HeldBy.SETTINGS, "spec.mode of the Fleet document is observe: nothing is written")
     return Pending(f"it is to be {due[0].action.done}")
-
-
-def _is_broken(problems: Iterable[Problem], cluster: str) -> bool:
-    return any(found.severity is Severity.ERROR and found.cluster == cluster for found in problems)
 
 
 def _first_error(problems: Iterable[Problem]) -> str:

@@ -11,7 +11,7 @@ ones. A fleet at rest takes no memory here, and a commit of one object costs tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -48,6 +48,11 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     def total(self) -> int:
         """Return the number of our objects there, live or desired."""
         return sum(self.syncs.values())
+
+    @property
+    def is_in_step(self) -> bool:
+        """Return whether it was read, and all objects are Synced."""
+        return self.why_away is None and self.total == self.syncs[Lag.SYNCED]
 
 
 class FleetState(Struct, frozen=True, kw_only=True):
@@ -149,7 +154,12 @@ class StateTables:
         self, facts: StateFacts, name: str, table: Table[Identity, ObjectState], keys: Iterable[Identity]
     ) -> Iterator[StateChange]:
         known, tally = table.rows, self._tallies.setdefault(name, _Tally())
-        table.update(keys, _judging(facts, name))
+
+        def kept(identity: Identity) -> ObjectState | None:
+            found = state_of(facts, name, identity)
+            return None if found is NOMINAL else found
+
+        table.update(keys, kept)
         for identity in sorted(table.changed):
             before, after = known.get(identity), table.rows.get(identity)
             tally.add(before, -1)
@@ -169,16 +179,6 @@ class StateTables:
             is_left=is_left,
             last_contact=facts.last_contact.get(name, ""),
         )
-
-
-def _judging(facts: StateFacts, cluster: str) -> Callable[[Identity], ObjectState | None]:
-    """Return a function that evaluates an object; None if nominal."""
-
-    def judged(identity: Identity) -> ObjectState | None:
-        found = state_of(facts, cluster, identity)
-        return None if found is NOMINAL else found
-
-    return judged
 
 
 class RevisionStep(Struct, frozen=True, kw_only=True):
@@ -229,7 +229,7 @@ def step_of(state: FleetState) -> RevisionStep:
     return RevisionStep(
         revision=fleet.revision,
         clusters=len(counted),
-        in_step=sum(_is_in_step(found) and found.name not in unread for found in counted),
+        in_step=sum(found.is_in_step and found.name not in unread for found in counted),
         away=tuple(sorted(found.name for found in counted if found.why_away is not None)),
         syncs=dict(syncs),
         healths=dict(healths),
@@ -245,7 +245,3 @@ def _waiting(cluster: ClusterState) -> int:
     if not cluster.syncs[Lag.HELD]:
         return 0
     return sum(isinstance(found.sync, Held) and found.sync.by in NEEDS_PERSON for found in cluster.kept.values())
-
-
-def _is_in_step(cluster: ClusterState) -> bool:
-    return cluster.why_away is None and cluster.total == cluster.syncs[Lag.SYNCED]
