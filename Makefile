@@ -80,6 +80,8 @@ wheel: $(READY) ## Build into dist/ what a machine or a forge installs: the whee
 	rm -rf $(DIST)
 	$(BIN)/python -m hatchling build -t wheel -d $(DIST)
 	cp requirements.lock action.yml ci/gitlab.yml $(DIST)/
+	mkdir $(DIST)/comment
+	cp ci/github-comment/action.yml $(DIST)/comment/
 
 build: $(READY) ## Build the wheel and the source archive into dist/, offline.
 	rm -rf $(DIST)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from msgspec import Struct
@@ -106,6 +106,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     show_default=True,
     help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.",
 )
+@options.option("--review", is_flag=True, help="Check what judges pull requests of STORE's repository instead.")
 @sops_binary_options
 @options.output("text", "json", default="text")
 def command(
@@ -117,12 +118,15 @@ def command(
     clusters: tuple[str, ...],
     rbac: str | None,
     subject: str,
+    review: bool,
     keys: KeysNamed,
     output: str,
 ) -> None:
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
     from reconciler.report.json_parts import json_text
 
+    if review:
+        _review(Path(chosen.store), output)
     fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
     access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
@@ -144,6 +148,25 @@ def command(
             remark(fault or f"sops {sops} opens what is encrypted for other keys than age, as this user")
     is_unled = leading is not None and bool(leading.error)
     sys.exit(1 if fault or is_unled or any(finding.error or finding.denied for finding in findings) else 0)
+
+
+def _review(store: Path, output: str) -> NoReturn:
+    """Print the gaps in the check of pull requests, and exit: 1 when there is one."""
+    from reconciler.lint import NOT_SEEN, is_judge, review_faults
+    from reconciler.report.json_parts import json_text
+
+    folder = store.resolve()
+    root = next((found for found in (folder, *folder.parents) if (found / ".git").exists()), folder)
+    found = {path.relative_to(root).as_posix(): path for path in root.glob("*") if path.is_file()}
+    for below in (".reconciler", ".github", ".gitlab", "docs"):
+        found |= {path.relative_to(root).as_posix(): path for path in (root / below).rglob("*") if path.is_file()}
+    faults = review_faults({path: file.read_bytes() for path, file in found.items() if is_judge(path)})
+    if output == "json":
+        answer(json_text({"version": 1, "review": faults}))
+    else:
+        answer("\n".join(faults) or "No gap is seen in the check of pull requests.")
+        remark(NOT_SEEN)
+    sys.exit(1 if faults else 0)
 
 
 def _sops(keys: KeysNamed, store: str) -> tuple[str, str]:

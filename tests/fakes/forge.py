@@ -121,6 +121,8 @@ class FakeForge:
             return 201, {"id": self.add(body["body"]).key}, {}
         if (method, path) == ("GET", "/api/v4/user"):
             return 200, {"id": "us"}, {}
+        if (method, path) == ("GET", "/api/v4/projects/42/merge_requests"):
+            return 200, [{"iid": 7, "sha": self.head}], {}
         if path.startswith(merge := "/api/v4/projects/42/merge_requests/7"):
             return self._gitlab(method, path.removeprefix(merge), parse_qs(urlsplit(target).query), body)
         return 404, {"message": "Not Found"}, {}

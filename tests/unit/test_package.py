@@ -135,8 +135,9 @@ def test_make_wheel_gives_what_the_pages_install(tmp_path: Path) -> None:
     found = sorted(path.name for path in (tmp_path / "dist").iterdir())
     assert [name.partition("-")[0] for name in found] == [
         "action.yml",
+        "comment",
         "fleet_reconciler",
         "gitlab.yml",
         "requirements.lock",
     ]
-    assert found[1].endswith(".whl")
+    assert found[2].endswith(".whl")

@@ -21,7 +21,9 @@ MODULES = sorted(
         "fleet/settings.py",
     )
     for path in ROOT.glob(pattern)
-    if not path.name.endswith(("codes.py", "_fields.py", "json_patch.py", "schema.py", "schema_check.py"))
+    if not path.name.endswith(
+        ("review_check.py", "codes.py", "_fields.py", "json_patch.py", "schema.py", "schema_check.py")
+    )
 )
 _CODE = re.compile(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"')
 _NOT_CODES = {"default-scheduler", "kube-system", "karmada-system", "karmada-cluster", "static-weight"}

@@ -1,0 +1,108 @@
+"""Gaps in the check of pull requests that a repository shows: a pull request could bring its own judge.
+
+Source: docs/how-to/pull-request-check.md#what-must-be-protected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from reconciler.yaml import read_yaml
+
+PROGRAM: Final = ".reconciler"
+OWNER_FILES: Final = ("CODEOWNERS", ".github/CODEOWNERS", ".gitlab/CODEOWNERS", "docs/CODEOWNERS")
+GITLAB: Final = ".gitlab-ci.yml"
+WORKFLOWS: Final = ".github/workflows"
+NOT_SEEN: Final = (
+    "not seen from here: protection of branches and of the branch observations, required checks, scopes of tokens"
+)
+
+
+def is_judge(path: str) -> bool:
+    """Return whether a file of a repository takes part in judging its pull requests."""
+    return path.startswith((f"{PROGRAM}/", ".github/", ".gitlab/")) or path in (GITLAB, *OWNER_FILES)
+
+
+def review_faults(files: Mapping[str, bytes]) -> list[str]:
+    """Return a sentence for each gap, with the file that has it. `files`: those of `is_judge`, by path."""
+    return [*_program(files), *_jobs(files), *_owners(files)]
+
+
+def _program(files: Mapping[str, bytes]) -> Iterator[str]:
+    names = [path.removeprefix(f"{PROGRAM}/") for path in files if path.startswith(f"{PROGRAM}/")]
+    if "requirements.lock" not in names or not any(name.endswith(".whl") for name in names):
+        yield f"{PROGRAM}/ has no wheel with its requirements.lock; `make wheel` makes both"
+    elif b"--hash=" not in files[f"{PROGRAM}/requirements.lock"]:
+        yield f"{PROGRAM}/requirements.lock has no hashes; `make wheel` writes one with them"
+
+
+def _jobs(files: Mapping[str, bytes]) -> Iterator[str]:
+    used = 0
+    for path in sorted(files):
+        if not path.startswith(f"{WORKFLOWS}/") or not path.endswith((".yml", ".yaml")):
+            continue
+        read = read_yaml(path, files[path])
+        if read.broken:
+            yield f"{path}: it cannot be read, so nothing is known of it"
+        for document in read.documents:
+            planning = {name: job for name, job in _mapping(document.body.get("jobs")).items() if _action(job)}
+            used += len(planning)
+            triggers = document.body.get("on", document.body.get("true"))
+            if planning and "pull_request" in ([triggers] if isinstance(triggers, str) else list(triggers or ())):
+                yield f"{path}: on pull_request a pull request defines its own check; run it on pull_request_target"
+            for name, job in sorted(planning.items()):
+                yield from (f"{path}: job {name} {fault}" for fault in _job(_mapping(job)))
+    if not used and f"{PROGRAM}/gitlab.yml".encode() not in files.get(GITLAB, b""):
+        yield f"no workflow uses {PROGRAM}/action.yml, and {GITLAB} does not include {PROGRAM}/gitlab.yml"
+
+
+def _job(job: Mapping[str, Any]) -> Iterator[str]:
+    action = _action(job)
+    checkouts = [_mapping(step.get("with")) for step in _steps(job) if "actions/checkout@" in str(step.get("uses"))]
+    heads = [str(given.get("path", ".")) for given in checkouts if "pull" in str(given.get("ref", ""))]
+    if any(head == "." or action.startswith(f"{head}/") for head in heads):
+        yield f"takes {action} from the head of the pull request; check the base out beside it, and use that one"
+    if any(given.get("persist-credentials") is not False for given in checkouts):
+        yield "leaves its token in .git/config; set persist-credentials: false"
+    permissions = job.get("permissions")
+    if permissions == "write-all" or "write" in _mapping(permissions).values():
+        yield f"plans with a token that may write; comment in a job of its own, with {PROGRAM}/comment"
+    elif permissions is None:
+        yield "has the permissions of the workflow; give it `permissions: {contents: read}`"
+
+
+def _owners(files: Mapping[str, bytes]) -> Iterator[str]:
+    found = next((files[path].decode(errors="replace") for path in OWNER_FILES if path in files), None)
+    if found is None:
+        yield f"no CODEOWNERS says who reviews {PROGRAM}/, {WORKFLOWS}/ and CODEOWNERS itself"
+        return
+    lines = [line.split() for line in found.splitlines() if line.strip() and not line.lstrip().startswith(("#", "["))]
+    patterns = [words[0] for words in lines if len(words) > 1]
+    for path in sorted(files):
+        if not any(_covers(pattern, path) for pattern in patterns):
+            yield f"{path} has no owner in CODEOWNERS"
+
+
+def _covers(pattern: str, path: str) -> bool:
+    """Return whether a pattern of CODEOWNERS names a path. Source: gitignore, as far as both forges have it."""
+    plain = pattern.lstrip("/").rstrip("/")
+    if fnmatchcase(path, plain) or path.startswith(f"{plain}/") or plain in ("*", "**"):
+        return True
+    return "/" not in plain and any(fnmatchcase(part, plain) for part in path.split("/"))
+
+
+def _action(job: Any) -> str:
+    """Return the path of our action that a job uses; empty: none."""
+    used = (str(step.get("uses", "")) for step in _steps(_mapping(job)))
+    return next((name.removeprefix("./") for name in used if name.rstrip("/").endswith(PROGRAM)), "")
+
+
+def _steps(job: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    steps = job.get("steps")
+    return [step for step in steps if isinstance(step, Mapping)] if isinstance(steps, list) else []
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
