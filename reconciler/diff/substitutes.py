@@ -80,11 +80,8 @@ def refused_beside(entries: Collection[FieldChange], refused: Collection[str]) -
     """
     places = [_named_steps(parse_path(path) or ()) for path in refused]
     lists = [_named_steps((parse_path(entry.path) or ())[:-1]) for entry in entries]
-    return tuple(
-        entry
-        for entry, steps in zip(entries, lists, strict=True)
-        if any(place[: len(steps)] == steps for place in places)
-    )
+    pairs = zip(entries, lists, strict=True)
+    return tuple(entry for entry, steps in pairs if any(place[: len(steps)] == steps for place in places))
 
 
 def _named_steps(path: FieldPath) -> FieldPath:
@@ -97,9 +94,8 @@ def _came_since(live: JsonObject, path: FieldPath, since: str) -> bool:
     Times are those of the last write of a manager, in seconds. An entry that was there when we last applied is older.
     """
     holders = [entry for entry in entries_of(live) if subtree(entry["fieldsV1"], path) is not None]
-    return bool(holders) and all(
-        entry.get("operation") == "Update" and str(entry.get("time", "")) >= since for entry in holders
-    )
+    are_updates = all(entry.get("operation") == "Update" for entry in holders)
+    return bool(holders) and are_updates and all(str(entry.get("time", "")) >= since for entry in holders)
 
 
 def _renamed(shared: SharedList, gone: list[Key], came: list[Key]) -> set[Key]:

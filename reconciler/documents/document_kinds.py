@@ -1,8 +1,6 @@
-"""Our annotations on propagation policies: settings without a field in the product's API.
+"""Kinds of documents: dialect, scope, namespaces that are never distributed, and our annotations on policies.
 
-Source: design#policy-annotations.
-
-Kinds of documents: their dialect, their scope, and the namespaces that are never distributed.
+The annotations are settings without a field in the product's API. Source: design#policy-annotations.
 """
 
 from __future__ import annotations
@@ -113,29 +111,24 @@ PROPAGATION_KINDS = frozenset({"PropagationPolicy", "ClusterPropagationPolicy"})
 OVERRIDE_KINDS = frozenset({"OverridePolicy", "ClusterOverridePolicy"})
 POLICY_GROUPS = frozenset(api_version.partition("/")[0] for api_version in FLAVORS)
 
+_COMPUTED = "it is what Karmada computes; write the resource and a policy instead"
+_NO_HPA = "put a HorizontalPodAutoscaler and a policy for it into the store instead"
+_NEEDS_CONTROL_PLANE = "it needs Karmada's control plane in the members"
+_OWN_INTERPRETERS = "kinds are known to the reconciler by its own interpreters"
 _NO_CONTROL_PLANE = "it configures Karmada's own control plane, which a fleet store does not have"
 _REFUSED: Mapping[tuple[str, str], str] = {
     ("policy.karmada.io", "FederatedResourceQuota"): "put a ResourceQuota and a policy for it into the store instead",
     ("policy.karmada.io", "ClusterTaintPolicy"): "write the taints into the Cluster documents of the store instead",
     ("remedy.karmada.io", "Remedy"): _NO_CONTROL_PLANE,
-    ("work.karmada.io", "Work"): "it is what Karmada computes; write the resource and a policy instead",
-    ("work.karmada.io", "ResourceBinding"): "it is what Karmada computes; write the resource and a policy instead",
-    (
-        "work.karmada.io",
-        "ClusterResourceBinding",
-    ): "it is what Karmada computes; write the resource and a policy instead",
+    ("work.karmada.io", "Work"): _COMPUTED,
+    ("work.karmada.io", "ResourceBinding"): _COMPUTED,
+    ("work.karmada.io", "ClusterResourceBinding"): _COMPUTED,
     ("apps.karmada.io", "WorkloadRebalancer"): "placements are computed afresh when observations change",
-    (
-        "autoscaling.karmada.io",
-        "FederatedHPA",
-    ): "put a HorizontalPodAutoscaler and a policy for it into the store instead",
+    ("autoscaling.karmada.io", "FederatedHPA"): _NO_HPA,
     ("autoscaling.karmada.io", "CronFederatedHPA"): "commit the change of spec.replicas instead",
-    ("networking.karmada.io", "MultiClusterService"): "it needs Karmada's control plane in the members",
-    ("networking.karmada.io", "MultiClusterIngress"): "it needs Karmada's control plane in the members",
-    (
-        "config.karmada.io",
-        "ResourceInterpreterCustomization",
-    ): "kinds are known to the reconciler by its own interpreters",
+    ("networking.karmada.io", "MultiClusterService"): _NEEDS_CONTROL_PLANE,
+    ("networking.karmada.io", "MultiClusterIngress"): _NEEDS_CONTROL_PLANE,
+    ("config.karmada.io", "ResourceInterpreterCustomization"): _OWN_INTERPRETERS,
     ("config.karmada.io", "ResourceInterpreterWebhookConfiguration"): "no webhook takes part in a plan",
     ("search.karmada.io", "ResourceRegistry"): _NO_CONTROL_PLANE,
 }

@@ -6,8 +6,6 @@ that shifts the items of a list which others index, begins a new tree.
 
 Source: RFC 6902; Karmada: `-` appends, negative indexes count from the end (an add at -1 appends), `01` reads as 1,
 replace and remove of a missing value and any operation below one are errors.
-
-Validation of override operations as RFC 6902, by the jsonpatch package.
 """
 
 from __future__ import annotations
@@ -236,21 +234,13 @@ def _on_root(trie: _Trie) -> Json:
 
 def _finish(copy: Any, token: str, operation: _Operation) -> bool:
     """Apply the last step of an operation to a container that is ours; False when it does not apply."""
-    if isinstance(copy, dict):
-        if operation.operator is not OverrideOperator.ADD and token not in copy:
-            return False
-        if operation.operator is OverrideOperator.REMOVE:
-            del copy[token]
-        else:
-            copy[token] = operation.value
-        return True
-    if operation.operator is OverrideOperator.ADD:
-        place = len(copy) if token == _END else _index(token, len(copy) + 1)
-        if place is None:
-            return False
-        copy.insert(place, operation.value)
-        return True
-    place = _index(token, len(copy))
+    is_addition = operation.operator is OverrideOperator.ADD
+    if is_addition and isinstance(copy, list):
+        index = len(copy) if token == _END else _index(token, len(copy) + 1)
+        if index is not None:
+            copy.insert(index, operation.value)
+        return index is not None
+    place = token if is_addition else _step(copy, token)
     if place is None:
         return False
     if operation.operator is OverrideOperator.REMOVE:
@@ -316,7 +306,7 @@ def _why_not_there(tree: Json, token: str, at: str) -> str:
 
 
 def operation_fault(operator: OverrideOperator, path: str, value: Json) -> str:
-    """Return the fault of a JSON Patch operation, as the end of a sentence; empty if it is valid.
+    """Return the fault of a JSON Patch operation (RFC 6902), as the end of a sentence; empty if it is valid.
 
     An operation on the whole document is legal there, and none of an override.
     """
@@ -326,13 +316,9 @@ def operation_fault(operator: OverrideOperator, path: str, value: Json) -> str:
     try:
         jsonpatch.JsonPatch([operation])
     except jsonpatch.JsonPointerException as refused:
-        return _in_our_words(str(refused))
+        if "escape" in str(refused):
+            return "~ stands before 0 or 1 only: ~0 is a tilde, ~1 a slash"
+        return "it begins with a slash, as in /spec/replicas"
     except jsonpatch.JsonPatchException as refused:
         return str(refused)
     return "" if path else "it is empty, which is the whole object"
-
-
-def _in_our_words(refused: str) -> str:
-    if "escape" in refused:
-        return "~ stands before 0 or 1 only: ~0 is a tilde, ~1 a slash"
-    return "it begins with a slash, as in /spec/replicas"

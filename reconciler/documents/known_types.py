@@ -46,33 +46,13 @@ _OUR_GROUPS: Final = POLICY_GROUPS | {"cluster.karmada.io", "fleet.reconciler"}
 _STABLE: Final[Mapping[str, tuple[str, ...]]] = {"autoscaling": ("v2", "v1")}
 """Stable versions of a built-in group, the newest first; of all others it is v1 alone."""
 
-_PRELIMINARY: Final = frozenset(
-    {
-        "CSIStorageCapacity",
-        "ClusterTrustBundle",
-        "DeviceClass",
-        "DeviceTaintRule",
-        "FlowSchema",
-        "IPAddress",
-        "LeaseCandidate",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-        "PodCertificateRequest",
-        "PodGroup",
-        "PriorityLevelConfiguration",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "ResourcePoolStatusRequest",
-        "ResourceSlice",
-        "ServiceCIDR",
-        "StorageVersion",
-        "StorageVersionMigration",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "VolumeAttributesClass",
-        "Workload",
-    }
-)
+_PRELIMINARY: Final = frozenset({
+    "CSIStorageCapacity", "ClusterTrustBundle", "DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress",
+    "LeaseCandidate", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "PodCertificateRequest",
+    "PodGroup", "PriorityLevelConfiguration", "ResourceClaim", "ResourceClaimTemplate", "ResourcePoolStatusRequest",
+    "ResourceSlice", "ServiceCIDR", "StorageVersion", "StorageVersionMigration", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "VolumeAttributesClass", "Workload",
+})  # fmt: skip
 """Built-in kinds that members may serve in alpha and beta versions; those of every other kind were removed long ago."""
 
 _BUILT_IN_GROUPS: Final = frozenset(group for group, _ in BUILT_IN)

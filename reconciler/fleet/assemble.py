@@ -97,8 +97,7 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
 def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
     """Folders of Helm charts that no render reads."""
     charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
-    found = (path.rpartition("/") for path in charts)
-    return [folder for folder, _, _ in found]
+    return [path.rpartition("/")[0] for path in charts]
 
 
 def _collect(
@@ -109,18 +108,7 @@ def _collect(
     if charts:
         collected.skipped.extend(Source(file.path) for file in files if _is_of_chart(file, charts))
         files = [file for file in files if not _is_of_chart(file, charts)]
-    parts = (
-        "templates",
-        "propagation",
-        "overrides",
-        "clusters",
-        "settings",
-        "rollouts",
-        "problems",
-        "frozen",
-        "skipped",
-    )
-    for name in parts:
+    for name in _Collected.__struct_fields__:
         # Nearly all files have nothing but templates: this way there is no step for each of them.
         getattr(collected, name).extend(chain.from_iterable(map(attrgetter(name), files)))
     return collected
@@ -128,11 +116,9 @@ def _collect(
 
 def _is_of_chart(file: ParsedFile, charts: list[str]) -> bool:
     """Return whether it is a Helm template: under `templates` of a chart, or under a chart and full of `{{`."""
-    for chart in charts:
-        below = f"{chart}/" if chart else ""
-        if file.path.startswith(f"{below}templates/") or (file.has_template_syntax and file.path.startswith(below)):
-            return True
-    return False
+    folders = [f"{chart}/" if chart else "" for chart in charts]
+    is_below = file.has_template_syntax and any(file.path.startswith(folder) for folder in folders)
+    return is_below or any(file.path.startswith(f"{folder}templates/") for folder in folders)
 
 
 def _custom_kinds(templates: Iterable[Template]) -> dict[tuple[str, str], bool]:
@@ -160,15 +146,10 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
             settled.append(_in_default_namespace(template))
         elif namespaced is False and template.identity.namespace:
             message = "this kind is cluster-scoped by its definition in the store; take metadata.namespace out"
-            collected.problems.append(
-                Problem(
-                    source=template.source, path="metadata.namespace", code="namespace-on-cluster-kind", message=message
-                )
-            )
-            bare = template.identity._replace(namespace="")
-            collected.frozen.append(
-                FrozenReach(source=template.source, identities=frozenset({template.identity, bare}))
-            )
+            path, code = "metadata.namespace", "namespace-on-cluster-kind"
+            collected.problems.append(Problem(source=template.source, path=path, code=code, message=message))
+            identities = frozenset({template.identity, template.identity._replace(namespace="")})
+            collected.frozen.append(FrozenReach(source=template.source, identities=identities))
         else:
             settled.append(template)
     return settled
@@ -185,17 +166,14 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
     ordered = sorted(templates, key=attrgetter("identity"))
     unique = {template.identity: template for template in ordered}
     if len(unique) < len(ordered):
-        twins: dict[Identity, list[Template]] = {}
-        for template in ordered:
-            twins.setdefault(template.identity, []).append(template)
-        for identity, found in twins.items():
+        for found in _grouped(ordered, lambda template: template.identity):
             if len(found) > 1:
+                identity = found[0].identity
                 del unique[identity]
                 sources = sorted(template.source for template in found)
                 _report_duplicates(str(identity), sources, collected)
-                collected.frozen.extend(
-                    FrozenReach(source=source, identities=frozenset({identity})) for source in sources
-                )
+                identities = frozenset({identity})
+                collected.frozen.extend(FrozenReach(source=source, identities=identities) for source in sources)
     return unique
 
 

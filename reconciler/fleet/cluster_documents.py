@@ -54,20 +54,14 @@ def _inert(name: str, why: str) -> Field:
     return any_field(name, "Part of the upstream kind.", no_effect=why, severity=Severity.HINT)
 
 
-_TAINT_KEY = text_field("key", "The taint key.", required=True)
-_TAINT_VALUE = text_field("value", "The taint value.")
-_TAINT_TIME = _inert("timeAdded", "a taint counts from the commit that brings it")
-
-
 def _taints_field(*effects: str) -> Field:
-    effect = text_field("effect", "What the taint does.", required=True, values=exactly(*effects))
     return objects_field(
         "taints",
         "Taints: what does not tolerate them is not placed here.",
-        _TAINT_KEY,
-        _TAINT_VALUE,
-        _TAINT_TIME,
-        effect,
+        text_field("key", "The taint key.", required=True),
+        text_field("value", "The taint value."),
+        _inert("timeAdded", "a taint counts from the commit that brings it"),
+        text_field("effect", "What the taint does.", required=True, values=exactly(*effects)),
     )
 
 
@@ -125,11 +119,7 @@ CLUSTER_PROFILE_SHAPE = document_shape(
     )
 )
 
-_SHAPES: Final = {
-    "Cluster": CLUSTER_SHAPE,
-    "ManagedCluster": MANAGED_CLUSTER_SHAPE,
-    "ClusterProfile": CLUSTER_PROFILE_SHAPE,
-}
+_SHAPES: Final = {"ManagedCluster": MANAGED_CLUSTER_SHAPE, "ClusterProfile": CLUSTER_PROFILE_SHAPE}
 
 
 def is_cluster(api_version: str, kind: str) -> bool:

@@ -99,8 +99,8 @@ def _remarks(
     before: tuple[Problem, ...], pairs: Iterable[_Pair], of_snapshot: Iterable[Problem]
 ) -> tuple[Problem, ...]:
     """Return the problems of the store, with those of changed files replaced."""
-    old = {problem for file, _ in pairs for problem in (file.problems if file else ())}
-    new = {problem for _, file in pairs for problem in (file.problems if file else ())}
+    old = {problem for file, _ in pairs if file for problem in file.problems}
+    new = {problem for _, file in pairs if file for problem in file.problems}
     return with_problems(without_problems(before, old - new - set(of_snapshot)), new)
 
 
@@ -111,9 +111,7 @@ def _changes(
     key_of: Callable[[_Value], _Key],
 ) -> dict[_Key, _Value | None] | None:
     """Return the changed rows of the table; None if two documents have one key."""
-    changes: dict[_Key, _Value | None] = {
-        key_of(value): None for old, _ in pairs for value in (said(old) if old else ())
-    }
+    changes: dict[_Key, _Value | None] = {key_of(value): None for old, _ in pairs if old for value in said(old)}
     for _, new in pairs:
         for value in said(new) if new else ():
             key = key_of(value)

@@ -94,20 +94,10 @@ def with_replicas(body: JsonObject, replicas: int) -> JsonObject:
     return with_count(body, REPLICAS, replicas)
 
 
-SERVER_METADATA: Final = frozenset(
-    {
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "finalizers",
-        "generation",
-        "managedFields",
-        "ownerReferences",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    }
-)
+SERVER_METADATA: Final = frozenset({
+    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation",
+    "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid",
+})  # fmt: skip
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -1,12 +1,7 @@
-"""The gate of a cluster: since when it is met, for long enough, and in time.
+"""The gate of a cluster: met by all copies or the reason why not, since when, for long enough, and in time.
 
-Source: Karmada's proposal of staged rollouts: any flap starts minSuccessTime again; Open Cluster Management: a soak
-that did not begin anew with an update.
-
-The health probe of a rollout's copies in one cluster: the gate of their stage is met, or the reason why not.
-
-Source: Open Cluster Management, RolloutStrategy: conditions of applied objects; Karmada's proposal of staged rollouts:
-requireHealthy and requiredConditions.
+Source: Karmada's proposal of staged rollouts: requireHealthy, requiredConditions, and any flap starts minSuccessTime
+again; Open Cluster Management, RolloutStrategy: conditions of applied objects.
 """
 
 from __future__ import annotations
@@ -81,11 +76,8 @@ def sight_of(
     for copy in found if gate.healthy else ():
         if not copy.is_healthy:
             return Unmet(f"{copy.identity}: {copy.why or 'it is not healthy'}")
-    for check in gate.checks:
-        why = _unmet(check, found, objects)
-        if why:
-            return Unmet(why)
-    return Met(revision, since)
+    why = next(filter(None, (_unmet(check, found, objects) for check in gate.checks)), "")
+    return Unmet(why) if why else Met(revision, since)
 
 
 def named_objects(gate: Gate) -> tuple[ObjectName, ...]:

@@ -93,20 +93,19 @@ def _scope(fields: Fields) -> TemplateScope:
 
 
 def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
-    report = spec.report
     if spec.has("stages") and not stages:
-        report.error("rollout-stages-empty", "stages is empty; write at least one", *spec.path("stages"))
+        spec.error("rollout-stages-empty", "stages is empty; write at least one", "stages")
     names: set[str] = set()
     rests = 0
     for index, stage in enumerate(stages):
         if stage.name in names:
             message = f"there is already a stage {stage.name}; choose another name"
-            report.error("rollout-stage-name", message, *spec.path("stages", index, "name"))
+            spec.error("rollout-stage-name", message, "stages", index, "name")
         names.add(stage.name)
         rests += isinstance(stage.clusters, RemainingClusters)
         if rests > 1 and isinstance(stage.clusters, RemainingClusters):
             message = "an earlier stage has the rest of the clusters already; say which clusters are in this one"
-            report.error("rollout-several-rests", message, *spec.path("stages", index, "clusters"))
+            spec.error("rollout-several-rests", message, "stages", index, "clusters")
 
 
 def _stage(fields: Fields) -> Stage:

@@ -74,18 +74,18 @@ def stand(
 ) -> RolloutStatus:
     """Return the state of each Rollout, and the records to write. `now`: RFC 3339."""
     fleet = decision.fleet
+    facts = ReleaseFacts(
+        order=revisions.order,
+        missing=revisions.missing,
+        pinned=revisions.pinned,
+        away=seen.away,
+        closed=seen.closed,
+    )
     found: dict[str, RolloutProgress] = {}
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
         head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions, seen)
-        facts = ReleaseFacts(
-            order=revisions.order,
-            missing=revisions.missing,
-            pinned=revisions.pinned,
-            away=seen.away,
-            closed=seen.closed,
-        )
         layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
         found[rollout.name] = progress(rollout, layout, head, known, sights, now, facts)
     return RolloutStatus(
@@ -105,21 +105,17 @@ def begun_with(
 
     A Rollout without any existing object has none: its first revision goes stage by stage.
     """
-    return {
-        rollout.name: adopted(lay_out(rollout, decision.fleet.clusters), before, now)
-        for rollout in decision.fleet.rollouts
-        if before and not records.get(rollout.name) and _runs(selection, rollout, seen)
-    }
+    new = [rollout for rollout in decision.fleet.rollouts if before and not records.get(rollout.name)]
+    selected = selection.rollouts.items() if new else ()
+    running = {name for identity, names in selected if identity in seen.applied for name in names}
+    layouts = {rollout.name: lay_out(rollout, decision.fleet.clusters) for rollout in new if rollout.name in running}
+    return {name: adopted(layout, before, now) for name, layout in layouts.items()}
 
 
 def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
     """The Rollouts of a fleet with the clusters of their stages."""
     for rollout in fleet.rollouts:
         yield rollout, lay_out(rollout, fleet.clusters)
-
-
-def _runs(selection: RolloutSelection, rollout: Rollout, seen: ClusterSights) -> bool:
-    return any(rollout.name in names and identity in seen.applied for identity, names in selection.rollouts.items())
 
 
 def _release(

@@ -1,4 +1,4 @@
-"""Workload templates: faults that a careful reviewer refuses before any cluster sees them."""
+"""Templates of documents, and faults that a careful reviewer refuses before any cluster sees them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Volumes of a StatefulSet whose copy or replicas move away: they belong to its cluster.
+"""Workloads: replicas, selectors, containers, resources, ports; and volumes of a StatefulSet that moves away.
 
 Source: Kubernetes: claims of volumeClaimTemplates outlive the StatefulSet and its replicas, unless its
 persistentVolumeClaimRetentionPolicy says otherwise, and no claim leads out of its cluster.
-
-Workloads: replicas, selectors, containers, resources, ports.
 """
 
 from __future__ import annotations
@@ -29,9 +27,8 @@ def claims_of(identity: Identity, body: JsonObject) -> tuple[str, ...]:
     """The names of the volume claim templates of a StatefulSet; none for everything else."""
     if identity[:2] != _STATEFUL:
         return ()
-    return tuple(
-        text(dig(claim, "metadata", "name")) for _, claim in mappings(dig(body, "spec", "volumeClaimTemplates"))
-    )
+    claims = mappings(dig(body, "spec", "volumeClaimTemplates"))
+    return tuple(text(dig(claim, "metadata", "name")) for _, claim in claims)
 
 
 def why_confirmed(identity: Identity, live: JsonObject, cluster: str, *, moves: bool) -> str:
@@ -44,9 +41,8 @@ def why_confirmed(identity: Identity, live: JsonObject, cluster: str, *, moves: 
         return ""
     if dig(live, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
         return f"its volume claims ({names}) in {cluster} are deleted with it"
-    return (
-        f"its volume claims ({names}) stay in {cluster}, and copies elsewhere have none of their data" if moves else ""
-    )
+    stay = f"its volume claims ({names}) stay in {cluster}, and copies elsewhere have none of their data"
+    return stay if moves else ""
 
 
 def why_share_confirmed(identity: Identity, live: JsonObject, cluster: str) -> str:
@@ -80,12 +76,9 @@ _COUNTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "ReplicationController"): ("replicas",),
     ("batch", "Job"): ("parallelism", "completions", "backoffLimit"),
 }
-_SELECTING: Final = frozenset(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"))
+_SELECTING: Final = tuple(("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"))
 _POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    **{
-        ("apps", kind): ("spec", "template", "spec")
-        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
-    },
+    **dict.fromkeys(_SELECTING, ("spec", "template", "spec")),
     ("", "ReplicationController"): ("spec", "template", "spec"),
     ("batch", "Job"): ("spec", "template", "spec"),
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
@@ -133,9 +126,8 @@ def _check_count(value: Json, findings: Findings, *steps: Step) -> None:
 def _check_selector(body: JsonObject, findings: Findings) -> None:
     selector = dig(body, "spec", "selector")
     if not isinstance(selector, dict) or not (selector.get("matchLabels") or selector.get("matchExpressions")):
-        findings.error(
-            "selector-missing", "spec.selector is missing; it selects the pods by their labels", "spec", "selector"
-        )
+        message = "spec.selector is missing; it selects the pods by their labels"
+        findings.error("selector-missing", message, "spec", "selector")
         return
     labels = dig(body, "spec", "template", "metadata", "labels")
     # The check of labels reports values of other types.
@@ -157,10 +149,8 @@ def _requirement(expression: Json) -> LabelRequirement | None:
     key, operator, values = dig(expression, "key"), dig(expression, "operator"), dig(expression, "values")
     if not isinstance(key, str) or operator not in tuple(Operator):
         return None  # the schema of the API server reports it
-    strings = (
-        frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
-    )
-    return LabelRequirement(key=key, operator=Operator(operator), values=strings)
+    strings = (value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
+    return LabelRequirement(key=key, operator=Operator(operator), values=frozenset(strings))
 
 
 def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) -> None:
@@ -206,9 +196,8 @@ def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
         if value is not None and not isinstance(value, str):
             findings.error("wrong-type", not_a_string(value), *at, "env", index, "value")
         elif value and entry.get("valueFrom") is not None:
-            findings.error(
-                "value-and-value-from", "value and valueFrom exclude each other", *at, "env", index, "valueFrom"
-            )
+            message = "value and valueFrom exclude each other"
+            findings.error("value-and-value-from", message, *at, "env", index, "valueFrom")
 
 
 def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) -> None:
