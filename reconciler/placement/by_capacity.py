@@ -55,21 +55,21 @@ def place_by_capacity(
     for wanted in (situation.replicas, there) if retries else (situation.replicas,):
         attempts = _try_groups(wanted, situation, groups, finder, clusters, room_of)
         if attempts[-1].failure is None:
-            return _decision(attempts[-1], situation, shortfalls)
+            return _assignment(attempts[-1], situation, shortfalls)
         failed = next((attempt for attempt in attempts if attempt.candidates.members), attempts[0])
         assert failed.failure is not None, "an attempt before one that failed has failed"
         lacks_room = failed.failure.code == "not-enough-capacity"
         eased = _give_back(failed, situation) if lacks_room else failed
         if lacks_room and not eased.missing:
-            return _decision(eased, situation, (*shortfalls, *_that_stay(eased, situation)))
+            return _assignment(eased, situation, (*shortfalls, *_that_stay(eased, situation)))
         if lacks_room and situation.partial:
-            return _decision(_with_old_copies(failed, situation), situation, (failed.failure,))
+            return _assignment(_with_old_copies(failed, situation), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
         first = first or failed
         if not _has_to_move(situation, failed.candidates):
             break
     assert first is not None, "at least one number of replicas is tried"
-    return _decision(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
+    return _assignment(_kept(first, situation), situation, shortfalls, affinity_name=situation.group_in_use)
 
 
 def _has_to_move(situation: Situation, candidates: Candidates) -> bool:
@@ -214,7 +214,7 @@ def _kept(attempt: _PlacementAttempt, situation: Situation) -> _PlacementAttempt
     return replace(attempt, counts=stays, texts=(text,))
 
 
-def _decision(
+def _assignment(
     attempt: _PlacementAttempt,
     situation: Situation,
     shortfalls: tuple[Shortfall, ...],

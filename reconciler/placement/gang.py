@@ -48,7 +48,7 @@ def place_whole(
         first = first if first is not None and first.members else candidates
         home = _home(situation, candidates.members, components, room)
         if home is not None:
-            return _decision(situation, group.name, candidates, home.name, "the set stays where it is")
+            return _assignment(situation, group.name, candidates, home.name, "the set stays where it is")
         for tier in sorted({member.tier for member in candidates.members}):
             members = [
                 member for member in candidates.members if member.tier == tier and _may_move_to(situation, member)
@@ -57,11 +57,11 @@ def place_whole(
             best = min((fit for fit in fits if fit.sets > 0), key=lambda f: (-f.sets, f.candidate.name), default=None)
             if best is not None:
                 text = f"the whole set fits on {best.candidate.name}, which has room for {_counted(best.sets)}"
-                return _decision(situation, group.name, candidates, best.candidate.name, text)
+                return _assignment(situation, group.name, candidates, best.candidate.name, text)
             if members and situation.item.policy.ecs_provision and tier == len(group.tiers) - 1:
                 name = members[0].name
                 text = f"no cluster holds the set now; it waits on {name} for new nodes (ecsProvision)"
-                return _decision(situation, group.name, candidates, name, text)
+                return _assignment(situation, group.name, candidates, name, text)
             unknown = sorted(fit.candidate.name for fit in fits if fit.sets < 0)
             if unknown:  # unknown is not full, so nothing of a lower rank is tried
                 return _nowhere(situation, candidates, components, unknown)
@@ -150,7 +150,7 @@ def _kept(situation: Situation) -> tuple[TargetCluster, ...]:
     return targets_of(without_zeros(counts) or counts)
 
 
-def _decision(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Assignment:
+def _assignment(situation: Situation, group: str, candidates: Candidates, cluster: str, text: str) -> Assignment:
     return Assignment(
         targets=(TargetCluster(cluster=cluster, replicas=situation.item.demand.replicas),),
         affinity_name=group,

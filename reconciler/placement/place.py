@@ -95,14 +95,14 @@ class _Round:
         tables, identity, situation = self._tables, item.identity, self._situation(item)
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
-        decision = self._decide_without_room(situation) if looks_at_room(situation) else self._place_all(situation)
-        if decision is None:
+        assignment = self._decide_without_room(situation) if looks_at_room(situation) else self._place_all(situation)
+        if assignment is None:
             tables.by_room[identity] = None
             tables.set_taker(identity, takes=False)
             tables.placed[identity] = Placed(situation, UNDECIDED)
             return True
         tables.by_room.pop(identity, None)
-        placed = tables.placed[identity] = Placed(situation, decision)
+        placed = tables.placed[identity] = Placed(situation, assignment)
         takes = tables.takers is not None and takes_room(placed, tables.showing)
         tables.set_taker(identity, takes=takes)
         return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
@@ -124,39 +124,39 @@ class _Round:
         for identity in order:
             placed = tables.placed[identity]
             if identity in tables.by_room:
-                decision = with_subject(
+                assignment = with_subject(
                     identity, self._decide_anew, placed.situation, by_capacity=needs_its_room(placed.situation)
                 )
-                placed = tables.placed[identity] = Placed(placed.situation, decision)
+                placed = tables.placed[identity] = Placed(placed.situation, assignment)
             if needs_room:
-                self._take(placed.situation, placed.decision)
+                self._take(placed.situation, placed.assignment)
 
     def _is_troubled(self, identity: Identity) -> bool:
         """Return whether it has or had a problem: few have any."""
         placed = self._tables.placed.get(identity)
-        return (placed is not None and bool(placed.decision.shortfalls)) or identity in self._tables.problems.rows
+        return (placed is not None and bool(placed.assignment.shortfalls)) or identity in self._tables.problems.rows
 
     def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
         placed = self._tables.placed.get(identity)
-        if placed is None or not placed.decision.shortfalls:
+        if placed is None or not placed.assignment.shortfalls:
             return None
-        return tuple(_problem(placed, shortfall, self._observed) for shortfall in placed.decision.shortfalls)
+        return tuple(_problem(placed, shortfall, self._observed) for shortfall in placed.assignment.shortfalls)
 
     def _binding(self, identity: Identity) -> Binding | None:
         placed = self._tables.placed.get(identity)
         if placed is None:
             return None
-        item, decision = placed.situation.item, placed.decision
+        item, assignment = placed.situation.item, placed.assignment
         divided_before = (_AS_BEFORE,) if item.is_autoscaled and placed.situation.had else ()
         return Binding(
             identity=item.identity,
             policy=item.policy.ref,
-            targets=decision.targets,
-            unplaced=decision.unplaced,
-            affinity_name=decision.affinity_name,
-            unknown_room=decision.unknown_room,
-            reasons=(*divided_before, *decision.reasons),
-            cluster_reasons=self._ground.outcomes(decision),
+            targets=assignment.targets,
+            unplaced=assignment.unplaced,
+            affinity_name=assignment.affinity_name,
+            unknown_room=assignment.unknown_room,
+            reasons=(*divided_before, *assignment.reasons),
+            cluster_reasons=self._ground.outcomes(assignment),
         )
 
     def _priority(self, item: PlacementItem) -> int:
@@ -195,26 +195,26 @@ class _Round:
             item.has_completions, situation.group_in_use,
             tuple(situation.had.items()), tuple(situation.excluded.items()),
         )  # fmt: skip
-        decision = self._ground.decided.get(key)
-        if decision is None:
-            decision = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
-        return decision
+        assignment = self._ground.decided.get(key)
+        if assignment is None:
+            assignment = self._ground.decided[key] = self._decide_anew(situation, by_capacity=False)
+        return assignment
 
     def _decide_without_room(self, situation: Situation) -> Assignment | None:
-        """Return the decision if existing replicas stay or shrink, so that capacity does not matter; else None."""
+        """Return the assignment if existing replicas stay or shrink, so that capacity does not matter; else None."""
         if not situation.had:
             return None
         questions = self._room.questions
-        decision = self._decide_anew(situation, needs_its_room(situation))
-        return decision if self._room.questions == questions else None
+        assignment = self._decide_anew(situation, needs_its_room(situation))
+        return assignment if self._room.questions == questions else None
 
     def _decide_anew(self, situation: Situation, by_capacity: bool) -> Assignment:
         self._room.unknown.clear()
         decide = partial(self._decide_plainly, by_capacity=by_capacity)
-        decision = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
-        if self._room.unknown and depends_on_room(situation, decision):
-            return replace(decision, unknown_room=tuple(sorted(self._room.unknown)))
-        return decision
+        assignment = place_parts(situation, self._clusters, decide) if has_parts(situation) else decide(situation)
+        if self._room.unknown and depends_on_room(situation, assignment):
+            return replace(assignment, unknown_room=tuple(sorted(self._room.unknown)))
+        return assignment
 
     def _decide_plainly(self, situation: Situation, by_capacity: bool) -> Assignment:
         groups = self._groups_for(situation, by_capacity)
@@ -244,17 +244,17 @@ class _Round:
                 pods = min(missing, part.replicas) if item.demand.components else missing
                 room.take(cluster, room.known(part.shape), pods, item.identity.namespace)
 
-    def _take(self, situation: Situation, decision: Assignment) -> None:
+    def _take(self, situation: Situation, assignment: Assignment) -> None:
         """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
         item, had, room = situation.item, situation.had, self._room
         namespace = item.identity.namespace
         if room.counts_objects:
-            for target in decision.targets:
+            for target in assignment.targets:
                 if target.cluster not in had:
                     room.take_object(target.cluster, namespace, item.gvk.group_kind)
         if situation.is_whole:
             parts = components_of(situation)
-            for target in decision.targets:
+            for target in assignment.targets:
                 there = had.get(target.cluster)
                 # Which part grew is not known, so of each as many as were added at most.
                 added = None if there is None else max(0, (target.replicas or 0) - there)
@@ -264,9 +264,9 @@ class _Round:
         elif situation.replicas:
             shape = room.known(item.demand.shape)
             if not had and item.overrides is None:
-                room.take_all(decision.targets, shape, namespace)
+                room.take_all(assignment.targets, shape, namespace)
                 return
-            for name, replicas in decision.targets:
+            for name, replicas in assignment.targets:
                 before = had.get(name, 0)
                 pods = (replicas or 0) - before
                 if item.overrides is not None:
@@ -323,7 +323,7 @@ def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, Cluste
 
 
 def _fate(placed: Placed) -> str:
-    counts = {target.cluster: target.replicas or 0 for target in placed.decision.targets}
+    counts = {target.cluster: target.replicas or 0 for target in placed.assignment.targets}
     if not counts:
         return "nothing of it is placed"
     if any(count > placed.situation.had.get(cluster, 0) for cluster, count in counts.items()):
@@ -333,7 +333,7 @@ def _fate(placed: Placed) -> str:
 
 def _candidates(placed: Placed) -> list[str]:
     """Return the clusters that could take it, with enough capacity."""
-    return [name for name, reason in placed.decision.cluster_reasons.items() if reason.rule in OPEN]
+    return [name for name, reason in placed.assignment.cluster_reasons.items() if reason.rule in OPEN]
 
 
 def _lacks(placed: Placed, code: str, observed: Mapping[str, ClusterObservation]) -> tuple[str, ...]:

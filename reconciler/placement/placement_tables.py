@@ -23,14 +23,14 @@ from reconciler.placement.values import Assignment, Outcomes, PlacementItem, Sit
 _MAX_STALE_POLICIES: Final = 1_000
 
 UNDECIDED: Final = Assignment(targets=())
-"""Placeholder for the decision of objects placed by capacity, until their turn."""
+"""Placeholder for the assignment of objects placed by capacity, until their turn."""
 
 
 class Placed(NamedTuple):
     """One resource with its placement."""
 
     situation: Situation
-    decision: Assignment
+    assignment: Assignment
 
 
 class ClusterIndex:
@@ -64,12 +64,12 @@ class ClusterIndex:
         self._policies[id(policy)] = policy
         return id(policy)
 
-    def outcomes(self, decision: Assignment) -> Mapping[str, Reason]:
-        """Return the reason of every cluster, made from the outcome. Thousands of resources share a decision."""
-        shared = self._outcomes.get(id(decision))
+    def outcomes(self, assignment: Assignment) -> Mapping[str, Reason]:
+        """Return the reason of every cluster, made from the outcome. Thousands of resources share a assignment."""
+        shared = self._outcomes.get(id(assignment))
         if shared is None:
-            outcomes = Outcomes(decision.cluster_reasons, decision.targets)
-            shared = self._outcomes[id(decision)] = (decision, outcomes)
+            outcomes = Outcomes(assignment.cluster_reasons, assignment.targets)
+            shared = self._outcomes[id(assignment)] = (assignment, outcomes)
         return shared[1]
 
 
@@ -157,15 +157,15 @@ def looks_at_room(situation: Situation) -> bool:
     return needs_its_room(situation) or spread_applies(placement)
 
 
-def depends_on_room(situation: Situation, decision: Assignment) -> bool:
+def depends_on_room(situation: Situation, assignment: Assignment) -> bool:
     """Return whether a placement made without knowing all capacity could differ with it.
 
     Not if every candidate was taken, nor if only clusters with existing replicas were taken: those come first.
     """
-    if decision.shortfalls or decision.unplaced:
+    if assignment.shortfalls or assignment.unplaced:
         return True
-    taken = {target.cluster for target in decision.targets}
-    open_to = sum(reason.rule in OPEN for reason in decision.cluster_reasons.values())
+    taken = {target.cluster for target in assignment.targets}
+    open_to = sum(reason.rule in OPEN for reason in assignment.cluster_reasons.values())
     return len(taken) < open_to and not taken <= situation.had.keys()
 
 
@@ -176,7 +176,7 @@ OPEN: Final = ("candidate", "already-there")
 def takes_room(placed: Placed, observed: Observed) -> bool:
     """Return whether it takes capacity, or an object count of a quota, beyond its previous or unfilled share."""
     had = placed.situation.had
-    for cluster, replicas in placed.decision.targets:
+    for cluster, replicas in placed.assignment.targets:
         if cluster not in had or (replicas or 0) > had[cluster]:
             return True
     return bool(pending_writes(placed.situation, observed))
@@ -185,7 +185,7 @@ def takes_room(placed: Placed, observed: Observed) -> bool:
 def takes_alike(one: Placed, other: Placed) -> bool:
     """Return whether two placements of a resource take the same capacity."""
     return (
-        one.decision.targets == other.decision.targets
+        one.assignment.targets == other.assignment.targets
         and one.situation.had == other.situation.had
         and set(one.situation.written) == set(other.situation.written)
         and one.situation.item.demand == other.situation.item.demand

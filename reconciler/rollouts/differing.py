@@ -30,60 +30,60 @@ class SelectedTables:
 
     def __init__(self) -> None:
         """Nothing is selected."""
-        self._decision: Schedule | None = None
+        self._schedule: Schedule | None = None
         self._selection = RolloutSelection()
 
-    def update(self, decision: Schedule) -> RolloutSelection:
+    def update(self, schedule: Schedule) -> RolloutSelection:
         """Return the selection of a schedule; the same object as before if nothing differs."""
-        before = self._decision
-        if before is not decision:
-            selection = self._patched(before, decision) if before is not None else None
-            self._selection = selected_of(decision) if selection is None else selection
-            self._decision = decision
+        before = self._schedule
+        if before is not schedule:
+            selection = self._patched(before, schedule) if before is not None else None
+            self._selection = selected_of(schedule) if selection is None else selection
+            self._schedule = schedule
         return self._selection
 
-    def _patched(self, before: Schedule, decision: Schedule) -> RolloutSelection | None:
+    def _patched(self, before: Schedule, schedule: Schedule) -> RolloutSelection | None:
         """Return the selection with differences updated; None: that is not enough, since more may depend on it."""
         known = self._selection
-        if before.fleet.rollouts != decision.fleet.rollouts or known.problems:
+        if before.fleet.rollouts != schedule.fleet.rollouts or known.problems:
             return None
-        dirty = changed_keys(before.fleet.templates, decision.fleet.templates)
-        dirty |= changed_keys(before.policies, decision.policies) | changed_keys(before.bindings, decision.bindings)
-        found = _selected_among(decision, dirty)
+        dirty = changed_keys(before.fleet.templates, schedule.fleet.templates)
+        dirty |= changed_keys(before.policies, schedule.policies) | changed_keys(before.bindings, schedule.bindings)
+        found = _selected_among(schedule, dirty)
         if found.problems:
             return None
         for identity in dirty:
             is_other = known.rollouts.get(identity) != found.rollouts.get(identity)
-            if is_other and identity in before.bindings and identity in decision.bindings:
+            if is_other and identity in before.bindings and identity in schedule.bindings:
                 return None  # What it brings along may go with another Rollout, too.
         changes = {identity: found.rollouts.get(identity) for identity in dirty}
         rollouts = patched(known.rollouts, changes)
         return known if rollouts is known.rollouts else replace(known, rollouts=rollouts)
 
 
-def selected_of(decision: Schedule) -> RolloutSelection:
+def selected_of(schedule: Schedule) -> RolloutSelection:
     """Return the Rollouts of a schedule's templates. A dependency has those of its owners; a Namespace none.
 
     Source: ADR 18.
     """
-    return _selected_among(decision, None)
+    return _selected_among(schedule, None)
 
 
-def _selected_among(decision: Schedule, identities: Collection[Identity] | None) -> RolloutSelection:
+def _selected_among(schedule: Schedule, identities: Collection[Identity] | None) -> RolloutSelection:
     """`identities`: these alone; None: all."""
-    fleet = decision.fleet
+    fleet = schedule.fleet
     if not fleet.rollouts:
         return RolloutSelection()
-    among = decision.bindings if identities is None else identities
+    among = schedule.bindings if identities is None else identities
     owners: dict[Identity, tuple[Identity, ...]] = {}
     for identity in among:
-        binding = decision.bindings.get(identity)
+        binding = schedule.bindings.get(identity)
         if binding is not None and binding.owners and identity[:2] != ("", "Namespace"):
             owners[identity] = binding.owners
     if identities is not None:
         meant = sorted({*identities, *chain.from_iterable(owners.values())} & fleet.templates.keys())
         fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in meant})
-    policies = decision.policies
+    policies = schedule.policies
     governing = {identity: policies[identity].ref for identity in fleet.templates if identity in policies}
     return select(fleet, governing, owners)
 
@@ -200,22 +200,22 @@ class RevisionNeeds(Struct, frozen=True, kw_only=True):
 
 
 def needs_of(
-    decision: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
+    schedule: Schedule, staging: Staging, ledger: Mapping[str, Mapping[Identity, AppliedRow]]
 ) -> RevisionNeeds:
     """Return the needs of owners that are behind, as far as they differ from HEAD."""
     kept: dict[Identity, RevisionNeed] = {}
     early: dict[Identity, set[str]] = {}
     needed: dict[Identity, set[str]] = {}
-    at_head = Sources(decision.fleet, decision.makers)
+    at_head = Sources(schedule.fleet, schedule.makers)
     for revision, fleet in sorted(staging.fleets.items()):
-        at_revision = Sources.among(fleet, decision.interpreters)
-        for owner, clusters in _owners_at(decision, staging, revision, fleet):
-            before = _brought(decision, fleet, at_revision, owner)
-            after = _brought(decision, decision.fleet, at_head, owner)
+        at_revision = Sources.among(fleet, schedule.interpreters)
+        for owner, clusters in _owners_at(schedule, staging, revision, fleet):
+            before = _brought(schedule, fleet, at_revision, owner)
+            after = _brought(schedule, schedule.fleet, at_head, owner)
             for identity in sorted(before - after):
                 template = fleet.templates.get(identity)
                 if template is not None:
-                    _keep(kept, decision, staging, identity, template, owner, clusters)
+                    _keep(kept, schedule, staging, identity, template, owner, clusters)
             for identity in after - before:
                 there = {name for name in clusters if identity not in ledger.get(name, {})}
                 early.setdefault(identity, set()).update(there)
@@ -232,11 +232,11 @@ def needs_of(
 
 
 def _owners_at(
-    decision: Schedule, staging: Staging, revision: str, fleet: Fleet
+    schedule: Schedule, staging: Staging, revision: str, fleet: Fleet
 ) -> Iterator[tuple[Identity, frozenset[str]]]:
     """Yield bound templates that differ from HEAD and are rendered from a revision, with their clusters there."""
-    for owner in sorted(changed_keys(fleet.templates, decision.fleet.templates)):
-        names, binding = staging.rollouts.get(owner), decision.bindings.get(owner)
+    for owner in sorted(changed_keys(fleet.templates, schedule.fleet.templates)):
+        names, binding = staging.rollouts.get(owner), schedule.bindings.get(owner)
         if not names or binding is None or owner not in fleet.templates:
             continue
         clusters = frozenset(name for name in binding.clusters if staging.revision_of(names, name) == revision)
@@ -244,26 +244,26 @@ def _owners_at(
             yield owner, clusters
 
 
-def _brought(decision: Schedule, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
+def _brought(schedule: Schedule, fleet: Fleet, sources: Sources, owner: Identity) -> set[Identity]:
     """Return the dependencies of a revision's template under the active policy, its own or as a followed one."""
-    template, policy = fleet.templates.get(owner), decision.policies.get(owner)
-    is_followed = owner in decision.followed
+    template, policy = fleet.templates.get(owner), schedule.policies.get(owner)
+    is_followed = owner in schedule.followed
     if template is None or policy is None or not (policy.propagate_deps or is_followed):
         return set()
-    refs = references_of(template, decision.interpreters)
-    return set(travel(template, refs, sources, decision.interpreters, is_followed=is_followed).found) - {owner}
+    refs = references_of(template, schedule.interpreters)
+    return set(travel(template, refs, sources, schedule.interpreters, is_followed=is_followed).found) - {owner}
 
 
 def _keep(
     kept: dict[Identity, RevisionNeed],
-    decision: Schedule,
+    schedule: Schedule,
     staging: Staging,
     identity: Identity,
     template: Template,
     owner: Identity,
     clusters: frozenset[str],
 ) -> None:
-    bound = decision.bindings.get(identity)
+    bound = schedule.bindings.get(identity)
     there = clusters - frozenset(bound.clusters if bound is not None else ())
     known = kept.get(identity)
     names = {*staging.rollouts[owner], *(known.rollouts if known is not None else ())}

@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 
 def staged(
-    decision: Schedule,
+    schedule: Schedule,
     standing: RolloutStatus,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
@@ -49,13 +49,13 @@ def staged(
         tied=standing.selection.tied,
     )
     said = (progress.problems for progress in standing.progress.values())
-    decision = replace(
-        decision,
-        bindings=_with_placement_held(decision, standing, previous),
-        problems=with_problems(decision.problems, standing.selection.problems, *said),
+    schedule = replace(
+        schedule,
+        bindings=_with_placement_held(schedule, standing, previous),
+        problems=with_problems(schedule.problems, standing.selection.problems, *said),
     )
-    needs = needs_of(decision, staging, ledger)
-    kept = {**dict(_lingering(decision, standing, staging, ledger, copies)), **_needed(decision, needs, ledger)}
+    needs = needs_of(schedule, staging, ledger)
+    kept = {**dict(_lingering(schedule, standing, staging, ledger, copies)), **_needed(schedule, needs, ledger)}
     removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
     staging = replace(
         staging,
@@ -64,16 +64,16 @@ def staged(
         early=needs.early,
     )
     if not kept:
-        return replace(decision, staging=staging)
+        return replace(schedule, staging=staging)
     templates = {identity: one.template for identity, one in kept.items()}
     policies = {identity: one.policy for identity, one in kept.items() if one.policy is not None}
-    bound = {identity: _kept_binding(decision, identity, one, ledger) for identity, one in kept.items()}
-    fleet = decision.fleet
+    bound = {identity: _kept_binding(schedule, identity, one, ledger) for identity, one in kept.items()}
+    fleet = schedule.fleet
     return replace(
-        decision,
+        schedule,
         fleet=replace(fleet, templates=_sorted({**templates, **fleet.templates})),
-        bindings=_sorted({**decision.bindings, **bound}),
-        policies=_sorted({**policies, **decision.policies}),
+        bindings=_sorted({**schedule.bindings, **bound}),
+        policies=_sorted({**policies, **schedule.policies}),
         staging=staging,
     )
 
@@ -93,14 +93,14 @@ class _LeftObject(Struct, frozen=True, kw_only=True):
 
 
 def _lingering(
-    decision: Schedule,
+    schedule: Schedule,
     standing: RolloutStatus,
     staging: Staging,
     ledger: Ledger,
     copies: Mapping[Identity, Collection[str]],
 ) -> Iterator[tuple[Identity, _LeftObject]]:
     """Yield objects that left the store and whose deletion is not due."""
-    templates, bindings = decision.fleet.templates, decision.bindings
+    templates, bindings = schedule.fleet.templates, schedule.bindings
     for identity in sorted(each for each in copies if each not in templates and each not in bindings):
         clusters = [cluster for cluster in sorted(copies[identity]) if identity in ledger.get(cluster, {})]
         if not clusters:
@@ -108,14 +108,14 @@ def _lingering(
         rows = [ledger[cluster][identity] for cluster in clusters]
         # When the release has come to every cluster, no revision that still has it is active anywhere.
         template = _newest_template(identity, staging) or _template_of(rows)
-        policy = _policy_of(decision, staging, [row.policy for row in rows])
+        policy = _policy_of(schedule, staging, [row.policy for row in rows])
         ref = policy.ref if policy is not None else next(filter(None, (policy_ref(row.policy) for row in rows)), None)
-        names = best_of(decision.fleet.rollouts, template, ref)
+        names = best_of(schedule.fleet.rollouts, template, ref)
         due = [standing.progress[name].deletions_due for name in names if name in standing.progress]
         if not due:
             continue
         staying = frozenset(cluster for cluster in clusters if not any(cluster in each for each in due))
-        staying &= decision.fleet.clusters.keys()
+        staying &= schedule.fleet.clusters.keys()
         if staying:
             yield identity, _LeftObject(template=template, policy=policy, rollouts=names, clusters=staying)
 
@@ -137,21 +137,21 @@ def _template_of(rows: Sequence[AppliedRow]) -> Template:
     return Template(gvk=row.gvk, identity=row.identity, body=Content(tree=row.recorded or bare), source=row.source)
 
 
-def _policy_of(decision: Schedule, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:
+def _policy_of(schedule: Schedule, staging: Staging, names: Collection[str]) -> PropagationPolicy | None:
     """The policy under which copies were applied, as HEAD has it, else as an older revision had it."""
-    for fleet in (decision.fleet, *staging.fleets.values()):
+    for fleet in (schedule.fleet, *staging.fleets.values()):
         for policy in fleet.propagation:
             if str(policy.ref) in names:
                 return policy
     return None
 
 
-def _needed(decision: Schedule, needs: RevisionNeeds, ledger: Ledger) -> dict[Identity, _LeftObject]:
+def _needed(schedule: Schedule, needs: RevisionNeeds, ledger: Ledger) -> dict[Identity, _LeftObject]:
     """Return objects that a cluster's revision refers to, and that HEAD does not place there any more."""
     return {
         identity: _LeftObject(
             template=need.template,
-            policy=decision.policies.get(need.owners[0]),
+            policy=schedule.policies.get(need.owners[0]),
             rollouts=need.rollouts,
             clusters=need.clusters,
             owners=need.owners,
@@ -161,10 +161,10 @@ def _needed(decision: Schedule, needs: RevisionNeeds, ledger: Ledger) -> dict[Id
     }
 
 
-def _kept_binding(decision: Schedule, identity: Identity, kept: _LeftObject, ledger: Ledger) -> Binding:
+def _kept_binding(schedule: Schedule, identity: Identity, kept: _LeftObject, ledger: Ledger) -> Binding:
     """The binding of HEAD, if it has one, and the clusters that keep a copy, with the replicas that they have."""
     rows = {cluster: ledger.get(cluster, {}).get(identity) for cluster in sorted(kept.clusters)}
-    own = decision.bindings.get(identity) or Binding(
+    own = schedule.bindings.get(identity) or Binding(
         identity=identity,
         policy=kept.policy.ref if kept.policy is not None else None,
         is_dependency=all(row is None or row.dependency for row in rows.values()),
@@ -176,7 +176,7 @@ def _kept_binding(decision: Schedule, identity: Identity, kept: _LeftObject, led
 
 
 def _with_placement_held(
-    decision: Schedule, standing: RolloutStatus, previous: Mapping[Identity, PreviousPlacement]
+    schedule: Schedule, standing: RolloutStatus, previous: Mapping[Identity, PreviousPlacement]
 ) -> Mapping[Identity, Binding]:
     """Return the bindings, with held placements unchanged; clusters taken by a tick or a person go at once.
 
@@ -184,16 +184,16 @@ def _with_placement_held(
     """
     waiting = {name for name, progress in standing.progress.items() if not progress.placement_due}
     if not waiting:
-        return decision.bindings
-    ticked = {identity for identity, _ in decision.ticked}
+        return schedule.bindings
+    ticked = {identity for identity, _ in schedule.ticked}
     held = {}
     for identity, names in standing.selection.rollouts.items():
-        binding, before = decision.bindings.get(identity), previous.get(identity)
+        binding, before = schedule.bindings.get(identity), previous.get(identity)
         if binding is None or before is None or identity in ticked or not waiting.intersection(names):
             continue
-        if before.targets and before.targets != binding.targets and _are_there(decision.fleet, before):
+        if before.targets and before.targets != binding.targets and _are_there(schedule.fleet, before):
             held[identity] = replace(binding, targets=before.targets)
-    return {**decision.bindings, **held} if held else decision.bindings
+    return {**schedule.bindings, **held} if held else schedule.bindings
 
 
 def _are_there(fleet: Fleet, before: PreviousPlacement) -> bool:

@@ -65,7 +65,7 @@ class RolloutStatus(Struct, frozen=True, kw_only=True):
 
 
 def stand(
-    decision: Schedule,
+    schedule: Schedule,
     selection: RolloutSelection,
     records: Records,
     revisions: Revisions,
@@ -73,7 +73,7 @@ def stand(
     now: str,
 ) -> RolloutStatus:
     """Return the state of each Rollout, and the records to write. `now`: RFC 3339."""
-    fleet = decision.fleet
+    fleet = schedule.fleet
     facts = ReleaseFacts(
         order=revisions.order,
         missing=revisions.missing,
@@ -85,7 +85,7 @@ def stand(
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
-        head = newest[rollout.name] = _release(decision, selection, rollout, known, revisions, seen)
+        head = newest[rollout.name] = _release(schedule, selection, rollout, known, revisions, seen)
         layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
         found[rollout.name] = progress(rollout, layout, head, known, sights, now, facts)
     return RolloutStatus(
@@ -99,16 +99,16 @@ def stand(
 
 
 def begun_with(
-    decision: Schedule, selection: RolloutSelection, records: Records, seen: ClusterSights, before: str, now: str
+    schedule: Schedule, selection: RolloutSelection, records: Records, seen: ClusterSights, before: str, now: str
 ) -> dict[str, dict[str, Record]]:
     """Return the records of new Rollouts over existing objects. `before`: the present revision.
 
     A Rollout without any existing object has none: its first revision goes stage by stage.
     """
-    new = [rollout for rollout in decision.fleet.rollouts if before and not records.get(rollout.name)]
+    new = [rollout for rollout in schedule.fleet.rollouts if before and not records.get(rollout.name)]
     selected = selection.rollouts.items() if new else ()
     running = {name for identity, names in selected if identity in seen.applied for name in names}
-    layouts = {rollout.name: lay_out(rollout, decision.fleet.clusters) for rollout in new if rollout.name in running}
+    layouts = {rollout.name: lay_out(rollout, schedule.fleet.clusters) for rollout in new if rollout.name in running}
     return {name: adopted(layout, before, now) for name, layout in layouts.items()}
 
 
@@ -119,7 +119,7 @@ def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
 
 
 def _release(
-    decision: Schedule,
+    schedule: Schedule,
     selection: RolloutSelection,
     rollout: Rollout,
     records: Mapping[str, Record],
@@ -127,31 +127,31 @@ def _release(
     seen: ClusterSights,
 ) -> str:
     """Return the release of HEAD."""
-    head = decision.fleet
+    head = schedule.fleet
     digests = {head.revision: "head"}
     for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
         fleet = revisions.fleets.get(revision)
         if fleet is not None:
-            is_meant = _meaning(decision, selection, rollout, fleet, seen)
+            is_meant = _meaning(schedule, selection, rollout, fleet, seen)
             digests[revision] = "head" if stages_the_same(fleet, head, is_meant) else revision
     return release_of_head(head.revision, digests, revisions.order)
 
 
 def _meaning(
-    decision: Schedule, selection: RolloutSelection, rollout: Rollout, older: Fleet, seen: ClusterSights
+    schedule: Schedule, selection: RolloutSelection, rollout: Rollout, older: Fleet, seen: ClusterSights
 ) -> Callable[[Identity], bool]:
     """Return a check whether a Rollout selects a template, also one gone from HEAD. Unplaced templates do not count."""
-    policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *decision.fleet.propagation))
+    policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *schedule.fleet.propagation))
 
     def is_meant(identity: Identity) -> bool:
-        if identity in decision.fleet.templates:
-            return identity in decision.bindings and rollout.name in selection.rollouts.get(identity, ())
+        if identity in schedule.fleet.templates:
+            return identity in schedule.bindings and rollout.name in selection.rollouts.get(identity, ())
         template = older.templates.get(identity)
         if template is None or identity not in seen.applied:
             return False
         # By which policy it was governed is not known any more: by any that a Rollout may name.
         return any(
-            rollout.name in best_of(decision.fleet.rollouts, template, policy)
+            rollout.name in best_of(schedule.fleet.rollouts, template, policy)
             for policy in (None, *(policies if rollout.templates.policies else ()))
         )
 
