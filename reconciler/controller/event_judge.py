@@ -6,7 +6,7 @@ Source: design#events-are-nudges: a round always reads state; an event only show
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.api.clusters import LiveObject, Present
 from reconciler.api.ledger import Event, EventKind
@@ -14,7 +14,8 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Phase
 from reconciler.containment import fault_fields
-from reconciler.controller.loop_state import Established, LoopParts, PendingWork, State
+from reconciler.controller.inbox import ClusterChanged, Inbox, Latest
+from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.restores import Suspicion
 from reconciler.controller.retries.workers import ApplyResult
@@ -30,28 +31,19 @@ log = logging.getLogger("reconciler")
 
 
 class EventHandler:
-    """Marks on the agenda what the next round must look at."""
+    """Sends to the inbox what the next round must look at."""
 
     def __init__(
-        self,
-        parts: LoopParts,
-        state: Callable[[], State],
-        agenda: Callable[[], PendingWork],
-        memory: RoundCaches,
-        established: Established,
-        heard: Callable[[str], None],
+        self, parts: LoopParts, latest: Latest[State], inbox: Inbox, memory: RoundCaches, established: Established
     ) -> None:
-        """Share the state of rounds. `state`: after the last step. `agenda`: of the next round.
-
-        `heard` is called for each cluster that answered between rounds.
-        """
+        """Share the caches of rounds."""
         self._established = established
-        self._heard = heard
+        self._contacts = memory.contacts
         self._strangers: dict[tuple[str, GVK], frozenset[str]] = {}
         """By cluster and kind the uids of what carries our mark and was never applied, in the last list."""
         self._parts = parts
-        self._state = state
-        self._agenda = agenda
+        self._latest = latest
+        self._inbox = inbox
         self._beliefs, self._doubted = memory.beliefs, memory.doubted
         self._fights = memory.fights
         self._unfinished = memory.unfinished
@@ -83,18 +75,17 @@ class EventHandler:
         """Mark what waits since this round and had an event that showed nothing to concern us before."""
         missed = [identity for identity in self._passed or () if self._unfinished.is_held(identity)]
         self._passed = None
-        if missed:
-            self._agenda().mark(*missed)
+        self._inbox.changed(missed)
 
     def caught_up(self, ended: ApplyResult) -> None:
         """Enqueue the objects skipped during a cluster's writes, and handle the events kept meanwhile."""
-        self._agenda().mark_in(ended.task.cluster, ended.skipped)
+        self._inbox.changed(ended.skipped, ended.task.cluster)
         # The event of the write itself was not kept; dependents may go on all the same.
         made = {result.change.identity for result in ended.results if not result.error}
         if self._passed is not None:
             self._passed |= made
         else:
-            self._agenda().mark(*filter(self._unfinished.is_held, made))
+            self._inbox.changed(filter(self._unfinished.is_held, made))
         for event in ended.events:
             self.seen(ended.task.cluster, event)
 
@@ -105,12 +96,12 @@ class EventHandler:
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         """A complete list of a kind: what contradicts our beliefs is looked at, and all where it was at fault."""
         self._note_answer(cluster, gvk)
-        self._agenda().mark_in(cluster, self._doubtful(cluster, gvk, objects))
+        self._inbox.changed(self._doubtful(cluster, gvk, objects), cluster)
 
     def _doubtful(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> set[Identity]:
         """Return the objects of a complete list that contradict synced versions, without pending writes."""
-        if isinstance(self._state().reachable.get(cluster), str):
-            self._agenda().mark_cluster(cluster)
+        if isinstance(self._latest.value.reachable.get(cluster), str):
+            self.doubted(cluster)
             return set()
         for live, version in self._healths.older(cluster, objects):
             self._restores.suspect(cluster, Suspicion(gvk, live.identity.namespace, live.identity.name, version))
@@ -135,11 +126,11 @@ class EventHandler:
                 self._passed.add(live.identity)
             return
         self._beliefs.invalidate(cluster, live.identity)
-        self._agenda().mark_in(cluster, (live.identity,))
+        self._inbox.changed((live.identity,), cluster)
 
     def _note_health(self, cluster: str, event: WatchEvent) -> None:
         """Record the health in an event, whether or not it concerns a round."""
-        now, live = self._state(), event.object
+        now, live = self._latest.value, event.object
         self._restores.saw(cluster, live.gvk, live.resource_version)
         if event.type != "DELETED":
             interpreter = self._parts.interpreters.of(*live.identity[:2])
@@ -164,7 +155,7 @@ class EventHandler:
         Health matters while something waits for it; then a round has to look. An event with only conflicting fields is
         handled after the back-off.
         """
-        now, identity = self._state(), live.identity
+        now, identity = self._latest.value, live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
         waits = not pause_s and self._unfinished.waits(cluster, identity)
@@ -196,7 +187,7 @@ class EventHandler:
         if vital is not None and vital.is_up and cluster not in self._doubted:
             self._doubted.add(cluster)
             self._beliefs.forget(cluster)
-            self._agenda().mark_cluster(cluster)
+            self.doubted(cluster)
 
     def went_back(self, cluster: str, now: str) -> None:
         """Discard all observations of a restored cluster, and report it once."""
@@ -230,7 +221,7 @@ class EventHandler:
 
     async def is_as_known(self, member: MemberCluster) -> bool:
         """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
-        state = self._state()
+        state = self._latest.value
         uid = await member.identity()
         if state.fleet is None or state.known.cluster_uids.get(member.name, uid) != uid:
             return False
@@ -240,7 +231,7 @@ class EventHandler:
 
     def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
         """Return whether a cluster serves the same as before. `silent`: as of a ClusterObservation."""
-        observed = self._state().observations.clusters.get(cluster)
+        observed = self._latest.value.observations.clusters.get(cluster)
         if observed is None or observed.apis is None:
             return True
         return (observed.apis, observed.silent) == (frozenset(served), frozenset(silent))
@@ -253,8 +244,8 @@ class EventHandler:
         self._note_answer(cluster, gvk)
         doubtful = self._doubtful(cluster, gvk, objects)
         there = {live.identity: live for live in objects if live.identity in doubtful}
-        self._agenda().mark_in(cluster, doubtful - there.keys())
-        known = self._state().known.ledger.get(cluster, {}).keys() | self._wanted(cluster)
+        self._inbox.changed(doubtful - there.keys(), cluster)
+        known = self._latest.value.known.ledger.get(cluster, {}).keys() | self._wanted(cluster)
         before = self._strangers.get((cluster, gvk), frozenset())
         self._strangers[cluster, gvk] = frozenset(live.uid for live in objects if live.identity not in known)
         if any(live.uid not in before for identity, live in there.items() if identity not in known):
@@ -267,35 +258,27 @@ class EventHandler:
             self._lanes.skip(cluster, {identity})
             return
         self._beliefs.invalidate(cluster, identity)
-        self._agenda().mark_in(cluster, (identity,))
+        self._inbox.changed((identity,), cluster)
 
     def doubted(self, cluster: str) -> None:
         """Everything in a cluster has to be looked at."""
-        self._agenda().mark_cluster(cluster)
-
-    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
-        """These have to be looked at in a cluster, by the next round, whose agenda is another one with each round."""
-        self._agenda().mark_in(cluster, identities)
-
-    def restored(self, cluster: str) -> None:
-        """A cluster went back to an earlier state."""
-        self._agenda().mark_restored(cluster)
+        self._inbox.send(ClusterChanged(cluster))
 
     def answered(self, cluster: str) -> None:
         """A cluster was listed to the end."""
-        self._heard(cluster)
+        self._contacts[cluster] = self._parts.clock.now()
 
     def applied(self, cluster: str) -> Mapping[Identity, GVK]:
         """Return the applied objects of a cluster, with their kinds."""
-        return {identity: row.gvk for identity, row in self._state().known.ledger.get(cluster, {}).items()}
+        return {identity: row.gvk for identity, row in self._latest.value.known.ledger.get(cluster, {}).items()}
 
     def _wanted(self, cluster: str) -> Collection[Identity]:
-        picture = self._state().picture
+        picture = self._latest.value.picture
         return picture.manifests.get(cluster, {}).keys() if picture is not None else ()
 
     def unhealthy(self) -> Iterable[Copy]:
         """Yield applied, unhealthy copies in reachable clusters."""
-        state = self._state()
+        state = self._latest.value
         for cluster, identity in self._healths.unhealthy():
             is_there = not isinstance(state.reachable.get(cluster, ""), str)
             if is_there and identity in state.known.ledger.get(cluster, {}):
@@ -305,7 +288,7 @@ class EventHandler:
         """The clusters in which a gate of a Rollout is being judged."""
         return {
             name
-            for progress in self._state().rollouts
+            for progress in self._latest.value.rollouts
             for name, found in progress.clusters.items()
             if found.phase is Phase.RUNNING
         }

@@ -1,6 +1,4 @@
-"""The work queue of the next round. Events and timers enqueue, rounds empty it.
-
-Copies whose availability became known between two rounds: the journal needs it.
+"""Copies whose availability became known between two rounds: the journal needs it.
 
 Source: `stages.moves`: the established number of replicas, and the base, seen without pending writes.
 
@@ -15,7 +13,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -30,6 +28,7 @@ from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, try_call
 from reconciler.controller import timing
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.reading.cluster_filter import ClusterFilter, causes
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
 from reconciler.controller.reading.members import Reachable
@@ -91,14 +90,14 @@ class LoopParts(Struct, frozen=True, kw_only=True):
         """Return whether the fleet has another Lease than this process leads by: its loop has to end."""
         return self.cluster_filter.is_whole and _terms(fleet.settings.ha) != _terms(self.ha)
 
-    def follow_keys(self, mark: Callable[[Collection[Identity]], None]) -> None:
-        """Have objects marked, in the loop that runs now, that could be decrypted only after they were asked for."""
+    def follow_keys(self, inbox: Inbox) -> None:
+        """Have objects looked at, in the loop that runs now, that could be decrypted only after they were asked for."""
         running = asyncio.get_running_loop()
 
         def told(identities: Collection[Identity]) -> None:
             # It comes from another thread, perhaps when nobody runs any more.
             with contextlib.suppress(RuntimeError):
-                running.call_soon_threadsafe(mark, identities)
+                running.call_soon_threadsafe(inbox.changed, identities)
 
         if self.later_keys is not None:
             self.later_keys.listen(told)
@@ -229,78 +228,6 @@ def exchanged(state: State, members: MemberClusters) -> tuple[State, frozenset[s
     return replace(state, members=members, reachable={**state.reachable, **unmet}), other
 
 
-class PendingWork(Struct):
-    """`identities`: wherever they are. `copies`: by cluster, what happened there. `clusters`: everything in them.
-
-    `capacity`: nodes and pods have to be read again; what follows from them is a matter of the decision.
-    `reconnect`: how clusters are reached has to be read again. `unanswered`: requests without an answer have to be
-    looked into. `stages`: rollouts have to be judged. `reload`: somebody waits for the end of the round that does all
-    this.
-    """
-
-    everything: bool = True
-    identities: set[Identity] = field(default_factory=set)
-    copies: dict[str, set[Identity]] = field(default_factory=dict)
-    clusters: set[str] = field(default_factory=set)
-    store: bool = True
-    capacity: bool = False
-    unanswered: bool = False
-    reconnect: bool = False
-    reload: bool = False
-    stages: bool = False
-    restored: set[str] = field(default_factory=set)
-    """Restored clusters, now in an earlier state: earlier observations of them are void."""
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def mark(self, *identities: Identity) -> None:
-        """Look at these, wherever they are."""
-        self.identities.update(identities)
-        self.wake.set()
-
-    def mark_in(self, cluster: str, identities: Iterable[Identity]) -> None:
-        """Look at these in one cluster, where something may have happened to them."""
-        found = set(identities)
-        if found:
-            self.copies.setdefault(cluster, set()).update(found)
-            self.wake.set()
-
-    def mark_cluster(self, *clusters: str) -> None:
-        """Look at everything in these clusters: one that came back, or left."""
-        self.clusters.update(clusters)
-        self.wake.set()
-
-    def mark_restored(self, cluster: str) -> None:
-        """Discard the observations of a cluster, and enqueue all of it: it went back to an earlier state."""
-        self.restored.add(cluster)
-        self.mark_cluster(cluster)
-
-    def mark_everything(self) -> None:
-        """Look at everything: a start, a resync."""
-        self.everything = True
-        self.wake.set()
-
-    def mark_reconnect(self) -> None:
-        """Read again how clusters are reached."""
-        self.reconnect = True
-        self.wake.set()
-
-    def mark_stages(self) -> None:
-        """Judge where rollouts stand."""
-        self.stages = True
-        self.wake.set()
-
-    def mark_store(self) -> None:
-        """Read the store."""
-        self.store = True
-        self.wake.set()
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to do."""
-        due = self.everything or self.identities or self.copies or self.clusters or self.store or self.capacity
-        return not (due or self.unanswered or self.stages or self.reconnect)
-
-
 class Established:
     """New records of copies at rest since the journal was updated."""
 
@@ -328,6 +255,8 @@ class Established:
     def record(self, state: State, journal: Journal) -> State:
         """Return the state after updating the journal. Copies written or removed since do not count."""
         seen, self._seen = self._seen, {}
+        if not seen:
+            return state
         ledger = journal.ledger()
         rows = [
             with_rest(row, rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 
@@ -18,7 +18,8 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields
 from reconciler.controller import timing
-from reconciler.controller.loop_state import LoopParts, PendingWork, State
+from reconciler.controller.inbox import LoopEvent, LoopTimer, ObjectsChanged, PendingWork, TimerDue
+from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reading.capacity_need import is_room_needed, scaled_by
 from reconciler.controller.reading.cluster_filter import is_news
 from reconciler.controller.reading.read_clusters import ReadExtent, answering, observe_members, remembered
@@ -81,47 +82,44 @@ class Reader:
         """Return the time of its next work."""
         return min(self._next_resync_s, self._next_capacity_s, self._next_recovery_s(state), self._ticks.next_s)
 
-    def mark(self, state: State, agenda: PendingWork, now_s: float) -> None:
-        """Enqueue due work."""
+    def due(self, state: State, now_s: float) -> Iterator[LoopEvent]:
+        """Yield the timers that are due."""
         if now_s >= self._next_resync_s:
-            self._mark_resync(state, agenda, now_s)
+            if state.fleet is None or state.fleet.settings.drift_mode is not DriftMode.POLL:
+                yield TimerDue(LoopTimer.RESYNC)
+            else:
+                # Each cluster has a turn of its own, and only what waits is due here.
+                self._next_resync_s = now_s + state.fleet.settings.resync_s
+                yield ObjectsChanged(self._unfinished.held)
         if now_s >= self._next_capacity_s or self._ticks.is_due:
-            agenda.capacity = True
+            yield TimerDue(LoopTimer.CAPACITY)
         if now_s >= self._next_recovery_s(state):
-            agenda.unanswered = True
+            yield TimerDue(LoopTimer.UNANSWERED)
 
-    def _mark_resync(self, state: State, agenda: PendingWork, now_s: float) -> None:
-        """Everything is due; where clusters are polled, each has a turn of its own, and only what waits is due here."""
-        if state.fleet is None or state.fleet.settings.drift_mode is not DriftMode.POLL:
-            agenda.mark_everything()
-            return
-        self._next_resync_s = now_s + state.fleet.settings.resync_s
-        if self._unfinished.held:
-            agenda.mark(*self._unfinished.held)
-
-    async def read(self, state: State, fleet: Fleet, agenda: PendingWork, now: str) -> tuple[State, Differing]:
+    async def read(self, state: State, fleet: Fleet, work: PendingWork, now: str) -> tuple[State, Differing]:
         """Return the state with a schedule, and the differences to the earlier one."""
         changed, before = set[Identity](), self._decided
         found: Mapping[str, Collection[Identity]] = {}
-        if agenda.everything or agenda.clusters:
-            names = None if agenda.everything else agenda.clusters & self._parts.cluster_filter.own(fleet)
+        if work.everything or work.clusters:
+            names = None if work.everything else work.clusters & self._parts.cluster_filter.own(fleet)
             state = await self._meet(state, fleet, now, names)
             self._next_resync_s = self._next_resync_s if names is not None else self._after_resync_s(fleet)
-        if not agenda.everything:
+        if not work.everything:
             state, found, left = await self._recover(state, fleet)
             changed |= left
-        if not agenda.everything and self._is_to_observe(state, fleet, agenda):
+        if not work.everything and self._is_to_observe(state, fleet, work):
             # A commit is divided by the present capacity, not by that before the last round.
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
         if state.decision is None or self._decided_under != frozenset(state.known.observations.constraints):
             state, decided_anew = await self._decide_aside(state, fleet, now)
             changed |= decided_anew
-        if self._parts.cluster_filter.is_whole and (agenda.everything or agenda.clusters or agenda.capacity):
+        is_room_read = work.everything or work.clusters or LoopTimer.CAPACITY in work.timers
+        if self._parts.cluster_filter.is_whole and is_room_read:
             state, due = await self._ticks.run(state, now, partial(self._decide_under, fleet, now))
             changed |= due
             state = self._ticks.plan_next(state, now)
-        if agenda.everything:
+        if work.everything:
             return state, Differing()
         differing = self._differing(before, changed)
         return state, replace(differing, copies=joined(differing.copies, found))
@@ -146,9 +144,9 @@ class Reader:
         copied = {f"cluster {cluster}": why for cluster, why in state.held_elsewhere.items()}
         return copied | closed_by(in_force(self._parts.journal.suspensions(), now))
 
-    def _is_to_observe(self, state: State, fleet: Fleet, agenda: PendingWork) -> bool:
-        is_void = agenda.store and state.decision is None
-        return agenda.capacity or (is_void and is_room_needed(fleet, self._decided))
+    def _is_to_observe(self, state: State, fleet: Fleet, work: PendingWork) -> bool:
+        is_void = work.store and state.decision is None
+        return LoopTimer.CAPACITY in work.timers or (is_void and is_room_needed(fleet, self._decided))
 
     def _next_recovery_s(self, state: State) -> float:
         """Return when unanswered writes are inspected; those of an unreachable cluster wait for it."""

@@ -16,7 +16,8 @@ from reconciler.api.plan import Cause, Change
 from reconciler.api.problem import Problem, with_problems, without_problems
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.loop_state import LoopParts, PendingWork, State
+from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, LoopOrder
+from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reading.capacity_need import scaled_by
 from reconciler.controller.reading.read_clusters import RoundReading, remembered
 from reconciler.controller.reading.scope import is_asked, left_since
@@ -64,9 +65,10 @@ _NEWS_SHARE = 10
 class Recorder:
     """Records what a round saw and did, and says what the state becomes by it."""
 
-    def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
-        """Share what the rounds know."""
+    def __init__(self, parts: LoopParts, memory: RoundCaches, inbox: Inbox) -> None:
+        """Share what the rounds know. `inbox`: is sent what later rounds have to look at."""
         self._parts = parts
+        self._inbox = inbox
         self._beliefs, self._doubted = memory.beliefs, memory.doubted
         self._fights = memory.fights
         told = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
@@ -84,7 +86,8 @@ class Recorder:
         self._syncs = SyncTransitions()
         self._is_first = True
         self._next_news_s = 0.0
-        self._contacts: dict[str, str] = last_contacts(parts.journal.state())
+        self._contacts = memory.contacts
+        self._contacts |= last_contacts(parts.journal.state())
         self._recorded: Schedule | None = None
         self._stalled: frozenset[Problem] = frozenset()
         self._faults: Faults = {}
@@ -95,63 +98,76 @@ class Recorder:
         planned: Round,
         reading: RoundReading,
         results: tuple[Result, ...],
-        agenda: PendingWork,
         health: Looked,
     ) -> State:
-        """Return the state after a round. `agenda`: of the next one. `health`: of evaluated objects, as read."""
-        parts, snapshot, before = self._parts, reading.snapshot, state.known
+        """Return the state after a round. `health`: of evaluated objects, as read.
+
+        The order counts: the journal comes first, since all else is lost with the process; then what rounds remember,
+        as the journal has it; then the retries, which rest on both; and last what is shown of all of it.
+        """
+        parts, snapshot, before, now = self._parts, reading.snapshot, state.known, reading.snapshot.now
         parts.beat(RoundPhase.RECORD)
         placed, told = self._placed(planned.decision, snapshot.only), self._told.fresh(results)
         remember(parts.journal, planned, reading, results, placed=placed, told=told)
         self._recorded = planned.decision
-        agenda.mark_cluster(*self._kind_faults.take_in(snapshot.members))
+        self._inbox.send(*map(ClusterChanged, self._kind_faults.take_in(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot.only, snapshot.members, self._kind_faults.problems)
-        known_timers = parts.journal.timers()
-        # What a broken file freezes waits on, though no plan speaks of it.
-        timers = waiting_times(picture.plan.changes, known_timers, reading.snapshot.now, snapshot.only)
-        if timers != known_timers:
-            parts.journal.record_timers(timers)
+        timers = self._timed(picture, snapshot)
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         observations = replace(state.observations, previous=known.observations.previous)
         state = replace(state, known=known, observations=observations)
-        self._beliefs.take_in(planned, snapshot)
-        self._beliefs.take_in_results(results)
-        now_s = parts.clock.monotonic_s()
-        state = self._with_absent(state, snapshot)
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
-            agenda.mark_everything()
-        state = self._with_left(state, before.ledger, agenda)
-        awaited = {copy for copy in _copies(planned.plan.changes) if self._lanes.is_awaited(*copy)}
-        left = unmade(planned, results, awaited)
-        pending = awaited | left | _copies(result.change for result in results if result.error)
-        asked = partial(is_asked, snapshot.only, snapshot.members)
-        self._unfinished.follow(self._concerned(planned, snapshot), planned.plan.changes, pending, asked)
-        for copy in awaited:
-            self._unfinished.is_tried(*copy)
-        for change in filter(is_waiting, planned.plan.changes):
-            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], reading.snapshot.now)
-            if left_s > 0:
-                self._unfinished.look_after(change.identity, left_s + 1)
-        for result in results:
-            self._after(result, now_s)
-        for copy in left:
-            self._leave_alone(*copy, now_s)
-        parts.vitals.rounds += 1
-        parts.vitals.last_round_at = reading.snapshot.now
-        self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
-        picture = with_completeness(self._with_stalled(picture, timers, reading.snapshot.now), self._members)
-        restored = self._restores.problems(reading.snapshot.now)
-        picture = replace(picture, plan=replace(picture.plan, problems=with_problems(picture.plan.problems, restored)))
+            self._inbox.send(LoopCommand(LoopOrder.LOOK))
+        self._beliefs.take_in(planned, snapshot)
+        self._beliefs.take_in_results(results)
+        state = self._with_absent(state, snapshot)
+        state = self._with_left(state, before.ledger)
+        self._follow_retries(planned, snapshot, results, timers)
         for name, found in health.items():
             member = snapshot.members[name]
             assert isinstance(member, Read), "health was read there"
             self._healths.read(member, found, None if snapshot.only is None else snapshot.only - member.unasked)
         if snapshot.only is None:
             self.keep_versions()
+        parts.vitals.rounds += 1
+        parts.vitals.last_round_at = now
+        self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
+        picture = with_completeness(self._with_stalled(picture, timers, now), self._members)
+        problems = with_problems(picture.plan.problems, self._restores.problems(now))
+        picture = replace(picture, plan=replace(picture.plan, problems=problems))
         heard = [name for name, member in snapshot.members.items() if _is_heard(member, snapshot.only)]
-        return self._shown(state, picture, results, reading.snapshot.now, heard, snapshot.only)
+        return self._shown(state, picture, results, now, heard, snapshot.only)
+
+    def _timed(self, picture: Round, snapshot: FleetSnapshot) -> Mapping[str, str]:
+        """Return since when each wait lasts, after recording it; what a broken file freezes waits on, too."""
+        known = self._parts.journal.timers()
+        timers = waiting_times(picture.plan.changes, known, snapshot.now, snapshot.only)
+        if timers != known:
+            self._parts.journal.record_timers(timers)
+        return timers
+
+    def _follow_retries(
+        self, planned: Round, snapshot: FleetSnapshot, results: tuple[Result, ...], timers: Mapping[str, str]
+    ) -> None:
+        """Bring the retry queue up to date: what waits, what failed, and what is being written."""
+        now_s, changes = self._parts.clock.monotonic_s(), planned.plan.changes
+        awaited = {copy for copy in _copies(changes) if self._lanes.is_awaited(*copy)}
+        left = unmade(planned, results, awaited)
+        pending = awaited | left | _copies(result.change for result in results if result.error)
+        asked = partial(is_asked, snapshot.only, snapshot.members)
+        self._unfinished.follow(self._concerned(planned, snapshot), changes, pending, asked)
+        for copy in awaited:
+            self._unfinished.is_tried(*copy)
+        for change in filter(is_waiting, changes):
+            left_s = PATIENCE_S - age_s(timers[timer_of(change.identity, change.cluster)], snapshot.now)
+            if left_s > 0:
+                self._unfinished.look_after(change.identity, left_s + 1)
+        for result in results:
+            self._after(result, now_s)
+        for copy in left:
+            self._leave_alone(*copy, now_s)
 
     def keep_versions(self) -> None:
         """Record how far clusters have come, for the next process: one may be restored while none runs."""
@@ -169,15 +185,15 @@ class Recorder:
         under_way = (before.under_way - asked) | member.under_way
         return Read(name=member.name, under_way=under_way, unread={**unread, **member.unread})
 
-    def record_ended(self, state: State, ended: Sequence[ApplyResult], now: str, agenda: PendingWork) -> State:
-        """The state after writes that took longer than their round. `agenda`: of the next one."""
+    def record_ended(self, state: State, ended: Sequence[ApplyResult], now: str) -> State:
+        """The state after writes that took longer than their round."""
         parts, before = self._parts, state.known
         results = tuple(chain.from_iterable(each.results for each in ended))
         with parts.journal.transaction():
             for each in ended:
                 told = self._told.fresh(each.results)
                 remember_results(parts.journal, each.task.revision, each.task.now, told)
-        state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger, agenda)
+        state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
         self._beliefs.take_in_results(results)
         now_s = parts.clock.monotonic_s()
         for result in results:
@@ -195,10 +211,6 @@ class Recorder:
         clusters = [each.task.cluster for each in ended]
         looked = frozenset(chain.from_iterable(each.task.identities for each in ended))
         return self._shown(state, without_made(state.picture, results), results, now, clusters, looked)
-
-    def heard(self, cluster: str) -> None:
-        """A cluster answered between rounds. It is shown with the next round."""
-        self._contacts[cluster] = self._parts.clock.now()
 
     def tell_news(self, state: State) -> tuple[State, float]:
         """Return the state after reporting changes from events, and the seconds until the next report."""
@@ -222,14 +234,14 @@ class Recorder:
             return state
         return self._shown(state, state.picture, (), self._parts.clock.now(), (), frozenset())
 
-    def _with_left(self, state: State, before: Ledger, agenda: PendingWork) -> State:
+    def _with_left(self, state: State, before: Ledger) -> State:
         left = left_since(before, state.known.ledger)
         if not left:
             return state
         # Where an autoscaler is gone, what the store says of its target is in force again.
-        agenda.mark(*left, *scaled_by(left, before, self._parts.interpreters))
+        self._inbox.changed({*left, *scaled_by(left, before, self._parts.interpreters)})
         # What followed it waits until it has left.
-        agenda.mark(*self._unfinished.waiting)
+        self._inbox.changed(self._unfinished.waiting)
         # What followed an owner's old copy stays for as long as that does, which a new decision finds out.
         return replace(state, decision=None)
 

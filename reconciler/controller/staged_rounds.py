@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import inf
 
 from msgspec.structs import replace
 
 from reconciler.api.ledger import Event, EventKind
-from reconciler.api.refs import Identity
 from reconciler.controller import timing
-from reconciler.controller.loop_state import LoopParts, PendingWork, State
+from reconciler.controller.inbox import Inbox, PendingWork
+from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reader import Reader
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
@@ -27,13 +27,13 @@ _LASTING = (EventKind.ROLLOUT_PAUSED, EventKind.APPROVAL_AWAITED, EventKind.PINN
 class StagedRounds:
     """Stages the schedule of each round, and keeps the last result."""
 
-    def __init__(self, parts: LoopParts, follower: StoreFollower, wake: Callable[[], None]) -> None:
+    def __init__(self, parts: LoopParts, follower: StoreFollower, inbox: Inbox) -> None:
         """Read the records from the journal."""
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
         records, writing = journal.rollout_records(), (journal, parts.holder.enter)
-        self._stager = RolloutController(revisions, parts.clock, records, writing, within_s=timing.GRACE_S, wake=wake)
+        self._stager = RolloutController(revisions, parts.clock, records, writing, within_s=timing.GRACE_S, inbox=inbox)
         self._before: Schedule | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = inf
@@ -55,18 +55,16 @@ class StagedRounds:
         """Wait for no cluster any more."""
         await self._stager.close()
 
-    async def stage(
-        self, state: State, reader: Reader, agenda: PendingWork, now: str
-    ) -> tuple[State, frozenset[Identity]]:
-        """Return the state with the staged schedule, and the objects that it renders differently.
+    async def stage(self, state: State, reader: Reader, work: PendingWork, now: str) -> tuple[State, PendingWork]:
+        """Return the state with the staged schedule, and the work with what this adds to it.
 
-        Clusters in which a window opened or closed are put on the agenda.
+        That are objects that it renders differently, and clusters in which a window opened or closed.
 
         Raises:
             FleetHeld: another journal holds the fleet.
         """
         decided = reader.decided
-        self._follow_windows(decided, agenda, now)
+        turned = self._follow_windows(decided, now)
         look = RolloutInputs(
             reachable=state.reachable,
             journal=state.known,
@@ -79,7 +77,8 @@ class StagedRounds:
         self._tell(now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
-        return replace(state, decision=decision, rollouts=self._stager.progress), frozenset(changed)
+        work = replace(work, identities=work.identities.union(changed), clusters=work.clusters | turned)
+        return replace(state, decision=decision, rollouts=self._stager.progress), work
 
     def _tell(self, now: str) -> None:
         """Report the events and metrics of this evaluation."""
@@ -96,14 +95,15 @@ class StagedRounds:
             journal.record_events(events)
         self._parts.vitals.rollouts = found
 
-    def _follow_windows(self, decision: Schedule, agenda: PendingWork, now: str) -> None:
+    def _follow_windows(self, decision: Schedule, now: str) -> frozenset[str]:
+        """Return the clusters in which a window opened or closed."""
         fleet = decision.fleet
         closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now))
         turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
-        agenda.clusters.update(turned & fleet.clusters.keys())
         self._closed = closed
         opens_in_s = wait_s((found.until for found in closed.values()), now)
         self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
+        return frozenset(turned & fleet.clusters.keys())
 
 
 def _is_about(subject: str, rollout: str) -> bool:

@@ -13,12 +13,11 @@ caller waits for it.
 | `campaign`, `store of a standby` | when a process stands by (`service.leadership`) | when it leads or ends |
 | `lease` | when a process leads | when the Lease is lost, or the service ends |
 | `handover`, `unread marks` | when a leader has taken over | when it leads no more |
-| `store`, `away`, `kinds`, `pods`, `restores`, `polls`, `start` | with the control loop (`loop.loop`) | with it |
-| `stop of the loop` | with the control loop | when the loop is to end |
+| `store`, `away`, `kinds`, `pods`, `restores`, `polls`, `start` | with the control loop (`loop`) | with it |
+| `stop of the loop` | with the control loop (`loop`) | when the loop is to end |
 | `asking CLUSTER` | when a cluster is away or may be silent (`pace.away`, `observing.silence`) | with the answer |
 | `asking CLUSTER for KIND` | when the pause of a kind is over (`pace.kind_faults`) | with the answer |
 | `reading CLUSTER` | in a round (`observing.late`) | with the answer; a later round takes it |
-| `holding CLUSTER`, `holding the fleet` | before writes of a round (`loop.writer`) | when the marks are read |
 | `writing to CLUSTER` | when a round has changes for a cluster (`pace.lanes`) | when all of them are answered |
 | `entering CLUSTER` | when a stage of a Rollout begins there (`rollouts.entering`) | when its record is written |
 | `watching CLUSTER KIND` | when a kind has a copy there (`watches.watches`) | when it has none, or the cluster left |

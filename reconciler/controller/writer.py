@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 
@@ -15,6 +16,7 @@ from reconciler.api.refs import Identity
 from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
+from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.suspensions import restrained
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.workers import Task
@@ -30,8 +32,8 @@ from reconciler.controller.round.act import (
     tell_each,
     waves_by_cluster,
 )
+from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.writes import managers_of
-from reconciler.controller.tasks import start
 from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.diff import Comparer
@@ -45,24 +47,44 @@ from reconciler.state import Copy
 log = logging.getLogger("reconciler")
 
 
-_Hold = asyncio.Future[dict[str, MemberClusterError]]
-"""The reason why the fleet cannot be locked in a cluster, if any."""
-_Told = asyncio.Future[None]
-"""Done when all clusters have said who holds the fleet in them, or had their time to say it."""
+class _RoundLocks:
+    """The ownership locks of the clusters that one round writes to, each taken by the worker of its cluster.
 
-
-async def _told_in_time(holds: Mapping[str, _Hold]) -> None:
-    """Once for all lanes: each of them waiting for each hold would be work for every pair of clusters.
-
-    Raises:
-        FleetHeld: another journal holds the fleet in one of them.
+    Where another journal holds one cluster, nothing is written to the others either, as far as they know it in time.
     """
-    if not holds:
-        return
-    done, _ = await asyncio.wait(holds.values(), timeout=timing.SLOW_S)
-    for hold in holds.values():
-        if hold in done and not hold.cancelled():  # The lane of a cancelled one has ended; the others go on.
-            hold.result()
+
+    def __init__(self, lock: OwnershipLock, fleet: str, clusters: Iterable[str]) -> None:
+        """No lock is taken yet. `fleet`: its name."""
+        self._lock, self._fleet = lock, fleet
+        self._asked = set(clusters)
+        self._all_asked = asyncio.Event()
+        self._refusal: Exception | None = None
+        self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
+
+    async def take(self, member: MemberCluster) -> MemberClusterError | None:
+        """Lock a cluster, and wait for the others, which do not wait long; return why it cannot be locked.
+
+        Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
+
+        Raises:
+            FleetHeld: another journal holds the fleet, here or in one that was asked in time.
+        """
+        try:
+            failed = await self._lock.hold([member], self._fleet)
+        except Exception as refusal:
+            self._refusal = refusal
+            self._all_asked.set()
+            raise
+        finally:
+            self._asked.discard(member.name)
+            if not self._asked:
+                self._all_asked.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._until_s):
+                await self._all_asked.wait()
+        if self._refusal is not None:
+            raise self._refusal
+        return failed.get(member.name)
 
 
 def _identities(waves: Waves) -> frozenset[Identity]:
@@ -97,15 +119,16 @@ class Writer:
         is_fought = self._fights.leaves_alone(change.cluster, change.identity, paths, now_s)
         return (is_fought and change.cause is Cause.DRIFT) or self._unfinished.is_too_early(change)
 
-    def begin(self, planned: Round, snapshot: FleetSnapshot, met: Mapping[str, MemberCluster]) -> None:
+    def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
         """Begin due writes, one worker for each cluster; a busy one is enqueued for later.
 
-        `met`: the identified clients that the plan was made with. The workers return all results, errors too.
+        `reachable`: the clients that the plan was made with. The workers return all results, errors too.
         """
         plan, fleet = planned.plan, snapshot.fleet
         if not plan.waves:
             return
         parts, name = self._parts, fleet.settings.name
+        met = {name: member for name, member in reachable.items() if not isinstance(member, str)}
         parts.beat(RoundPhase.WRITE, text=f"making {sum(map(len, plan.waves))} changes")
         acting = Acting(
             members=met,
@@ -127,17 +150,14 @@ class Writer:
                 self._lanes.skip(cluster, _identities(waves))
             else:
                 free[cluster] = waves
-        # Each time it is asked anew: whoever held the fleet a moment ago may have a successor.
-        holds = {cluster: start(parts.holder.hold([met[cluster]], name), f"holding {cluster}") for cluster in free}
-        told = start(_told_in_time(holds), "holding the fleet")
-        told.add_done_callback(lambda _: told.cancelled() or told.exception())  # it is raised where it is waited for
+        locks = _RoundLocks(parts.holder, name, free)
         for cluster, waves in free.items():
             task = Task(cluster=cluster, revision=fleet.revision, now=snapshot.now, identities=_identities(waves))
-            self._lanes.begin(task, self._write(met[cluster], waves, acting, holds[cluster], told))
+            self._lanes.begin(task, self._write(met[cluster], waves, acting, locks))
 
-    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told) -> None:
+    async def _write(self, member: MemberCluster, waves: Waves, acting: Acting, locks: _RoundLocks) -> None:
         """The boundary of one cluster's part of a plan: what no result came of may have been made."""
-        ended = await try_await(self._held_and_written(member, waves, acting, hold, told))
+        ended = await try_await(self._locked_and_written(member, waves, acting, locks))
         if ended.fault is not None:
             left = self._lanes.without_result(member.name)
             changes = (change for change in chain.from_iterable(waves) if change.identity in left)
@@ -145,19 +165,14 @@ class Writer:
             tell_each(acting, failed)
             acting.made(member.name, failed)
 
-    async def _held_and_written(
-        self, member: MemberCluster, waves: Waves, acting: Acting, hold: _Hold, told: _Told
+    async def _locked_and_written(
+        self, member: MemberCluster, waves: Waves, acting: Acting, locks: _RoundLocks
     ) -> None:
-        try:
-            # Where another journal holds one cluster, nothing is written to the others either, as far as they know.
-            await asyncio.shield(told)
-            failed = await hold
-        finally:
-            hold.cancel()
-        if member.name not in failed:
+        error = await locks.take(member)
+        if error is None:
             await act_in(member, waves, acting)
             return
-        refused = not_held(chain.from_iterable(waves), failed[member.name])
+        refused = not_held(chain.from_iterable(waves), error)
         tell_each(acting, refused)
         acting.made(member.name, refused)
 

@@ -8,7 +8,7 @@ ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec import Struct, field
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Member, NotRead, Read
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller import timing
+from reconciler.controller.inbox import ClusterChanged, Inbox
 from reconciler.controller.reading.members import Interest, read_member, read_members, told_fault
 from reconciler.controller.tasks import ended, start
 from reconciler.errors import MemberClusterError
@@ -47,17 +48,9 @@ class _LateReading(Struct, kw_only=True):
 class LateReadings:
     """At most one reading beside the rounds for each cluster."""
 
-    def __init__(
-        self,
-        mark: Callable[[str, Iterable[Identity]], None],
-        mark_cluster: Callable[[str], None],
-        members: Callable[[], int],
-    ) -> None:
-        """`mark` enqueues objects of a cluster, `mark_cluster` all of it.
-
-        `members`: number of connected clusters.
-        """
-        self._mark, self._mark_cluster, self._members = mark, mark_cluster, members
+    def __init__(self, inbox: Inbox) -> None:
+        """Nothing is late. `inbox`: is sent what a late answer is about."""
+        self._inbox = inbox
         self._late: dict[str, _LateReading] = {}
 
     async def read(
@@ -67,8 +60,13 @@ class LateReadings:
         fleet_names: tuple[str, ...],
         interpreters: Registry,
         progress: Callable[[], None] = lambda: None,
+        *,
+        connected: int,
     ) -> dict[str, Member]:
-        """Return each cluster as far as it has been read; pending objects are `under_way`. As `read_members`."""
+        """Return each cluster as far as it has been read; pending objects are `under_way`. As `read_members`.
+
+        `connected`: number of all clusters, asked or not.
+        """
         found: dict[str, Member] = {}
         begun: dict[str, tuple[asyncio.Task[Member], Interest]] = {}
         for name, member in sorted(members.items()):
@@ -89,7 +87,7 @@ class LateReadings:
                 continue
             reading = read_member(member, wanted, fleet_names, interpreters, progress)
             begun[name] = start(reading, f"reading {name}"), wanted
-        await _patiently([task for task, _ in begun.values()], self._members())
+        await _patiently([task for task, _ in begun.values()], connected)
         for name, (task, wanted) in begun.items():
             member, known = members[name], found.get(name)
             assert not isinstance(member, str), "a reading was begun"
@@ -121,7 +119,7 @@ class LateReadings:
         if not wanted.kinds and not late.identities & _identities(wanted):
             return None
         # What happened to these meanwhile may have come too late for that answer.
-        self._mark(name, late.again & late.identities)
+        self._inbox.changed(late.again & late.identities, name)
         return late.task.result() if wanted.kinds else _of(late.task.result(), _identities(wanted))
 
     def _ended(self, name: str, _: asyncio.Task[Member]) -> None:
@@ -129,9 +127,9 @@ class LateReadings:
         if late is None or late.task.cancelled():
             return
         if late.kinds or late.is_to_list:
-            self._mark_cluster(name)
+            self._inbox.send(ClusterChanged(name))
         else:
-            self._mark(name, late.identities | late.again)
+            self._inbox.changed(late.identities | late.again, name)
 
     async def read_all(
         self,

@@ -16,6 +16,7 @@ from typing import Final
 from reconciler import heap
 from reconciler.clock import Clock
 from reconciler.controller import timing
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.conflicts import WriteConflicts
 from reconciler.controller.retries.health_cache import HealthCache
 from reconciler.controller.retries.kind_faults import KindFaults, UnreachableClusters
@@ -66,11 +67,13 @@ class Garbage:
 class RoundCaches:
     """The shared caches of the control loop's steps."""
 
-    def __init__(self, clock: Clock, wake: Callable[[], None]) -> None:
-        """Nothing is known. `wake`: called when a lane ends, or something fares otherwise."""
-        self.lanes, self.healths = ClusterWorkers(wake), HealthCache(wake)
+    def __init__(self, clock: Clock, inbox: Inbox) -> None:
+        """Nothing is known. `inbox`: is sent what comes to be known beside the rounds."""
+        self.lanes, self.healths = ClusterWorkers(inbox), HealthCache(inbox)
         self.beliefs, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
         self.unfinished = RetryQueue(clock)
         self.doubted: set[str] = set()
         """Clusters of which a watch or a poll failed, and that no round has asked since whether they answer."""
+        self.contacts: dict[str, str] = {}
+        """When each cluster answered last (RFC 3339)."""
         self.away, self.kind_faults = UnreachableClusters(clock), KindFaults(clock)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
@@ -22,7 +22,8 @@ from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.containment import Contained, fault_fields, try_await, try_call
 from reconciler.controller import timing
-from reconciler.controller.reading.members import Reachable
+from reconciler.controller.inbox import HealthChanged, Inbox, Latest
+from reconciler.controller.retries.kind_faults import Reached
 from reconciler.controller.retries.restores import number_of
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import MemberClusterError
@@ -53,8 +54,8 @@ class _HealthEntry(NamedTuple):
 class HealthCache:
     """Unhealthy copies, by cluster."""
 
-    def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
-        """Begin empty. `wake` is called when an event shows a changed health."""
+    def __init__(self, inbox: Inbox) -> None:
+        """Begin empty. `inbox`: is sent that a health has changed."""
         self._found: dict[str, dict[Identity, HealthState]] = {}
         self._shared: set[str] = set()
         self._versions: dict[Copy, int] = {}
@@ -62,7 +63,7 @@ class HealthCache:
         """Of what has pods that say more than its own status."""
         self._written: dict[str, set[Identity]] = {}
         """By cluster what was written since the round that goes on began to read."""
-        self._wake = wake
+        self._inbox = inbox
         self.stirred: set[Copy] = set()
         """Unhealthy copies that differ from the last time when their pods were asked."""
         self.has_news = False
@@ -196,7 +197,7 @@ class HealthCache:
         else:
             known[identity] = kept
         self.has_news = True
-        self._wake()
+        self._inbox.send(HealthChanged())
 
 
 log = logging.getLogger("reconciler")
@@ -224,11 +225,11 @@ class PodDiagnostics:
         self._asked: dict[_Place, frozenset[Copy]] = {}
         """Unhealthy copies of a namespace when it was asked last."""
 
-    async def watch(self, reachable: Callable[[], Reachable]) -> None:
+    async def watch(self, latest: Latest[Reached]) -> None:
         """Look now and then, without end, in the clusters that can be reached by then."""
         while True:
             await self._clock.sleep(timing.TICK_S)
-            there = {name: member for name, member in reachable().items() if not isinstance(member, str)}
+            there = {name: member for name, member in latest.value.reachable.items() if not isinstance(member, str)}
             await self.look(there)
 
     async def look(self, members: Mapping[str, MemberCluster]) -> int:

@@ -25,6 +25,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock
 from reconciler.containment import try_await
 from reconciler.controller import timing
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Latest
 from reconciler.controller.reading.members import Reachable, told_fault
 from reconciler.controller.tasks import ended, start
 from reconciler.controller.work_queue import WorkQueue
@@ -217,18 +218,14 @@ class KindFaults:
         """Record kinds that could not be listed for free capacity: the observation itself retries them."""
         self._observed |= {name: seen.unlisted for name, seen in clusters.items() if seen.reachable}
 
-    async def watch(
-        self,
-        reached: Callable[[], Reached],
-        back: Callable[[str], None],
-    ) -> None:
-        """Retry for ever; nothing waits for it. `back` is called for each cluster with a new answer."""
+    async def watch(self, latest: Latest[Reached], inbox: Inbox) -> None:
+        """Retry for ever; nothing waits for it. A new answer of a cluster is sent."""
         try:
             while True:
                 await self._clock.sleep(timing.TICK_S)
                 for name in self.answered():
-                    back(name)
-                now = reached()
+                    inbox.send(ClusterChanged(name, ClusterScope.ANSWERS_AGAIN))
+                now = latest.value
                 if now.fleet is not None:
                     there = {name: found for name, found in now.reachable.items() if isinstance(found, MemberCluster)}
                     self.ask(there, now.fleet, now.selector)

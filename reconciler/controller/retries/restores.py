@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from heapq import nlargest
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from reconciler.api.ledger import Event
 from reconciler.api.problem import NOWHERE, Problem, Severity
@@ -23,6 +23,7 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Latest
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
@@ -55,6 +56,14 @@ class Suspicion(NamedTuple):
     namespace: str
     name: str
     version: int
+
+
+class Identified(Protocol):
+    """The clusters of now."""
+
+    @property
+    def identified(self) -> Mapping[str, tuple[MemberCluster, str]]:
+        """Return the present clusters, and the recorded uids of their kube-system."""
 
 
 class Restores:
@@ -116,20 +125,12 @@ class Restores:
         }
         return tuple(_told(name, since) for name, since in lately.items())
 
-    async def watch(
-        self,
-        members: Callable[[], Mapping[str, tuple[MemberCluster, str]]],
-        clock: Clock,
-        mark: Callable[[str], None],
-    ) -> None:
-        """Check suspected clusters for ever; call `mark` for each restored one.
-
-        `members`: the present clusters, and the recorded uids of their kube-system.
-        """
+    async def watch(self, latest: Latest[Identified], clock: Clock, inbox: Inbox) -> None:
+        """Check suspected clusters for ever; each restored one is sent."""
         while True:
             await clock.sleep(timing.TICK_S)
-            for name in await self.confirmed(members()):
-                mark(name)
+            for name in await self.confirmed(latest.value.identified):
+                inbox.send(ClusterChanged(name, ClusterScope.RESTORED))
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""

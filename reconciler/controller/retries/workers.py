@@ -7,7 +7,7 @@ second time. Source: design#promise-7: a bad cluster fails by itself; ADR 14.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from reconciler.api.clusters import LiveObject, Member, Read
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock
 from reconciler.controller import timing
+from reconciler.controller.inbox import ApplyDone, Inbox
 from reconciler.controller.reading.scope import is_asked
 from reconciler.controller.round.act import Result
 from reconciler.controller.tasks import ended, start
@@ -72,14 +73,15 @@ class _Lane(Struct, kw_only=True):
 class ClusterWorkers:
     """At most one lane in each cluster. All of it belongs to the control loop's task."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        """Nothing is being written. `wake` is called when a lane ends."""
-        self._wake = wake
+    def __init__(self, inbox: Inbox) -> None:
+        """Nothing is being written."""
+        self._inbox = inbox
         self._lanes: dict[str, _Lane] = {}
 
     def begin(self, task: Task, writing: Writing) -> None:
         """Write in a cluster that is not busy."""
-        running = start(writing, f"writing to {task.cluster}", self._wake)
+        done = partial(self._inbox.send, ApplyDone(task.cluster))
+        running = start(writing, f"writing to {task.cluster}", done)
         self._lanes[task.cluster] = _Lane(task=task, writing=running)
 
     def answered(self, result: Result) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 
 from reconciler.api.rollout_progress import Record
 from reconciler.clock import Clock
 from reconciler.controller import timing
+from reconciler.controller.inbox import Inbox, RolloutEntered
 from reconciler.controller.tasks import ended, start
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import MemberClusterError
@@ -28,11 +30,11 @@ Enter = Callable[[MemberCluster, str, Begun], Coroutine[None, None, MemberCluste
 class Entering:
     """Running writes, and the clusters where the last one failed."""
 
-    def __init__(self, enter: Enter, clock: Clock, within_s: float, wake: Callable[[], None]) -> None:
-        """`within_s`: the time to wait for the answers. `wake`: called for a late one."""
+    def __init__(self, enter: Enter, clock: Clock, within_s: float, inbox: Inbox) -> None:
+        """`within_s`: the time to wait for the answers. `inbox`: is sent each, also a late one."""
         self._enter = enter
         self._within_s = within_s
-        self._wake = wake
+        self._inbox = inbox
         self._tasks: dict[str, tuple[Begun, asyncio.Task[MemberClusterError | None]]] = {}
         self._refused: dict[str, str] = {}
         """The reason of a cluster's last refusal."""
@@ -66,7 +68,8 @@ class Entering:
         for name, records in begun.items():
             if name in members and not self._is_under_way(name, records):
                 entering = self._enter(members[name], fleet, records)
-                self._tasks[name] = (records, start(entering, f"entering {name}", self._wake))
+                answered = partial(self._inbox.send, RolloutEntered(name))
+                self._tasks[name] = (records, start(entering, f"entering {name}", answered))
         asked = {name: self._tasks[name] for name in begun if name in self._tasks}
         if asked:
             await asyncio.wait([task for _, task in asked.values()], timeout=self._within_s)

@@ -6,7 +6,7 @@ crash between two of these costs nothing. Source: ADR 18.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from operator import is_not
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from reconciler.api.rollout_progress import Begin, Record, RolloutProgress, Sight
 from reconciler.clock import Clock
 from reconciler.controller import timing
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.entering import Begun, Entering
 from reconciler.controller.rollouts.rollout_inputs import (
@@ -57,17 +58,17 @@ class RolloutController:
         writing: Writing | None,
         *,
         within_s: float = timing.PROMPT_S,
-        wake: Callable[[], None] = lambda: None,
+        inbox: Inbox | None = None,
     ) -> None:
         """`records`: from the journal. `writing`: where to record; None: nowhere.
 
-        `within_s`: the wait for a cluster; `wake` is called for a later answer.
+        `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one.
         """
         self._revisions = revisions
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
         self._records = records
-        self._entering = Entering(writing[1], clock, within_s, wake) if writing is not None else None
+        self._entering = Entering(writing[1], clock, within_s, inbox or Inbox()) if writing is not None else None
         self._tables = SelectedTables()
         self._selected: tuple[object, ...] = ()
         self._followed: tuple[Followed, ...] = ()

@@ -25,6 +25,7 @@ from reconciler.api.rollout_progress import Record
 from reconciler.clock import Clock, within
 from reconciler.containment import try_await
 from reconciler.controller import timing
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
 from reconciler.controller.reading.members import told_fault
 from reconciler.controller.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
 from reconciler.errors import (
@@ -90,16 +91,16 @@ class OwnershipLock:
         self._token = secrets.token_hex(8)
         self._term = term
         self._predecessors = predecessors
-        self._tell_restored: Callable[[str], None] = lambda cluster: None
+        self._inbox = Inbox()
         self._epochs: dict[str, int] = {}
         self._pending: dict[str, dict[str, Record]] = {}
         """By cluster and rollout what begins there: in the mark, and in the journal a moment later."""
         self._written: dict[str, frozenset[str]] = {}
         """By cluster the entries that this process ever wrote: those of others are left alone."""
 
-    def listen(self, restored: Callable[[str], None]) -> None:
-        """Tell of clusters whose mark of ours is older than one that was there: they went back to an earlier state."""
-        self._tell_restored = restored
+    def report_to(self, inbox: Inbox) -> None:
+        """Send clusters whose mark of ours is older than one that was there: they went back to an earlier state."""
+        self._inbox = inbox
 
     async def hold(
         self,
@@ -235,7 +236,7 @@ class OwnershipLock:
         epoch = max(mark.epoch, confirmed) + 1
         if live is not None and mark.journal == self._journal.uuid and mark.epoch < confirmed:
             # A later mark of ours was there: only a backup that was put back has the one before.
-            self._tell_restored(member.name)
+            self._inbox.send(ClusterChanged(member.name, ClusterScope.RESTORED))
         # First in the journal: whatever becomes of the request, this mark will be known as ours.
         self._journal.intend_hold(member.name, epoch, self._token)
         own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now(), term=self._term())

@@ -242,6 +242,7 @@ async def test_a_start_says_how_far_it_is(tmp_path: Path, caplog: pytest.LogCapt
         scene.source.forget()
         scene.vitals.rounds = 0
         scene.box.servers["m2"].pause()
+        caplog.clear()
         scene.start(scene.parts)
         await scene.until(lambda: "Starting" in events_of(caplog))
         scene.box.servers["m2"].resume()

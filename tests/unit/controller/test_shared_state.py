@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import pytest
 
 import reconciler.controller
 from reconciler.api.content import Content
+from reconciler.controller.inbox import ClusterChanged, PendingWork
 from reconciler.controller.loop_state import State
 from reconciler.controller.reading.read_clusters import ReadExtent
 from reconciler.controller.retries.workers import ApplyResult, Task
@@ -29,8 +31,8 @@ from reconciler.kube.member_clusters import MemberClusters
 
 ROOT = Path(reconciler.controller.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-SHARED = (State, ReadExtent, Acting, Task, ApplyResult, StatusSnapshot)
-"""What rounds, late readings, polls, lanes and pages are given of the loop."""
+SHARED = (State, ReadExtent, Acting, Task, ApplyResult, StatusSnapshot, PendingWork, ClusterChanged)
+"""What rounds, late readings, polls, lanes and pages are given of the loop, and what they send to it."""
 MUTABLE = (dict, list, set, bytearray, collections.defaultdict, collections.Counter, collections.deque)
 SAYS_THE_SAME = {Content}
 """A value that is unpacked when it is first looked at, and says the same before and after."""
@@ -147,3 +149,24 @@ def test_no_coroutine_rests_on_a_container_that_changes_over_an_await() -> None:
     found = [watched for file in FILES for watched in coroutines(file)]
     assert sum(bool(watched.kept) for watched in found) > 30, "nothing was looked at"
     assert [where for watched in found for where in torn(watched)] == []
+
+
+def test_no_transaction_of_the_journal_is_open_over_an_await() -> None:
+    """Another task would write into it, and a cancelled one leave half of it."""
+    opened = [
+        (file, node)
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.With) and "transaction(" in ast.unparse(ast.Tuple([i.context_expr for i in node.items]))
+    ]
+    assert len(opened) > 5, "nothing was looked at"
+    assert [f"{file.relative_to(ROOT)}:{node.lineno}" for file, node in opened if awaits(node)] == []
+
+
+def test_only_the_loop_publishes_its_state() -> None:
+    """Steps return a state; tasks beside the loop see the last one that it published."""
+    publishing = {str(file.relative_to(ROOT)) for file in FILES if "_published.publish(" in file.read_text("utf-8")}
+    owning = {
+        str(file.relative_to(ROOT)) for file in FILES if re.search(r"\bPublished\(State\(", file.read_text("utf-8"))
+    }
+    assert publishing == owning == {"loop.py"}

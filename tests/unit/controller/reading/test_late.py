@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from reconciler.api.clusters import Absent, Cluster, Member, NotRead, Read, Unknown
-from reconciler.api.refs import GVK, Identity, ResourceRef
+from reconciler.api.refs import GVK, ResourceRef
+from reconciler.clock import SystemClock
+from reconciler.controller.inbox import ClusterChanged, Inbox
 from reconciler.controller.reading.late import LateReadings
 from reconciler.controller.reading.members import Interest
 from reconciler.kinds.registry import BUILT_IN_KINDS
@@ -24,24 +26,23 @@ NAMES = ("m1", "m2", "m3")
 
 
 class Scene:
-    """Three clusters, and what was marked for the next round."""
+    """Three clusters, and what was sent for the next round."""
 
     def __init__(self, box: FleetInABox, members: MemberClusters) -> None:
         self.box, self.members = box, members
-        self.marked: set[Identity] = set()
-        self.clusters: set[str] = set()
-        self.came = asyncio.Event()
-        self.late = LateReadings(self._mark, self.clusters.add, lambda: len(members))
+        self.inbox = Inbox()
+        self.late = LateReadings(self.inbox)
 
-    def _mark(self, cluster: str, identities: Iterable[Identity]) -> None:
-        self.marked.update(identities)
-        self.came.set()
+    async def came(self, *refs: ResourceRef) -> None:
+        """Return once exactly these have to be looked at, and nothing else."""
+        events = await self.inbox.batch(20, SystemClock())
+        assert events == (ClusterChanged("m2", frozenset(ref.identity for ref in refs)),)
 
     async def read(self, *refs: ResourceRef) -> tuple[dict[str, Member], float]:
         """The members, and how long the round waited for them."""
         began_s = time.monotonic()
         interest = {name: Interest(wanted=frozenset(refs)) for name in NAMES}
-        found = await self.late.read(self.members, interest, ("test",), BUILT_IN_KINDS)
+        found = await self.late.read(self.members, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
         return found, time.monotonic() - began_s
 
 
@@ -68,9 +69,8 @@ async def test_the_others_are_read_without_it_and_its_answer_is_for_the_next_rou
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Unknown(why="")
         assert m2.served, "a kind is not taken for one that is not served"
-        assert scene.marked == set()
-        await asyncio.wait_for(scene.came.wait(), 10)
-        assert scene.marked == {A.identity}
+        assert not scene.inbox.has_work
+        await scene.came(A)
         found, took_s = await scene.read(A)
         assert took_s < SLOW_S
         assert isinstance(m2 := found["m2"], Read)
@@ -85,14 +85,13 @@ async def test_what_is_wanted_meanwhile_is_read_after_it(tmp_path: Path) -> None
         assert took_s < SLOW_S
         assert isinstance(m2 := found["m2"], Read)
         assert m2.under_way == {A.identity, B.identity}
-        await asyncio.wait_for(scene.came.wait(), 10)
-        assert scene.marked == {A.identity, B.identity}
-        scene.marked.clear()
+        await scene.came(A, B)
         found, _ = await scene.read(A, B)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
         assert m2.under_way == {B.identity}
-        assert scene.marked == {A.identity}, "what was asked for again may have changed since that answer began"
+        # What was asked for again may have changed since that answer began.
+        await scene.came(A)
 
 
 async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: 
         scene.box.servers["m2"].pause()
         _, took_s = await scene.read(A)
         assert took_s < SLOW_S
-        await asyncio.wait_for(scene.came.wait(), 20)
+        await scene.came(A)
         found, _ = await scene.read(A)
         assert isinstance(found["m2"], NotRead)
 
@@ -108,8 +107,8 @@ async def test_one_that_never_answers_is_not_read_when_its_time_is_up(tmp_path: 
 async def test_the_only_cluster_is_waited_for(tmp_path: Path) -> None:
     async with slow(tmp_path) as scene:
         only = {"m2": scene.members["m2"]}
-        late = LateReadings(scene._mark, scene.clusters.add, lambda: 1)
-        found = await late.read(only, {"m2": Interest(wanted=frozenset({A}))}, ("test",), BUILT_IN_KINDS)
+        interest = {"m2": Interest(wanted=frozenset({A}))}
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=1)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
 
@@ -118,12 +117,12 @@ async def test_a_round_that_concerns_the_slow_one_alone_is_over_before_it_answer
     """Or a commit to all others would wait for it."""
     async with slow(tmp_path) as scene:
         only, interest = {"m2": scene.members["m2"]}, {"m2": Interest(wanted=frozenset({A}))}
-        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
-        assert not scene.came.is_set(), "it has answered"
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
+        assert not scene.inbox.has_work, "it has answered"
         assert isinstance(m2 := found["m2"], Read)
         assert m2.under_way == {A.identity}
-        await asyncio.wait_for(scene.came.wait(), 10)
-        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS)
+        await scene.came(A)
+        found = await scene.late.read(only, interest, ("test",), BUILT_IN_KINDS, connected=len(NAMES))
         assert isinstance(m2 := found["m2"], Read)
         assert m2.live(A.identity) == Absent()
 
@@ -135,7 +134,7 @@ async def test_a_round_over_everything_waits_and_forgets_what_was_late(tmp_path:
         found = await scene.late.read_all(scene.members, interest, ("test",), BUILT_IN_KINDS)
         assert all(isinstance(member, Read) and ("", "ConfigMap") in member.kinds for member in found.values())
         await asyncio.sleep(0)
-        assert scene.marked == set()
+        assert not scene.inbox.has_work
 
 
 async def test_an_answer_shows_a_round_nothing_that_it_does_not_look_at(tmp_path: Path) -> None:
@@ -144,7 +143,7 @@ async def test_an_answer_shows_a_round_nothing_that_it_does_not_look_at(tmp_path
             metadata = {"name": name, "namespace": "demo", "uid": name, "resourceVersion": "1"}
             scene.box["m2"].state.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         await scene.read(A, B)
-        await asyncio.wait_for(scene.came.wait(), 10)
+        await scene.came(A, B)
         found, _ = await scene.read(A)
         assert isinstance(m2 := found["m2"], Read)
         assert m2.objects.keys() == {A.identity}

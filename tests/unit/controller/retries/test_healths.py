@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller import timing
+from reconciler.controller.inbox import HealthChanged, Inbox
 from reconciler.controller.retries.health_cache import HealthCache, PodDiagnostics
 from reconciler.errors import Forbidden
 from reconciler.kinds.registry import BUILT_IN_KINDS
@@ -76,7 +77,7 @@ def test_what_does_not_pass_by_waiting_counts_first() -> None:
 
 
 def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
-    healths = HealthCache()
+    healths = HealthCache(Inbox())
     healths.note("m1", WEB, "7", HEALTHY)
     healths.note("m1", WEB, "5", SLOW)
     assert healths.shown() == {"m1": {}}
@@ -91,13 +92,14 @@ def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
 
 
 def test_nothing_is_news_that_is_known() -> None:
-    woken: list[None] = []
-    healths = HealthCache(lambda: woken.append(None))
+    inbox = Inbox()
+    healths = HealthCache(inbox)
     healths.note("m1", WEB, "1", HEALTHY)
     assert not healths.has_news
-    for version in ("2", "3"):
-        healths.note("m1", WEB, version, SLOW)
-    assert (len(woken), healths.has_news) == (1, True)
+    healths.note("m1", WEB, "2", SLOW)
+    assert (inbox.take(), healths.has_news) == ((HealthChanged(),), True)
+    healths.note("m1", WEB, "3", SLOW)
+    assert inbox.take() == ()
     healths.shown()
     assert not healths.has_news
 
@@ -138,7 +140,7 @@ class Watched:
 
 
 async def test_where_all_is_well_nobody_is_asked() -> None:
-    healths, member = HealthCache(), Asked()
+    healths, member = HealthCache(Inbox()), Asked()
     ailments = Watched(healths)
     healths.note("m1", WEB, "1", HEALTHY)
     healths.note("m1", APP, "1", SLOW)
@@ -149,7 +151,7 @@ async def test_where_all_is_well_nobody_is_asked() -> None:
 
 
 async def test_what_ails_is_asked_ever_more_rarely_and_told_by_its_pods() -> None:
-    healths, member = HealthCache(), Asked(pod(**waits(**PULL)))
+    healths, member = HealthCache(Inbox()), Asked(pod(**waits(**PULL)))
     ailments, members = Watched(healths), {"m1": member}
     healths.note("m1", WEB, "1", SLOW)
     asked_at = [now_s for now_s in range(300) if await ailments.look(members, now_s)]
@@ -184,7 +186,7 @@ def short_of_quota(available: int, *, is_refused: bool = True) -> Progressing:
 
 
 async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
-    healths, member = HealthCache(), Asked(pod(conditions=[NO_ROOM]))
+    healths, member = HealthCache(Inbox()), Asked(pod(conditions=[NO_ROOM]))
     ailments, members = Watched(healths), {"m1": member}
     no_node = "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)"
     both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
@@ -226,7 +228,7 @@ def refused(message: str = f"create Pod db-1 in StatefulSet db failed error: {QU
 
 
 async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_it() -> None:
-    healths, member = HealthCache(), Asked()
+    healths, member = HealthCache(Inbox()), Asked()
     ailments, members = Watched(healths), {"m1": member}
     why = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"
     now_s = 0.0
@@ -304,7 +306,7 @@ def test_a_pod_that_was_made_later_ends_a_refusal(times: dict[str, Any], *, is_t
 
 
 async def test_without_the_right_the_status_has_to_do() -> None:
-    healths, member = HealthCache(), Asked(is_allowed=False)
+    healths, member = HealthCache(Inbox()), Asked(is_allowed=False)
     ailments = Watched(healths)
     healths.note("m1", WEB, "1", SLOW)
     for now_s in range(10):
@@ -314,7 +316,7 @@ async def test_without_the_right_the_status_has_to_do() -> None:
 
 
 def test_what_was_written_after_a_round_read_it_is_as_the_answer_said() -> None:
-    healths = HealthCache()
+    healths = HealthCache(Inbox())
     healths.round_begins()
     healths.written("m1", WEB, "7", SLOW)
     healths.read(Read(name="m1", absent=frozenset({WEB})), {WEB: MISSING}, None)

@@ -10,6 +10,7 @@ import asyncio
 from reconciler.api.clusters import LiveObject, Read
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.workers import ApplyResult, ClusterWorkers, Task
 from reconciler.controller.round.act import Result
 from reconciler.kube.watch_stream import WatchEvent
@@ -46,7 +47,7 @@ class Scene:
     """A lane of m1 that writes a, b and c until it is told to end."""
 
     def __init__(self) -> None:
-        self.lanes, self.end = ClusterWorkers(lambda: None), asyncio.Event()
+        self.lanes, self.end = ClusterWorkers(Inbox()), asyncio.Event()
 
     async def __aenter__(self) -> Scene:
         async def writing() -> None:

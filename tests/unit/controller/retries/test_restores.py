@@ -12,6 +12,7 @@ from reconciler.api.clusters import LiveObject
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller import timing
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.health_cache import HealthCache
 from reconciler.controller.retries.restores import ANSWERS, Restores, Suspicion
 from reconciler.journal.sqlite_journal import Journal
@@ -138,7 +139,7 @@ def test_what_the_process_before_has_seen_counts(tmp_path: Path) -> None:
 def test_what_a_list_shows_in_an_earlier_version_and_what_is_forgotten() -> None:
     identity = Identity("", "ConfigMap", "demo", "app")
     healths, live = (
-        HealthCache(),
+        HealthCache(Inbox()),
         LiveObject(gvk=CONFIG_MAP, identity=identity, uid="a", resource_version="50", body={}),
     )
     healths.note("m1", identity, "100", Degraded("it fails"))

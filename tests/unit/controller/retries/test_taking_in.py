@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from reconciler.controller.inbox import Inbox
 from reconciler.controller.retries.workers import ClusterWorkers, TakingIn, Task
 from reconciler.errors import FleetHeld
 from tests.fakes.clocks import TestClock
@@ -17,7 +18,7 @@ class Scene:
     """Lanes that go on until they are told to end, and a clock that stands."""
 
     def __init__(self, *clusters: str) -> None:
-        self.lanes, self.clock = ClusterWorkers(lambda: None), TestClock()
+        self.lanes, self.clock = ClusterWorkers(Inbox()), TestClock()
         self.taking_in = TakingIn(self.lanes, self.clock)
         self.ends = {name: asyncio.get_running_loop().create_future() for name in clusters}
         for name, end in self.ends.items():

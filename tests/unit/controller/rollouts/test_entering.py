@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, cast
 
 from reconciler.api.rollout_progress import Record
+from reconciler.controller.inbox import Inbox, RolloutEntered
 from reconciler.controller.rollouts.entering import Begun, Entering
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
@@ -22,7 +23,7 @@ class Clusters:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Begun]] = []
         self.answers: dict[str, asyncio.Future[MemberClusterError | None]] = {}
-        self.woken = 0
+        self.inbox = Inbox()
 
     async def enter(self, member: MemberCluster, fleet: str, begun: Begun) -> MemberClusterError | None:
         name = cast("str", member)
@@ -30,12 +31,9 @@ class Clusters:
         self.answers[name] = asyncio.get_running_loop().create_future()
         return await self.answers[name]
 
-    def wake(self) -> None:
-        self.woken += 1
-
 
 def entering_of(clusters: Clusters, clock: Any) -> Entering:
-    return Entering(clusters.enter, clock, 0.01, clusters.wake)
+    return Entering(clusters.enter, clock, 0.01, clusters.inbox)
 
 
 async def test_nobody_waits_for_one_that_keeps_its_answer() -> None:
@@ -53,7 +51,7 @@ async def test_nobody_waits_for_one_that_keeps_its_answer() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert entering.has_ended
-    assert clusters.woken == 2
+    assert clusters.inbox.take() == (RolloutEntered("m1"), RolloutEntered("m2"))
     assert not entering.away()
     assert await entering.enter("f", MEMBERS, {"m2": FIRST}) == {"m2": FIRST}
     assert not entering.has_ended

@@ -16,6 +16,7 @@ import pytest
 
 from reconciler.api.ledger import HoldRecord
 from reconciler.api.refs import GVK
+from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
 from reconciler.controller.round.hold import NAMESPACE, OwnershipLock, ensure_namespace
 from reconciler.controller.round.mark import Mark, holder_name, is_own
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
@@ -311,21 +312,22 @@ async def test_a_copy_of_a_journal_that_leads_later_takes_the_mark(tmp_path: Pat
 async def test_a_mark_of_ours_that_is_older_than_one_before_tells_of_a_restored_cluster(tmp_path: Path) -> None:
     """Source: design#restored-cluster."""
     async with opened(tmp_path / "scene") as found:
-        scene, told = Scene(found, tmp_path), list[str]()
+        scene, inbox = Scene(found, tmp_path), Inbox()
         marks = []
         for _ in range(3):
             with scene.process("one") as holder:
-                holder.listen(told.append)
+                holder.report_to(inbox)
                 assert await scene.hold(holder) is None
                 marks.append(scene.mark)
-        assert told == []
+        assert inbox.take() == ()
         scene.write_mark("PUT", marks[0])
         with scene.process("one") as holder:
-            holder.listen(told.append)
+            holder.report_to(inbox)
             assert await scene.hold(holder) is None
             assert int(scene.mark["epoch"]) > int(marks[-1]["epoch"])
+            assert inbox.take() == (ClusterChanged("m1", ClusterScope.RESTORED),)
             assert await scene.hold(holder) is None
-        assert told == ["m1"], "once"
+        assert inbox.take() == (), "once"
 
 
 async def test_a_cluster_that_hangs_while_it_is_to_be_held_is_left_to_its_next_write(tmp_path: Path) -> None:
