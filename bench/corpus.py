@@ -45,7 +45,7 @@ def names(workloads: int) -> Iterator[tuple[int, int]]:
 
 
 def file_path(namespace: int, number: int) -> str:
-    """Where the workload stands in the store."""
+    """Return where the workload stands in the store."""
     return f"apps/team-{namespace:03d}/web-{number:03d}.yaml"
 
 

@@ -1,4 +1,4 @@
-"""What rendering costs: processes of `hydrate` where one of many renders changed, and what locks add to `validate`.
+"""The cost of rendering: processes of `hydrate` where one of many renders changed, and what locks add to `validate`.
 
 With helm on the PATH: python -m bench.hydration [WORKLOADS [RENDERS]]. It prints JSON. All shares are of processor time
 within one run, so that other work on the machine concerns both sides.
@@ -58,7 +58,7 @@ def hydrated_store(root: Path, renders: int, workloads: int) -> None:
 
 
 def hydrate(root: Path, started: list[str]) -> tuple[int, float]:
-    """How many processes a run started, and the seconds that it took."""
+    """Return how many processes a run started, and the seconds that it took."""
     started.clear()
     begin = time.perf_counter()
     done = CliRunner().invoke(cli, ["hydrate", str(root)])
@@ -77,7 +77,7 @@ def cpu_s(run: Callable[[], object], rounds: int = 5) -> float:
 
 
 def validated(root: Path, rev: str | None) -> Fleet:
-    """What `validate` does beside the locks."""
+    """Return what `validate` does beside the locks."""
     fleet = read_fleet(str(root), rev)
     decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
     rendering(decision)
@@ -86,7 +86,7 @@ def validated(root: Path, rev: str | None) -> Fleet:
 
 
 def compared(root: Path, parsed: dict[str, ParsedFile]) -> None:
-    """What `diff --base --head` does beside the locks, where one file is another one."""
+    """Run what `diff --base --head` does beside the locks, where one file is another one."""
     before = read_fleet(str(root), "HEAD~1", as_files=False, parsed=parsed)
     after = read_fleet(str(root), "HEAD", parsed=parsed)
     compare_revisions(before, after, Observations(), SystemClock().now(), interpreters=with_plugins())

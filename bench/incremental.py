@@ -38,7 +38,7 @@ IN_STEP = 40
 
 
 class Loop(Struct):
-    """What the control loop does between a commit and its plan, and the CPU seconds of each step."""
+    """The work of the control loop between a commit and its plan, and the CPU seconds of each step."""
 
     store: GitStore
     reader: SnapshotReader = field(default_factory=SnapshotReader)

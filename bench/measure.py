@@ -1,4 +1,4 @@
-"""How time and memory are measured: CPU time of this process, the best of several runs, beside a calibration loop."""
+"""Measures of time and memory: CPU time of this process, the best of several runs, beside a calibration loop."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def calibration_s() -> float:
 
 
 def yaml_mb_per_s() -> float:
-    """How fast PyYAML's CSafeLoader reads files of the fleet."""
+    """Return how fast PyYAML's CSafeLoader reads files of the fleet."""
     texts = [corpus.workload_file(index // 100, index % 100) for index in range(200)]
 
     def load() -> None:
@@ -88,7 +88,7 @@ def peak_rss_mib() -> float:
 
 
 def machine() -> dict[str, str]:
-    """What it was measured on and with."""
+    """Return the machine and the versions of a measurement."""
     names = [line.partition(":")[2].strip() for line in _cpu_info() if line.startswith("model name")]
     packages = ("pyyaml", "pygit2", "orjson", "msgspec", "aiohttp", "kubernetes")
     return {

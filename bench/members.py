@@ -67,7 +67,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 def row_of(manifest: Manifest, uid: str) -> AppliedRow:
-    """What the journal keeps of a manifest that was applied."""
+    """Return what the journal keeps of a manifest that was applied."""
     owner = read_owner(manifest.body)
     assert owner is not None, "what was rendered carries our mark"
     return AppliedRow(

@@ -25,7 +25,7 @@ NOW = "2026-11-21T10:00:00Z"
 
 
 class _Timed:
-    """What parses each file as it is read, as commands do, with the CPU seconds that it took."""
+    """A parser of each file as it is read, as commands do, with the CPU seconds that it took."""
 
     def __init__(self, take: ParsedAsRead) -> None:
         self._take = take

@@ -1,4 +1,4 @@
-"""What the control loop itself costs a commit of one file: `python -m bench.rounds 10000` prints JSON.
+"""The cost of the control loop for a commit of one file: `python -m bench.rounds 10000` prints JSON.
 
 Members answer from memory and the journal is a real one, so this is the loop's own work: reading, deciding, settling,
 journaling, and the picture that `status` shows.

@@ -1,4 +1,4 @@
-"""How the cost of placing grows with workloads and their candidates: `python -m bench.scaling 10000` prints JSON.
+"""The growth of the cost of placing with workloads and their candidates: `python -m bench.scaling 10000` prints JSON.
 
 A policy for every 20 workloads, every cluster a candidate of each: 500 policies and a million pairs of a workload and a
 candidate at 10,000. What is placed afresh is measured, and one commit that scales one workload of a placed fleet.

@@ -185,13 +185,16 @@ def import_circles() -> frozenset[frozenset[str]]:
 
 
 def question_docstrings() -> int:
-    """Return how many docstrings begin with a question word."""
-    found = (
-        ast.get_docstring(node) or ""
-        for _, node in nodes(ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    """Return how many docstrings begin with a question word, those of tests and of measurements too."""
+    paths = [path for folder in ("tests", "bench") for path in (ROOT / folder).rglob("*.py")]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+    found = [node for _, node in nodes(ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)]
+    found += [node for tree in trees for node in ast.walk(tree)]
+    return sum(
+        bool(QUESTION.match(ast.get_docstring(node) or ""))
+        for node in found
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    return sum(bool(QUESTION.match(text)) for text in found)
 
 
 def fields() -> Iterator[tuple[ast.ClassDef, ast.AnnAssign]]:

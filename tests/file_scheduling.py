@@ -88,17 +88,17 @@ class FileScheduling:
 
     @property
     def collection_is_completed(self) -> bool:
-        """Whether all workers that were started at first have told their files."""
+        """Return whether all workers of the start have sent their files."""
         return bool(self._items) and len(self._collected) >= self._count
 
     @property
     def tests_finished(self) -> bool:
-        """Whether no file is left or running."""
+        """Return whether no file is left or running."""
         return self.collection_is_completed and not self.has_pending
 
     @property
     def has_pending(self) -> bool:
-        """Whether a file is left or running."""
+        """Return whether a file is left or running."""
         return bool(self._left) or any(self._running.values())
 
     def add_node(self, node: WorkerController) -> None:

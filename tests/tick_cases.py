@@ -141,7 +141,7 @@ def policy(name: str, given: Case) -> dict[str, Any]:
 
 
 def observations(case: Case, now_ago_s: float = 0, constraints: tuple[Constraint, ...] = ()) -> Observations:
-    """What is known of the clusters, so many seconds ago."""
+    """Return what is known of the clusters, so many seconds ago."""
     given = workloads(case)
     names = list(case.get("clusters", ["m1", "m2"]))
     names += [name for name in case.get("seen", {}) if name not in names]

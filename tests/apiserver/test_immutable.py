@@ -38,7 +38,7 @@ def merged(body: Any, change: Any) -> Any:
 
 
 def name_of(case: dict[str, Any]) -> str:
-    """What the case is about."""
+    """Return what the case is about."""
     return f"{case.get('kind') or case['body']['kind']}: {case.get('at') or 'may change'}"
 
 

@@ -1,4 +1,4 @@
-"""What the schema check refuses is what an API server refuses to apply, and what it lets pass is taken."""
+"""The schema check refuses a body exactly where an API server refuses to apply it."""
 
 from __future__ import annotations
 

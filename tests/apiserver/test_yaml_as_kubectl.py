@@ -22,7 +22,7 @@ _HEAD = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: x}\n"
 
 
 def _as_kubectl_reads(kubectl: Path, folder: Path, texts: list[str]) -> list[Any]:
-    """What kubectl makes of the body `value: TEXT`, one result a text; None where it refuses the document."""
+    """Return what kubectl makes of the body `value: TEXT`, one result a text; None where it refuses the document."""
     results: list[Any] = []
     for start in range(0, len(texts), 200):
         results += _read_chunk(kubectl, folder, texts[start : start + 200])

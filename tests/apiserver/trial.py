@@ -23,7 +23,7 @@ MANAGER = "fleet-reconciler/test"
 
 
 class Outcome(Struct):
-    """What a trial found. `faults` is empty when T and the API server agree."""
+    """The result of a trial. `faults` is empty when T and the API server agree."""
 
     seed: int
     kind: str

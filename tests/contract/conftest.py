@@ -77,7 +77,7 @@ def sim_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimCluster
 
 @pytest.fixture
 def member(cluster: RealCluster) -> Connect:
-    """How a test gets at the member cluster: `async with member() as it`."""
+    """Return the opener of the member cluster: `async with member() as it`."""
     return lambda: connect(cluster.kubeconfig, cluster.name)
 
 

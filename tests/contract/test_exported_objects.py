@@ -1,4 +1,4 @@
-"""What one cluster exports, with all that it wrote into it, another takes once the interpreters have pruned it."""
+"""An object exported from one cluster is taken by another once the interpreters have pruned it."""
 
 from __future__ import annotations
 

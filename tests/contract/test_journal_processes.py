@@ -97,7 +97,7 @@ with journal.transaction():
 
 
 def test_a_writer_killed_at_any_moment_loses_no_answer(tmp_path: Path) -> None:
-    """What was acknowledged is there; an intent and its row are never torn apart."""
+    """Acknowledged rows are there; an intent and its row are never torn apart."""
     path = tmp_path / "journal.db"
     script = """
 for number in range(10**6):

@@ -1,4 +1,4 @@
-"""What is observed of a cluster is what its own scheduler and controllers say."""
+"""Observations of a cluster equal what its own scheduler and controllers say."""
 
 from __future__ import annotations
 

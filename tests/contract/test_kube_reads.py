@@ -1,4 +1,4 @@
-"""What reading means: lists, metadata, tables, discovery, schemas, access, watches."""
+"""Reads: lists, metadata, tables, discovery, schemas, access, watches."""
 
 from __future__ import annotations
 

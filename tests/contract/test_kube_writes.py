@@ -1,4 +1,4 @@
-"""What writing means: create, apply, patch and delete with their preconditions, and what a refusal says."""
+"""Writes: create, apply, patch and delete with their preconditions, and what a refusal says."""
 
 from __future__ import annotations
 

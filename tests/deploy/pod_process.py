@@ -78,7 +78,7 @@ class PodProcess:
         return self.log.read_text(errors="replace")
 
     def probe(self, name: str) -> int:
-        """What the kubelet is answered: a status, 0 for nothing."""
+        """Return the status that the kubelet is answered, 0 for nothing."""
         return self.asks(self.container[name]["httpGet"]["path"])
 
     def asks(self, path: str, headers: Mapping[str, str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What the manifests of `deploy/kubernetes` say: each name leads somewhere, and nothing is asked without need.
+"""The manifests of `deploy/kubernetes`: each name leads somewhere, and nothing is asked without need.
 
 Source: design#stateful-set.
 """
@@ -50,7 +50,7 @@ def test_with_a_standby_there_are_two_pods_apart_and_nothing_else_differs(
 
 
 def test_every_folder_is_used_or_an_entry(kubernetes_binaries: Path) -> None:
-    """What is not rendered by a test would be a manifest that nobody has tried."""
+    """A manifest that no test renders is one that nobody has tried."""
     folders = {path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml")}
     assert folders == {"base", "components/in-cluster", "components/monitoring", "overlays/single", "overlays/standby"}
     for path in DEPLOY.rglob("*.yaml"):

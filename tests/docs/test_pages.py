@@ -1,4 +1,4 @@
-"""What the pages say is true: commands run, YAML parses, options exist, links lead somewhere."""
+"""The pages are true: commands run, YAML parses, options exist, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_command_and_option_that_is_shown_exists(page: str) -> None:
 
 
 def misuse(words: list[str]) -> str:
-    """Why the command line would not be taken; empty when it would."""
+    """Return why the command line would not be taken; empty when it would."""
     command: click.Command = cli
     context = click.Context(cli, info_name="reconciler", **cli.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):

@@ -82,7 +82,7 @@ def test_tests_that_a_reference_page_names_are_there(page: str) -> None:
 
 
 def is_example(test: str) -> bool:
-    """Whether a path is one of the example store, which the page names, too."""
+    """Return whether a path is one of the example store, which the page names, too."""
     return (ROOT / "examples/fleet-repo" / test.removeprefix("tests/cases/").partition("#")[0]).exists()
 
 

@@ -95,7 +95,7 @@ class Daemon:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives."""
+        """Return whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -145,7 +145,7 @@ class Daemon:
         )
 
     def holds(self, cluster: str, epoch: int) -> bool:
-        """Whether its journal says that it holds the fleet in a cluster in that epoch."""
+        """Return whether its journal says that it holds the fleet in a cluster in that epoch."""
         try:
             with Journal.open(self.journal, read_only=True) as journal:
                 return any(found.epoch == epoch and found.is_confirmed for found in journal.holds(cluster))
@@ -153,7 +153,7 @@ class Daemon:
             return False
 
     def has_open_intents(self) -> bool:
-        """Whether a request is under way, or was when it died."""
+        """Return whether a request is under way, or was when it died."""
         try:
             with Journal.open(self.journal, read_only=True) as journal:
                 return bool(journal.open_intents())

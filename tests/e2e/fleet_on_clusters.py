@@ -108,7 +108,7 @@ class FleetOnClusters:
 
 
 def is_marked(live: dict[str, Any]) -> bool:
-    """Whether an object carries a mark of ours, or a field of a manager of ours."""
+    """Return whether an object carries a mark of ours, or a field of a manager of ours."""
     metadata = live["metadata"]
     managers = [entry["manager"] for entry in metadata.get("managedFields", ())]
     names = [*metadata.get("labels", {}), *metadata.get("annotations", {}), *managers]
@@ -121,6 +121,6 @@ def of_action(plan: Plan, action: Action) -> list[Change]:
 
 
 def writes_to(cluster: RealCluster, since: int) -> list[str]:
-    """Who wrote what since a mark, our requests only: `patch deployments demo/web`."""
+    """Return who wrote what since a mark, our requests only: `patch deployments demo/web`."""
     found = cluster.writes(since, "fleet-reconciler/")
     return [f"{event['verb']} {event['objectRef'].get('resource')} {event['objectRef'].get('name')}" for event in found]

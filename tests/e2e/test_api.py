@@ -58,7 +58,7 @@ class Watched:
         return found
 
     def needs(self, what: str) -> list[dict[str, Any]]:
-        """What the fleet's view says of that."""
+        """Return what the fleet's view says of that."""
         return [need for need in self.fleet_view()["needs"] if need["what"] == what]
 
     def says(self, what: str, words: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What operators do with the command line, on real clusters: look, stop, resume, rebuild, take over, adopt."""
+"""The work of operators with the command line, on real clusters: look, stop, resume, rebuild, take over, adopt."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_apply_without_a_terminal_wants_yes(fleet: FleetOnClusters, line: Comman
 
 
 def content(live: dict[str, Any]) -> tuple[str, Any, Any]:
-    """What an object says, beside metadata and status."""
+    """Return what an object says, beside metadata and status."""
     return live["metadata"]["name"], live.get("spec"), live.get("data")
 
 

@@ -112,7 +112,7 @@ def started(scene: Scene) -> None:
 
 
 def fastest_s(act: Callable[[str], None], enough_s: float) -> float:
-    """How long the fastest of ten takes, or the first that is fast enough: a busy machine slows some, hardly all."""
+    """Return the seconds of the fastest of ten, or of the first that is fast enough: a busy machine slows some."""
     times = [float("inf")]
     for number in range(2, 12):
         began = time.monotonic()

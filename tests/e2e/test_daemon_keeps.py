@@ -1,4 +1,4 @@
-"""What the daemon refuses and keeps: bad histories of the store, broken journals, strangers' clusters, fights, rest.
+"""Refusals and duties of the daemon: bad histories of the store, broken journals, strangers' clusters, fights, rest.
 
 On embedded clusters. Source: design#last-good-revision; design#fleet-name; design#cluster-identity; design#one-writer;
 design#promise-5; design#promise-6; design#fights.
@@ -189,7 +189,7 @@ def test_a_daemon_with_another_journal_refuses_even_where_nothing_is_to_be_writt
 
 def test_of_two_daemons_with_copies_of_a_journal_exactly_one_goes_on_writing(box: Box) -> None:
     def writes() -> dict[str, int]:
-        """How often the test's ConfigMap was written in each cluster, whoever did it."""
+        """Return how often the test's ConfigMap was written in each cluster, whoever did it."""
         return box.fleet.call(
             lambda found: {
                 name: sum((entry.plural, entry.name) == ("configmaps", "app") for entry in found[name].audit)

@@ -199,12 +199,12 @@ def test_nothing_leaves_that_is_not_known_to_serve_elsewhere(tmp_path: Path) -> 
 
 
 def _held(status: dict[str, Any]) -> list[str]:
-    """Why deletions are held."""
+    """Return why deletions are held."""
     return [each["why"] for each in status["held"] if each["action"] == "delete"]
 
 
 def _codes(status: dict[str, Any], code: str) -> int:
-    """How many problems have a code."""
+    """Return how many problems have a code."""
     return sum(each["code"] == code for each in status["problems"])
 
 

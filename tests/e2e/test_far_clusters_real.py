@@ -55,7 +55,7 @@ class Scene:
         self.store.write(name, *documents)
 
     def status(self, who: str) -> dict[str, Any]:
-        """What a process tells of itself."""
+        """Return what a process tells of itself."""
         words = ["status", "--journal", str(self.processes[who].journal), "-o", "json"]
         done = subprocess.run([sys.executable, "-m", "reconciler", *words], check=True, capture_output=True)
         return dict(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""What is not ours is never changed under Abort, nor deleted ever; the audit log is the referee."""
+"""An object that is not ours is never changed under Abort, nor deleted ever; the audit log is the referee."""
 
 from __future__ import annotations
 

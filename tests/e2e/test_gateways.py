@@ -167,7 +167,7 @@ def test_a_workload_takes_its_routes_along_and_they_leave_after_it(fleet: FleetO
     fleet.write("policy", governing)
 
     def there(cluster: str) -> set[str]:
-        """What of it is in a cluster, in both namespaces."""
+        """Return what of it is in a cluster, in both namespaces."""
         kinds = f"deployments,services,httproutes.{GROUP},referencegrants.{GROUP}"
         found = [load_yaml(fleet.clusters[cluster].kubectl("get", kinds, "-n", name, "-o", "json"))["items"]
                  for name in (space, data)]  # fmt: skip

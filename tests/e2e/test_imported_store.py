@@ -57,7 +57,7 @@ class Imported:
         return said
 
     def asked(self, *command: str, stdin: str = "") -> list[dict[str, Any]]:
-        """What a tool says, hooks left out."""
+        """Return what a tool says, hooks left out."""
         environ = {"PATH": self.path, "HOME": str(self.folder)}
         program = shutil.which(command[0], path=self.path)
         assert program is not None
@@ -69,7 +69,7 @@ class Imported:
         return [body for body in found if "helm.sh/hook" not in body["metadata"].get("annotations", {})]
 
     def charted(self, *options: str) -> list[dict[str, Any]]:
-        """What helm says of the chart."""
+        """Return what helm says of the chart."""
         fixed = ["--namespace", self.fleet.namespace, "--kube-version", "1.36"]
         return self.asked("helm", "template", "web", "charts/web", *fixed, *options)
 

@@ -78,7 +78,7 @@ class Scene:
             return journal.led_by
 
     def left(self) -> Handover:
-        """What stands beside the Lease for the next leader."""
+        """Return what stands beside the Lease for the next leader."""
         handover = read_handover(self.get("hub", "ConfigMap", "fleet-system", f"fleet-{FLEET}-handover"))
         assert handover is not None
         return handover

@@ -77,7 +77,7 @@ class Account:
         return self.of("v1", "Service", "web", spec={"ports": [{"port": 80}], "selector": {"app": "web"}})
 
     def objects(self) -> list[dict[str, Any]]:
-        """What stores have: a workload with what belongs to it, a kind of their own, and rights for the workload."""
+        """Return usual objects of stores: a workload with what belongs to it, a kind of their own, rights."""
         labels = {"app": "web"}
         pod = {"containers": [{"name": "main", "image": "busybox:1"}], "serviceAccountName": "web"}
         template = {"metadata": {"labels": labels}, "spec": pod}
@@ -140,7 +140,7 @@ class Account:
         self.kubeconfig.chmod(0o600)
 
     def events(self, since: int) -> list[str]:
-        """What the account asked for: `200 list deployments`."""
+        """Return what the account asked for: `200 list deployments`."""
         user = f"system:serviceaccount:fleet-system:{self.name}"
         found = (event for event in self.cluster.events(since) if event["user"]["username"] == user)
         return [
@@ -151,11 +151,11 @@ class Account:
         ]
 
     def refused(self, since: int) -> set[str]:
-        """What of it was refused."""
+        """Return those events that were refused."""
         return {event for event in self.events(since) if event.startswith("403 ")}
 
     def writes(self, since: int) -> list[str]:
-        """What of it wrote."""
+        """Return those events that wrote."""
         return [event for event in self.events(since) if event.startswith("20") and event.split()[1] not in READ]
 
     def has(self, kind: str, name: str) -> bool:
@@ -163,7 +163,7 @@ class Account:
         return bool(found.strip())
 
     def level(self) -> str | None:
-        """What `doctor` says that the account may do."""
+        """Return what `doctor` says that the account may do."""
         process = self.line.run("doctor", self.line.store, "-o", "json")
         (found,) = json.loads(process.stdout)["clusters"]
         assert (process.returncode == 0) == (found["level"] == "full"), process.stderr

@@ -226,7 +226,7 @@ def wanted(stage: Stage, name: str) -> dict[str, int]:
 
 
 def told(stage: Stage) -> str:
-    """What `status` prints."""
+    """Return what `status` prints."""
     command = [sys.executable, "-m", "reconciler", "status", "--journal", str(stage.daemon.journal)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 

@@ -79,7 +79,7 @@ def write(fleet: FleetOnClusters, names: Mapping[str, str]) -> None:
 
 
 def refused(plan: Plan) -> dict[str, str]:
-    """What is refused because it is somebody else's: why, by the name of the object."""
+    """Return what is refused because it is somebody else's: why, by the name of the object."""
     found = [problem for problem in plan.problems if problem.code == "object-of-another-tool"]
     return {name: problem.message for problem in found for name in (*HELD, "app") if f"/{name} " in problem.message}
 

@@ -69,7 +69,7 @@ SERVED = {
 
 
 def install(site: Path, module: str, source: str, entry: str) -> None:
-    """What a package manager leaves behind: a module and a distribution with an entry point."""
+    """Write what a package manager leaves behind: a module and a distribution with an entry point."""
     (site / f"{module}.py").write_text(source)
     info = site / f"{module}-1.0.dist-info"
     info.mkdir(parents=True)

@@ -87,7 +87,7 @@ class Scene:
         return self.store.commit(image)
 
     def images(self) -> dict[str, str]:
-        """What each API server holds; nothing where it is not there."""
+        """Return what each API server holds; nothing where it is not there."""
         return {name: image_of(found) for name in CLUSTERS if (found := self._live(name)) is not None}
 
     def _live(self, cluster: str) -> Any:
@@ -97,7 +97,7 @@ class Scene:
         return json.loads(text) if text.strip() else None
 
     def standing(self) -> dict[str, Any]:
-        """What `status` says of the Rollout."""
+        """Return what `status` says of the Rollout."""
         if not self.daemon.journal.exists():
             return {}
         with Journal.open(self.daemon.journal, read_only=True) as journal:
@@ -134,7 +134,7 @@ class Scene:
     # The judge
 
     def judge(self) -> int:
-        """How often a cluster was given another version by us, each time when it was its turn."""
+        """Return how often a cluster was given another version by us, each time when it was its turn."""
         histories = self.referee.histories(("deployments", self.namespace, "web"))
         found = 0
         for name, history in histories.items():

@@ -1,4 +1,4 @@
-"""What happens to clusters and to the branch while a stage waits, on six embedded clusters. Source: ADR 18."""
+"""Clusters and the branch change while a stage waits, on six embedded clusters. Source: ADR 18."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_cluster_that_is_away_at_its_turn_gets_it_when_it_is_back(tmp_path: Pa
 
 
 def waits_of(daemon: Any, cluster: str) -> dict[str, Any]:
-    """What the journal's picture says of a cluster in the Rollout."""
+    """Return what the journal's picture says of a cluster in the Rollout."""
     with_clusters = json.loads(_state(daemon)).get("rollouts", ())
     return next((each for found in with_clusters for each in found["clusters"] if each["name"] == cluster), {})
 

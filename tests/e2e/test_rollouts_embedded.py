@@ -23,7 +23,7 @@ BEHIND = ("m2", "m3", "m4", "m5", "m6")
 
 
 def images(first: str, rest: str) -> dict[str, str]:
-    """What the clusters have when the first stage is ahead."""
+    """Return what the clusters have when the first stage is ahead."""
     return {"m1": first, **dict.fromkeys(BEHIND, rest)}
 
 
@@ -32,7 +32,7 @@ def have(referee: Referee, wanted: dict[str, str]) -> Callable[[], bool]:
 
 
 def waits(daemon: Daemon, stage: str) -> dict[str, Any]:
-    """What the journal's picture says of a stage."""
+    """Return what the journal's picture says of a stage."""
     with Journal.open(daemon.journal, read_only=True) as journal:
         document = journal.state() or {}
     stages = [each for found in document.get("rollouts", ()) for each in found["stages"]]

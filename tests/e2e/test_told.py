@@ -72,7 +72,7 @@ class Scene:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What the receiver was asked to take, in order; each is signed."""
+        """Return what the receiver was asked to take, in order; each is signed."""
         found = [asked for asked in self.server.asked if asked.target.startswith("/hook")]
         for asked in found:
             head = asked.headers

@@ -42,7 +42,7 @@ class Open(NamedTuple):
     journal: Journal
 
     def access(self, journal: Path, who: str = "") -> Access:
-        """How a command reaches the two, with a journal of its own."""
+        """Return the options by which a command reaches the two, with a journal of its own."""
         return Access(
             kubeconfig=self.box.kubeconfig, journal=journal, clock=QuickClock(), interpreters=BUILT_IN_KINDS, who=who
         )

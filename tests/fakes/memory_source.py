@@ -16,7 +16,7 @@ Content = str | Problem
 
 
 class MemoryPast:
-    """What a store in memory held before, by revision."""
+    """The earlier contents of a store in memory, by revision."""
 
     def __init__(self, older: Mapping[str, Mapping[str, Content]]) -> None:
         self._older = older

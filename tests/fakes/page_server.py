@@ -45,7 +45,7 @@ class PageServer:
 
     @property
     def url(self) -> str:
-        """Where it is served, without a stroke at the end."""
+        """Return where it is served, without a stroke at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class PageServer:
         self._do(self._tell())
 
     def listeners(self) -> int:
-        """How many pages listen."""
+        """Return how many pages listen."""
         return len(self._streams)
 
     def _do(self, made: Any) -> None:

@@ -1,4 +1,4 @@
-"""Where rollouts stand, for tests of what shows it."""
+"""States of rollouts, for tests of what shows them."""
 
 from __future__ import annotations
 

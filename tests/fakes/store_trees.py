@@ -57,5 +57,5 @@ def forged_repository(folder: Path, of: Path, commit: str, *, own_objects: bool 
 
 
 def problems_of(snapshot: Snapshot) -> tuple[Problem, ...]:
-    """What is said of a store: remarks, and why files of it cannot be read."""
+    """Return what is said of a store: remarks, and why files of it cannot be read."""
     return (*snapshot.problems, *(fault for file in snapshot.files for fault in file.faults))

@@ -129,13 +129,13 @@ class TestBed:
         return planned
 
     def record_rest(self, planned: Round) -> None:
-        """What the journal learns of copies where nothing is on its way."""
+        """Record in the journal copies where nothing is on its way."""
         for cluster, seen in planned.at_rest.items():
             rows = self.ledger[cluster]
             rows.update({i: with_rest(rows[i], rest) for i, rest in seen.items() if i in rows})
 
     def make(self, change: Change, fleet: Fleet) -> None:
-        """What an API server would do."""
+        """Do what an API server would do."""
         objects, rows = self.objects[change.cluster], self.ledger[change.cluster]
         if change.action in (Action.DELETE, Action.RELEASE):
             if change.action is Action.DELETE:

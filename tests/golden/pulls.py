@@ -85,7 +85,7 @@ def unreadable_cluster() -> Plan:
 
 
 def without_observations() -> Plan:
-    """What is placed by free room, of which nothing is known."""
+    """Return what is placed by free room, of which nothing is known."""
     found = Unjudged(
         gvk=DEPLOYMENT,
         identity=Identity("apps", "Deployment", "shop", "embedder"),

@@ -1,4 +1,4 @@
-"""What operators see of the journal, word for word."""
+"""The screens that show operators the journal, word for word."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def test_nothing_is_written_through_a_link(store: Path, tmp_path: Path) -> None:
 
 
 def test_a_pull_request_starts_nothing(store: Path) -> None:
-    """What looks at a change of a stranger never runs a tool: it has no PATH to find one on."""
+    """A command that looks at a change of a stranger never runs a tool: it has no PATH to find one on."""
     assert hydrate(store).exit_code == 0
     endless_template(store)
     link_in_chart(store)

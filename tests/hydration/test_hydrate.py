@@ -37,7 +37,7 @@ def hydrate(store: Path, *arguments: str) -> Result:
 
 
 def fault(store: Path, *arguments: str) -> str:
-    """Why the command does nothing at all."""
+    """Return why the command does nothing at all."""
     error = CliRunner().invoke(cli, ["hydrate", str(store), *arguments]).exception
     assert isinstance(error, ReconcilerError), error
     return str(error)

@@ -1,4 +1,4 @@
-"""What a query of Prometheus asks for, held against the reference of metrics."""
+"""The metrics and labels of a query of Prometheus, held against the reference of metrics."""
 
 from __future__ import annotations
 

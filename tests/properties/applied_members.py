@@ -137,5 +137,5 @@ def _workload(live: LiveObject, row: AppliedRow | None) -> Workload:
 
 
 def _scopes(apis: Collection[GVK]) -> dict[GVK, bool]:
-    """Whether each kind is served in namespaces; one that is not built in is."""
+    """Return whether each kind is served in namespaces; one that is not built in is."""
     return {gvk: is_namespaced(*gvk.group_kind) is not False for gvk in apis}

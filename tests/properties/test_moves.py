@@ -49,7 +49,7 @@ class Copy(Struct):
 
     @property
     def left(self) -> int:
-        """What serves once its controller has seen the newest spec."""
+        """Return what serves once its controller has seen the newest spec."""
         return min(self.available, self.replicas)
 
 

@@ -1,4 +1,4 @@
-"""What processes plan that apply to a part of the clusters each is, together, what one process plans for all of them.
+"""Processes that each apply to a part of the clusters plan, together, what one process plans for all of them.
 
 Source: ADR 24. It is so of what each can decide by itself, and the rest stays as it is.
 """
@@ -52,7 +52,7 @@ def plan_of(world: FleetSnapshot, own: frozenset[str]) -> tuple[tuple[Change, ..
 
 
 def taken(changes: Collection[Change]) -> set[tuple[str, Identity]]:
-    """What runs pods and is taken away at once."""
+    """Return what runs pods and is taken away at once."""
     return {
         (change.cluster, change.identity)
         for change in changes

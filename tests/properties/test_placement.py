@@ -88,7 +88,7 @@ def counts_of(binding: Binding) -> dict[str, int]:
 
 
 def waits_for_room(binding: Binding) -> bool:
-    """Whether it goes somewhere else as soon as others leave room there, as replicas do that had to stay."""
+    """Return whether it goes somewhere else as soon as others leave room there, as replicas do that had to stay."""
     return any(reason.rule in SHORT or "find no room elsewhere and stay" in reason.text for reason in binding.reasons)
 
 
@@ -296,7 +296,7 @@ def test_a_gang_is_placed_on_one_cluster_or_not_at_all(nodes: list[list[int]], p
 
 
 def packs(pods: list[int], rooms: list[int]) -> bool:
-    """Whether the pods go onto the nodes, by trying everything: the oracle."""
+    """Return whether the pods go onto the nodes, by trying everything: the oracle."""
     if not pods:
         return True
     tried = set()

@@ -1,4 +1,4 @@
-"""What comparing two revisions counts and reports without rendering all of it is what rendering would make."""
+"""The counts and reports of a comparison of two revisions equal those of rendering everything."""
 
 from __future__ import annotations
 

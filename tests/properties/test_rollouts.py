@@ -151,7 +151,7 @@ ACTIONS = st.lists(
 
 
 def told(world: World, action: tuple[str, int]) -> None:
-    """What happens to the world."""
+    """Change the world as the order says."""
     verb, number = action
     name = CLUSTERS[number % len(CLUSTERS)]
     if verb == "wait":
@@ -182,7 +182,7 @@ def approve(world: World, stage: str, revision: str) -> None:
 
 
 def check_laws(world: World, before: dict[str, Record], found: RolloutProgress) -> None:
-    """What holds after every look."""
+    """Check what holds after every look."""
     places = {name: index for index, stage in enumerate(found.stages) for name in stage.clusters}
     begun = [change for change in found.changes if isinstance(change, Begin)]
     for change in begun:

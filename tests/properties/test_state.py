@@ -196,7 +196,7 @@ def some(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def of_text(text: str) -> dict[str, dict[str, int]]:
-    """What the table of clusters says."""
+    """Return what the table of clusters says."""
     lines = text.splitlines()
     head = next(index for index, line in enumerate(lines) if line.startswith("CLUSTER"))
     words = lines[head].split("LAST")[0].split()[2:]
@@ -212,7 +212,7 @@ def of_text(text: str) -> dict[str, dict[str, int]]:
 
 
 def of_metrics(vitals: Vitals) -> dict[str, tuple[dict[str, int], dict[str, int]]]:
-    """What the two gauges say."""
+    """Return what the two gauges say."""
     found: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
     for family in text_string_to_metric_families(exposition(vitals, 0.0).decode()):
         for index, (metric, label) in enumerate((("objects", "state"), ("object_health", "health"))):

@@ -32,7 +32,7 @@ READING = (
 
 
 def documents(canaries: Canaries, when: str) -> dict[str, dict[str, Any]]:
-    """What is encrypted, by file, with values at every place that a store can encrypt."""
+    """Return what is encrypted, by file, with values at every place that a store can encrypt."""
 
     def plant(place: str) -> str:
         return canaries.plant(f"{when} {place}")
@@ -98,7 +98,7 @@ class Scenario:
         return ran
 
     def kept(self) -> bytes:
-        """What the journal holds; its rows are compressed."""
+        """Return what the journal holds; its rows are compressed."""
         with Journal.open(self.journal, read_only=True) as journal:
             return json.dumps(journal.export(), ensure_ascii=False).encode()
 
@@ -182,7 +182,7 @@ def test_nothing_that_is_kept_holds_a_value(scenario: Scenario) -> None:
 
 
 def test_a_comparison_without_a_key_tells_which_value_is_another(scenario: Scenario) -> None:
-    """What sops did not encrypt anew has its ciphertext still, so that each value is judged by itself."""
+    """A value that sops did not encrypt anew has its ciphertext still, so that each value is judged by itself."""
     found = next(
         out for name, out in scenario.outputs.items() if name.startswith("between") and name.endswith("-o text")
     )

@@ -112,7 +112,7 @@ class _Tree:
 
 
 def _read(tree: _Tree) -> tuple[int, list[str]]:
-    """How many files were read, and what is said of the others and of the store."""
+    """Return how many files were read, and what is said of the others and of the store."""
     files, problems = read_tree(tree, MAX_BYTES + 1)
     faults = [fault for file in files for fault in file.faults]
     return sum(not file.faults for file in files), [problem.code for problem in (*faults, *problems)]

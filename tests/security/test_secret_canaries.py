@@ -136,7 +136,7 @@ class Scenario:
 
 
 def _address(log: Path) -> str | None:
-    """Where a daemon says that it serves its pages; None before it does."""
+    """Return where a daemon says that it serves its pages; None before it does."""
     found = re.search(r"Listening.*?(127\.0\.0\.1:\d+)", log.read_text())
     return found and found[1]
 

@@ -286,7 +286,7 @@ class Trial:
             self.violations.append(f"{kind} {name} served in {cluster} and went before another copy did")
 
     def _went_too_early(self, cluster: str, body: dict[str, Any]) -> bool:
-        """Whether a Deployment that serves goes before another copy does. What a restore took away nobody could see."""
+        """Return whether a Deployment that serves goes before another copy serves, restores left out."""
         name = body["metadata"]["name"]
         if name in self.ever_absent or self.is_past_back or not serves(body):
             return False
@@ -306,7 +306,7 @@ class Trial:
                 yield cluster, app.name
 
     def _wrong(self) -> list[str]:
-        """How the clusters differ from the store."""
+        """Return how the clusters differ from the store."""
         found = []
         for cluster in CLUSTERS:
             for app in self.apps:
@@ -320,7 +320,7 @@ class Trial:
         return found
 
     def _case(self) -> Iterator[str]:
-        """What a person needs to see of a trial that failed."""
+        """Yield what a person needs to see of a trial that failed."""
         yield from self._wrong()
         with Journal.open(self.journal_path, read_only=True) as journal:
             picture = journal.state() or {}
@@ -344,7 +344,7 @@ class Trial:
             await asyncio.sleep(0.02)
 
     def _has_seen_all(self) -> bool:
-        """Whether this run of the service has looked into every cluster.
+        """Return whether this run of the service has looked into every cluster.
 
         What an earlier one left may be right already; this one still puts its mark there, once it gets an answer.
         """

@@ -79,7 +79,7 @@ class CopiedJournalTrial(Trial):
         return len(self._wrong())
 
     async def _silence(self) -> int:
-        """How much was written, once no more is."""
+        """Return how much was written, once no more is."""
         before = -1
         while (now := self._ours()) != before:
             before = now

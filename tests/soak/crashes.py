@@ -123,7 +123,7 @@ class Referee:
             self.seen.append(Seen(cluster, event.type, body["kind"], *place))
 
     def state(self) -> dict[str, Any]:
-        """What the clusters hold, without what differs from run to run."""
+        """Return what the clusters hold, without what differs from run to run."""
         return self._fleet.call(lambda box: {name: dict(_objects(box, name)) for name in box.names})
 
     def comings(self) -> list[str]:
@@ -131,14 +131,14 @@ class Referee:
         return sorted(f"{s.cluster} {s.kind} {s.namespace}/{s.name} {s.type}" for s in self.seen)
 
     def ours(self) -> int:
-        """How many writes of ours the clusters' audit trails hold."""
+        """Return how many writes of ours the clusters' audit trails hold."""
         return self._fleet.call(
             lambda box: sum("fleet-reconciler/" in e.user_agent for name in box.names for e in box[name].audit)
         )
 
 
 def is_relevant(body: dict[str, Any]) -> bool:
-    """Whether a user would call it an object of the fleet: no pods, no replica sets, nothing of the cluster's own."""
+    """Return whether a user would call it an object of the fleet: no pods, no replica sets."""
     if body["kind"] in ("Pod", "ReplicaSet", "Node", "Event"):
         return False
     name = body["metadata"]["name"]
@@ -171,7 +171,7 @@ def normal(body: dict[str, Any]) -> Any:
 
 
 def ledger_of(path: Path) -> dict[str, list[str]]:
-    """What the journal says is applied, without uids, revisions, and the keyed digests of Secrets."""
+    """Return what the journal says is applied, without uids, revisions, and the keyed digests of Secrets."""
     with Journal.open(path, read_only=True) as journal:
         return {
             cluster: [f"{identity} {_row(row)}" for identity, row in rows.items()]
@@ -185,7 +185,7 @@ def _row(row: AppliedRow) -> str:
 
 
 class Record(Struct, kw_only=True):
-    """How a run went: the state after each step, what came and went, and how many points were reached."""
+    """The record of a run: the state after each step, what came and went, and how many points were reached."""
 
     states: list[dict[str, Any]] = field(default_factory=list)
     ledgers: list[dict[str, list[str]]] = field(default_factory=list)
@@ -226,7 +226,7 @@ def undisturbed(folder: Path) -> Record:
 
 
 def _has_done(daemon: Daemon, revision: str) -> bool:
-    """Whether a round with this commit has left nothing to be done."""
+    """Return whether a round with this commit has left nothing to be done."""
     if not daemon.journal.exists():
         return False
     with Journal.open(daemon.journal, read_only=True) as journal:

@@ -91,7 +91,7 @@ class Referee:
         self.wrong += self._too_early(box, cluster, image)
 
     def _too_early(self, box: FleetInABox, cluster: str, image: str) -> Iterator[str]:
-        """What of earlier stages, or of its own, does not let the cluster have this version."""
+        """Yield what of earlier stages, or of its own, does not let the cluster have this version."""
         held = {name: box[name].state.get("Deployment", "demo", "web") for name in CLUSTERS}
         for stage, names in STAGES.items():
             if cluster in names:
@@ -104,7 +104,7 @@ class Referee:
                     yield f"{image} comes to {cluster} when {name} has {image_of(held[name])} and does not serve it"
 
     def images(self) -> dict[str, str]:
-        """What each cluster has."""
+        """Return what each cluster has."""
         return self._fleet.call(
             lambda box: {name: image_of(box[name].state.get("Deployment", "demo", "web")) for name in CLUSTERS}
         )
@@ -130,7 +130,7 @@ def put(store: GitRepository, image: str) -> str:
 
 
 def until(daemon: Daemon, is_so: Callable[[], bool], what: str, *, may_die: bool = False) -> int:
-    """How often the service died until something was so, each time started again."""
+    """Return how often the service died until something was so, each time started again."""
     deadline, deaths = time.monotonic() + REST_TIMEOUT_S, 0
     while time.monotonic() < deadline:
         if not daemon.is_running:
@@ -145,7 +145,7 @@ def until(daemon: Daemon, is_so: Callable[[], bool], what: str, *, may_die: bool
 
 
 def all_have(referee: Referee, image: str) -> Callable[[], bool]:
-    """Whether every cluster has a version."""
+    """Return whether every cluster has a version."""
     return lambda: set(referee.images().values()) == {image}
 
 

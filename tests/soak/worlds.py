@@ -145,7 +145,7 @@ class Restored:
         server.break_connections()
 
     def end(self, server: ClusterServer) -> None:
-        """What was put back stays."""
+        """Check that what was put back stays."""
 
 
 def define(cluster: Cluster, *form: str) -> None:

@@ -1,4 +1,4 @@
-"""What looks at what, both ways, whatever was put before."""
+"""Dependents of a key, both ways, whatever was put before."""
 
 from __future__ import annotations
 

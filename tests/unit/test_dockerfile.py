@@ -44,7 +44,7 @@ def test_the_base_image_has_a_version_that_the_project_supports() -> None:
 
 
 def test_one_argument_names_the_base_of_every_stage_so_that_a_digest_can_be_pinned() -> None:
-    """What is declared before the first FROM is known in FROM alone, and a second ARG would hide it."""
+    """An argument declared before the first FROM is known in FROM alone, and a second ARG would hide it."""
     images = [value.split(" ")[0] for name, value in _instructions() if name == "FROM"]
     assert images == ["${BASE}"] * 2, "a virtual environment works with the Python that made it"
     assert [name for name, _ in _instructions()].count("ARG") == 1

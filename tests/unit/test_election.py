@@ -1,4 +1,4 @@
-"""When a Lease may be taken, and for how long its holder may write."""
+"""The time when a Lease may be taken, and for how long its holder may write."""
 
 from __future__ import annotations
 

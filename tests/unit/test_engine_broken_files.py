@@ -1,4 +1,4 @@
-"""What goes on while a file is broken, in whole rounds. Source: design#broken-input; design#promise-2."""
+"""Work that goes on while a file is broken, in whole rounds. Source: design#broken-input; design#promise-2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a template is from one commit to the next, in whole rounds. Source: design#claim: computed anew."""
+"""The claim of a template from one commit to the next, in whole rounds. Source: design#claim: computed anew."""
 
 from __future__ import annotations
 

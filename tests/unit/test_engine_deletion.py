@@ -1,4 +1,4 @@
-"""What becomes of copies that are no longer wanted, in whole rounds. Source: docs/concepts/deletion.md."""
+"""Copies that are no longer wanted, in whole rounds. Source: docs/concepts/deletion.md."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def store(
 
 
 def values(**data: str) -> Opened:
-    """What a key makes of `sealed(**data)`."""
+    """Return what a key makes of `sealed(**data)`."""
     return Opened(values={(("data", key), ciphertext(value)): value for key, value in data.items()})
 
 

@@ -71,7 +71,7 @@ def sent(decision: Schedule) -> dict[str, Any]:
 
 
 def steady(plan_of: Registry) -> set[tuple[str, ...]]:
-    """Where replicas are that an update of the Ring leaves as they are."""
+    """Return where replicas are that an update of the Ring leaves as they are."""
     plan = compare_revisions(store(), store("ring:2"), Observations(), NOW, interpreters=plan_of)
     return {change.steady_path for change in plan.changes if change.identity == RING}
 

@@ -1,4 +1,4 @@
-"""When a copy counts as one that takes over, in whole rounds. Source: docs/concepts/moves.md."""
+"""Copies that count as taking over, in whole rounds. Source: docs/concepts/moves.md."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GOES = [("m1", None)]
 
 
 def leaving(bed: TestBed, kind: str = "Deployment") -> list[tuple[str, str | None]]:
-    """Where copies are to go, and why they do not yet."""
+    """Return where copies are to go, and why they do not yet."""
     return held_in(bed, AFTER, kind)
 
 
 def held_in(bed: TestBed, fleet: Fleet, kind: str) -> list[tuple[str, str | None]]:
-    """Where copies of a kind are to go, and what for they wait, without what is unknown of that."""
+    """Return where copies of a kind are to go, and for what they wait, without what is unknown of that."""
     due = [c for c in bed.plan(fleet).plan.changes if c.identity.kind == kind and c.action == "delete"]
     return [(c.cluster, c.held and c.held.partition(";")[0]) for c in due]
 

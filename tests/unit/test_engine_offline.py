@@ -32,7 +32,7 @@ def test_the_placement_of_the_first_revision_is_the_previous_one_of_the_second()
 
 
 def test_a_suspension_that_comes_with_a_smaller_spread_keeps_what_is_there_a_place_to_stay() -> None:
-    """Where nothing new may be written, all copies that are there count, not those alone that are to leave."""
+    """All copies that are there count where nothing new may be written, not those alone that are to leave."""
     app = Identity("", "ConfigMap", "demo", "app")
     smaller = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]
     base = fleet_of(config_map(), policy("ConfigMap", "m1", "m2", "m3"))

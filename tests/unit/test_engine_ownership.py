@@ -1,4 +1,4 @@
-"""Whose a live object is, in whole rounds. Source: design#marks; docs/concepts/ownership.md."""
+"""The owner of a live object, in whole rounds. Source: design#marks; docs/concepts/ownership.md."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def template(take_over: str = "") -> dict[str, Any]:
 
 
 def outcome(bed: TestBed, take_over: str, rule: dict[str, Any]) -> tuple[list[Action], list[str], str]:
-    """What becomes of the object: actions, codes, and all that is said of it."""
+    """Return what becomes of the object: actions, codes, and all that is said of it."""
     plan = bed.plan(fleet_of(template(take_over), rule)).plan
     told = [problem for problem in plan.problems if problem.cluster == "m1" and str(APP) in problem.message]
     actions = [change.action for change in plan.changes if change.identity == APP]

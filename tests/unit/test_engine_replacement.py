@@ -39,7 +39,7 @@ def rule(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def replaced(body: dict[str, Any], *, is_allowed: bool) -> list[Change]:
-    """What is planned in m1 when the immutable field of an object that is there changes."""
+    """Return what is planned in m1 when the immutable field of an object that is there changes."""
     bed = TestBed("m1")
     bed.run(fleet_of(body, rule(body), clusters=("m1",)))
     changed = copy.deepcopy(body)

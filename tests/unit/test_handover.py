@@ -1,4 +1,4 @@
-"""What one leader leaves for the next, as an object."""
+"""The object that one leader leaves for the next."""
 
 from __future__ import annotations
 

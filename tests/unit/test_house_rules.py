@@ -1,4 +1,4 @@
-"""What reviewers would otherwise have to count. Source: docs/how-to/contribute.md."""
+"""Rules that reviewers would otherwise have to count. Source: docs/how-to/contribute.md."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def on(*clusters: str) -> Fleet:
 
 
 def due(bed: TestBed, fleet: Fleet) -> list[tuple[str, str, str | None]]:
-    """What a round would do to the workload: action, cluster, what it waits for, without what is unknown of that."""
+    """Return the changes of a round to the workload: action, cluster, what it waits for if that is known."""
     changes = [change for change in bed.plan(fleet).plan.changes if change.identity in (WEB, APP)]
     return [(str(c.action), c.cluster, c.held and c.held.partition(";")[0]) for c in changes]
 

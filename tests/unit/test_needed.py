@@ -1,4 +1,4 @@
-"""What a store needs to be allowed in its clusters."""
+"""The rights that a store needs in its clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others get: the wheel and the source archive hold what is needed, and nothing else that lies in the folder."""
+"""The release: the wheel and the source archive hold what is needed, and nothing else that lies in the folder."""
 
 from __future__ import annotations
 

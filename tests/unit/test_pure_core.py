@@ -81,7 +81,7 @@ def of_module(tree: ast.Module) -> Iterator[tuple[set[str], ast.Assign | ast.Ann
 
 
 def is_begun(node: ast.Assign | ast.AnnAssign) -> bool:
-    """Whether a name stands for something empty of which nobody says that it stays so."""
+    """Return whether a name stands for something empty of which nobody says that it stays so."""
     if node.value is None or (isinstance(node, ast.AnnAssign) and "Mapping" in ast.unparse(node.annotation)):
         return False
     is_short = isinstance(node.value, ast.Call | ast.Dict | ast.List) and len([*ast.walk(node.value)]) < 20

@@ -32,7 +32,7 @@ spec:
 
 
 class Ran(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str

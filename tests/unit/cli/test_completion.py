@@ -35,7 +35,7 @@ def test_the_script_is_bash() -> None:
 
 
 def completed(words: str) -> list[str]:
-    """What the shell is told for a line that ends where the person is typing."""
+    """Return what the shell is told for a line that ends where the person is typing."""
     code = (
         "import sys\nfrom reconciler.cli.main import main\n"
         "try:\n    main()\nfinally:\n"

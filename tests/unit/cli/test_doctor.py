@@ -51,7 +51,7 @@ class Desk:
         self.kubeconfig.chmod(0o600)
 
     def permit(self, permits: Callable[[str, str, str, str], bool]) -> None:
-        """What m1 allows: by verb, group, resource, namespace."""
+        """Set what m1 allows: by verb, group, resource, namespace."""
         self._fleet.call(lambda box: setattr(box["m1"], "permits", permits))
 
     def change(self, work: Callable[[FleetInABox], object]) -> None:
@@ -71,7 +71,7 @@ class Desk:
         self.change(define)
 
     def lie(self, cluster: str, lie: Lie | None) -> None:
-        """What its API server answers from now on instead of the truth; None: the truth."""
+        """Set what its API server answers from now on instead of the truth; None: the truth."""
 
         async def change(box: FleetInABox) -> None:
             (await let_lie(box, cluster)).lie = lie

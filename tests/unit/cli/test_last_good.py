@@ -53,7 +53,7 @@ class Scene:
         return run(command, *args, str(self.store), *access)
 
     def changes(self, *args: str) -> set[tuple[str, str]]:
-        """What `diff` would do to ConfigMaps."""
+        """Return what `diff` would do to ConfigMaps."""
         found = json.loads(self.run("diff", "-o", "json", *args).out)["changes"]
         ours = [one for one in found if one["resource"]["kind"] == "ConfigMap" and not one["held"]]
         return {(one["action"], one["resource"]["name"]) for one in ours}

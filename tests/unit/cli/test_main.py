@@ -291,7 +291,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def shown_on_a_terminal(args: list[str], **environment: str) -> str:
-    """What a command shows when its output is a terminal."""
+    """Return what a command shows when its output is a terminal."""
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CLICOLOR_FORCE")}
     with terminal() as (ours, theirs):
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Who runs a command, as history names them."""
+"""Persons who run commands, as history names them."""
 
 from __future__ import annotations
 

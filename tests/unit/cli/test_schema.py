@@ -34,7 +34,7 @@ _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "deprecated", "typ
 
 
 def faults(schema: Mapping[str, Any], value: Any, root: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """What a validator of the keywords in use finds; an unknown keyword is an error of the schema."""
+    """Yield what a validator of the keywords in use finds; an unknown keyword is an error of the schema."""
     assert schema.keys() <= _KNOWN, schema.keys() - _KNOWN
     if "$ref" in schema:
         yield from faults(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value, root, path)

@@ -33,7 +33,7 @@ def status_of(path: Path, *args: str) -> Any:
 
 
 def some(counts: dict[str, int]) -> dict[str, int]:
-    """What there is any of."""
+    """Return the counts that are not zero."""
     return {word: count for word, count in counts.items() if count}
 
 

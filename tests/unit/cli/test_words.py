@@ -1,4 +1,4 @@
-"""What people type: kinds and names in two words, several kinds, commands of other tools, and slips of the keyboard."""
+"""Words people type: kinds and names, several kinds, commands of other tools, and slips of the keyboard."""
 
 from __future__ import annotations
 

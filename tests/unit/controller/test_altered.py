@@ -1,4 +1,4 @@
-"""What the service makes of writes that come back otherwise, or not at all.
+"""Writes that come back otherwise, or not at all.
 
 Source: design#altered-writes; design#fights; design#promise-6.
 """

@@ -1,4 +1,4 @@
-"""What a person confirmed is carried out to its end, however many rounds that takes. Source: design#confirm."""
+"""A confirmed deletion is carried out to its end, however many rounds that takes. Source: design#confirm."""
 
 from __future__ import annotations
 

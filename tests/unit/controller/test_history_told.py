@@ -1,4 +1,4 @@
-"""What the service writes into history: who, what, when and why, and each thing once.
+"""The history that the service writes: who, what, when and why, and each thing once.
 
 Source: design#history.
 """
@@ -136,7 +136,7 @@ async def test_no_value_of_a_secret_is_told(tmp_path: Path) -> None:
 
 
 def placements(scene: Ticking) -> list[tuple[list[str], str | None]]:
-    """Where the workload was placed, and who was behind it."""
+    """Return where the workload was placed, and who was behind it."""
     found = told(scene, "placed", about=WEB)
     return [([one["cluster"] for one in event.data["after"]], event.data.get("who")) for event in found]
 

@@ -90,7 +90,7 @@ async def with_widgets(tmp_path: Path, drift: Any = WATCHED) -> AsyncIterator[Ru
 
 
 async def goes_on(scene: Running, value: str, *, is_polled: bool = False) -> None:
-    """What is committed and edited by hand beside the kind is written in the usual time."""
+    """Check that commits and edits by hand beside the kind are written in the usual time."""
     scene.app(value, "m1", "m2")
     await scene.until(lambda: {scene.value(name) for name in scene.box.names} == {value}, timeout_s=USUAL_S)
     scene.by_hand("m2", "theirs")

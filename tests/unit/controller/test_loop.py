@@ -52,7 +52,7 @@ class Running:
         self._stop = asyncio.Event()
 
     def parts_of(self, members: MemberClusters, agent: UserAgent, clock: Clock) -> LoopParts:
-        """What a loop on these clusters works with."""
+        """Return what a loop on these clusters works with."""
         return LoopParts(
             source=self.source,
             store=StoreInForce({}, self.source.past),
@@ -160,7 +160,7 @@ async def running(
 
 
 def events_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged, by event."""
+    """Return what was logged, by event."""
     return [record.__dict__["event"] for record in caplog.records if "event" in record.__dict__]
 
 

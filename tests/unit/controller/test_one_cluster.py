@@ -1,4 +1,4 @@
-"""What happens in one cluster is read and written there: requests counted at the servers. Source: ADR 15."""
+"""A change in one cluster is read and written there: requests counted at the servers. Source: ADR 15."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNT = 24
 
 
 class Reads:
-    """How often objects were read or listed at each server, but for watches."""
+    """Counts of reads and lists at each server, but for watches."""
 
     def __init__(self, scene: Running) -> None:
         self.of: Counter[str] = Counter()

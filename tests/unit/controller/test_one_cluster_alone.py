@@ -1,4 +1,4 @@
-"""What happens in one cluster asks that cluster alone, whatever hangs beside it: requests by verb and cluster.
+"""A change in one cluster asks that cluster alone, whatever hangs beside it: requests by verb and cluster.
 
 Source: ADR 15; design#promise-7.
 """

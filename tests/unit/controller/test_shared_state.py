@@ -1,4 +1,4 @@
-"""What tasks of the service share. Source: design#clusters-are-a-value.
+"""State that tasks of the service share. Source: design#clusters-are-a-value.
 
 A task that has names from a container, and awaits, may find another container afterwards. So what is handed from one
 task to another is frozen through and through; and where an object keeps something that changes, its coroutines neither
@@ -121,7 +121,7 @@ def attribute_of(node: ast.expr) -> str | None:
 
 
 def within(node: ast.AST) -> Iterator[ast.AST]:
-    """What it does itself: a function that it defines is another one."""
+    """Yield what it does itself: a function that it defines is another one."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, ast.AsyncFunctionDef | ast.FunctionDef | ast.Lambda):
             yield child
@@ -134,7 +134,7 @@ def awaits(node: ast.AST) -> list[int]:
 
 
 def torn(watched: Watched) -> Iterator[str]:
-    """Where a coroutine may find another container than it began with."""
+    """Yield where a coroutine may find another container than it began with."""
     first = min(awaits(watched.function), default=10**9)
     for node in within(watched.function):
         if isinstance(node, ast.For) and attribute_of(node.iter) in watched.kept and awaits(node):

@@ -1,4 +1,4 @@
-"""What comes into force of each kind of store, what is refused and for how long, and what a restart goes on with.
+"""The revision in force of each kind of store, what is refused and for how long, and what a restart goes on with.
 
 Source: design#last-good-revision: the last good revision stays in force.
 """
@@ -52,7 +52,7 @@ class Followed:
 
     @property
     def text(self) -> str:
-        """How STORE is written."""
+        """Return the text that stands for STORE."""
         return f"file://{self.work}" if self.kind == "url" else str(self.work)
 
     def put(self, files: dict[str, str], *, gone: tuple[str, ...] = ()) -> str:
@@ -103,7 +103,7 @@ class Followed:
                 await source.close()
 
     async def next(self, follower: StoreFollower) -> Fleet | None:
-        """What one more look brings."""
+        """Return what one more look brings."""
         async with asyncio.timeout(60):
             await self.source.changed()
         return await follower.read()

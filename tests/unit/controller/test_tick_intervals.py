@@ -1,4 +1,4 @@
-"""How often the service looks for replicas without a node. Source: design#descheduler."""
+"""The interval at which the service looks for replicas without a node. Source: design#descheduler."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Store:
         self._in_force = StoreInForce(self._blobs, past)
 
     def follow(self) -> Fleet:
-        """What is in force by what lies there now."""
+        """Return what is in force by what lies there now."""
         if self._kind == "repository":
             self._stage_submodules()
             commit = commit_all(self.root, new=not (self.root / ".git").exists())

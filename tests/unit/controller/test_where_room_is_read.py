@@ -22,7 +22,7 @@ _OF_CAPACITY = ("/api/v1/nodes", "/api/v1/pods", "/api/v1/resourcequotas")
 
 
 class Capacity:
-    """How often nodes, pods and quotas of whole clusters were read, or watched, since this began."""
+    """Counts of reads and watches of nodes, pods and quotas of whole clusters since this began."""
 
     def __init__(self, scene: Running) -> None:
         self.of: Counter[str] = Counter()

@@ -64,7 +64,7 @@ class Ticking(Running):
         return found
 
     def replicas(self) -> dict[str, int]:
-        """What the clusters that have it are asked for."""
+        """Return what the clusters that have it are asked for."""
         live = {name: self.box[name].state.get("Deployment", "demo", "web") for name in self.box.names}
         return {name: body["spec"]["replicas"] for name, body in live.items() if body is not None}
 
@@ -77,7 +77,7 @@ class Ticking(Running):
         self.box[cluster].set_node_ready("n1", is_ready=is_well)
 
     def is_known_ill(self) -> bool:
-        """Whether it is recorded since when the workload has been unhealthy."""
+        """Return whether it is recorded since when the workload has been unhealthy."""
         return bool(self.ill_since())
 
     def ill_since(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ async def ticking(
 
 
 class Watcher:
-    """Whether anybody else writes a journal, seen from a connection of its own."""
+    """A look for other writers of a journal, from a connection of its own."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

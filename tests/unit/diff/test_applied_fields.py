@@ -1,4 +1,4 @@
-"""What an apply makes ours, as an API server writes it down."""
+"""Fields that an apply makes ours, as an API server writes it down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two spellings are one value."""
+"""Two spellings of one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dry run's answer says."""
+"""The answer of a dry run."""
 
 from __future__ import annotations
 

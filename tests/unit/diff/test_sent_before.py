@@ -1,4 +1,4 @@
-"""What an earlier version sent and this one does not, or the other way round. Source: design#fields-of-the-cluster."""
+"""Fields that only an earlier version sent, or only this one. Source: design#fields-of-the-cluster."""
 
 from __future__ import annotations
 

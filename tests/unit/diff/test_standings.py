@@ -1,4 +1,4 @@
-"""Whose the objects of the members are, and where copies of ours live."""
+"""Owners of the objects of clusters, and the places of our copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two trees differ."""
+"""Differences of two trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What overrides and templates make is judged by the schema of the kind before any cluster sees it."""
+"""A manifest of overrides and templates is judged by the schema of the kind before any cluster sees it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ OPENAPI: dict[str, Any] = {"type": "object", "properties": {"spec": {"type": "ob
 
 
 def check_custom(schema: Schema | None) -> None:
-    """What both sources have to tell."""
+    """Check what both sources have to tell."""
     assert schema is not None
     assert schema.keeps_empty
     assert at(schema, "spec", "list").keys == ("b", "a")

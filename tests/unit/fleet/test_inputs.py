@@ -1,4 +1,4 @@
-"""What a Render reads is no document; everything else is as it was."""
+"""A file that a Render reads is no document; everything else is as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broken policy may freeze, and above all what it may not: each fault crossed with each kind of both groups."""
+"""The reach of a broken policy, and its limits: each fault crossed with each kind of both groups."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _fleet(policy: str, earlier: Earlier) -> Fleet:
 
 
 def _frozen(fleet: Fleet, *unplaced: str) -> set[str]:
-    """What is frozen when everything but this is placed."""
+    """Return what is frozen when everything but this is placed."""
     previous = {
         identity: PreviousPlacement(identity=identity, targets=())
         for identity in fleet.templates

@@ -1,4 +1,4 @@
-"""What a sync makes of the documents of a store: only of those that follow the inventory, and the same each time."""
+"""A sync changes documents of a store: only those that follow the inventory, and the same each time."""
 
 from __future__ import annotations
 

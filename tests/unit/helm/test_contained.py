@@ -1,4 +1,4 @@
-"""What a tool finds, and what it cannot do: scripts stand for a helm that a hostile chart has taken over."""
+"""The surroundings of a tool, and what it cannot do: scripts stand for a helm that a hostile chart has taken over."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_a_kustomization_shows_the_real_kustomize_nothing(
 
 
 def outcome(command: list[str], folder: Path, readable: Path) -> bytes:
-    """What a run wrote, or why it failed."""
+    """Return what a run wrote, or why it failed."""
     try:
         return render_twice([command], folder, readable=[readable])[0][0]
     except RenderFailed as error:

@@ -1,4 +1,4 @@
-"""What a kustomization may not do is refused before kustomize sees it."""
+"""A forbidden part of a kustomization is refused before kustomize sees it."""
 
 from __future__ import annotations
 

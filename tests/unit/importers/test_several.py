@@ -1,4 +1,4 @@
-"""What runs in several clusters becomes one template, and the store that is written gives back what runs."""
+"""An object of several clusters becomes one template, and the store that is written gives it back."""
 
 from __future__ import annotations
 

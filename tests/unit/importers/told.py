@@ -21,7 +21,7 @@ class HeldFiles:
         self._files = {path: text.encode() for path, text in files.items()}
 
     def standing(self, path: str) -> StorePathKind:
-        """What stands at a path."""
+        """Return what stands at a path."""
         if path in self._files:
             return StorePathKind.FILE
         is_folder = not path or any(name.startswith(f"{path}/") for name in self._files)

@@ -1,4 +1,4 @@
-"""What several begin in one turn of the event loop is on the disk by one commit, or fails for who cannot be written.
+"""Writes that begin in one turn of the event loop share a commit; one that cannot be written fails alone.
 
 Source: design#intents.
 """

@@ -1,4 +1,4 @@
-"""What a journal hands on to the next leader, and what it takes."""
+"""Rows that a journal hands on to the next leader, and those it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of rollouts comes out of the journal as it went in, and what is equal is not written."""
+"""Records of rollouts come out of the journal as they went in; equal ones are not written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into the journal comes out again, and a Secret value never goes in."""
+"""Rows of the journal come out as they went in, and a Secret value never goes in."""
 
 from __future__ import annotations
 

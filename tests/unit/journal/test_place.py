@@ -1,4 +1,4 @@
-"""Where the journal of a fleet is when nobody names it: one for each fleet, and an older one of all fleets is found."""
+"""The place of a fleet's journal when nobody names it: one for each fleet, and an older one of all fleets is found."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ async def transport_to(
 
 
 async def outcome(script: tuple[bytes, ...], request: Request, clock: TestClock | None = None) -> tuple[Any, int]:
-    """What a request ends with (an answer's status or an error), and how often it was sent."""
+    """Return what a request ends with (an answer's status or an error), and how often it was sent."""
     async with ScriptedServer(*script) as server, transport_to(server, clock=clock) as (transport,):
         try:
             answer = await transport.send(request, "test")

@@ -1,4 +1,4 @@
-"""What `validate` says of Rollouts beyond their own documents: clusters in no stage, templates of two Rollouts."""
+"""Findings of `validate` in Rollouts beyond their own documents: clusters in no stage, templates of two Rollouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broken file may hold is not missing: a warning to take its policy out would be false."""
+"""A document that a broken file may hold is not missing: a warning to take its policy out would be false."""
 
 from __future__ import annotations
 

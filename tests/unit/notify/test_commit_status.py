@@ -1,4 +1,4 @@
-"""What forges are told of a commit, by the counts of the state."""
+"""The status of a commit at forges, by the counts of the state."""
 
 from __future__ import annotations
 

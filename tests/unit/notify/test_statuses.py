@@ -58,7 +58,7 @@ class Scene:
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        """What the forge was asked to say, in order."""
+        """Return what the forge was asked to say, in order."""
         bodies = (json.loads(asked.body) for asked in self.server.asked)
         return [(body["state"], body["description"]) for body in bodies]
 

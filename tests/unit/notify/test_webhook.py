@@ -57,7 +57,7 @@ class Scene:
 
     @property
     def names(self) -> list[str]:
-        """What the receiver was asked to take, in order."""
+        """Return what the receiver was asked to take, in order."""
         return [json.loads(asked.body)["data"]["subject"].partition("/")[2] for asked in self.server.asked]
 
     @property

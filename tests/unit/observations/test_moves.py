@@ -49,7 +49,7 @@ def cases(table: str) -> list[Any]:
 
 
 def availability_in(row: Mapping[str, Any]) -> Availability:
-    """What a row says of a copy: available, lacking, or unknown for a reason."""
+    """Return what a row says of a copy: available, lacking, or unknown for a reason."""
     if "unknown" in row:
         return UnknownAvailability(Silence[row["unknown"]])
     return Available(row["available"]) if "available" in row else Lacking(row.get("lacking", 0))

@@ -1,4 +1,4 @@
-"""What pods tell that the status of their workload does not. Source: Kubernetes, "Disruptions", "Pod lifecycle"."""
+"""Signs of trouble in pods that the status of their workload lacks. Source: Kubernetes, "Disruptions"."""
 
 from __future__ import annotations
 

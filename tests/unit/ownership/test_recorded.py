@@ -1,4 +1,4 @@
-"""What is written down of a manifest tells a change from none, and tells nobody a Secret value."""
+"""The record of a manifest tells a change from none, and tells nobody a Secret value."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def at(minute: int) -> str:
 
 
 def one_by_one(names: str, managed: int, guards: Guards) -> tuple[list[str], dict[str, str]]:
-    """What goes and what is held when one more deletion is due each minute."""
+    """Return what goes and what is held when one more deletion is due each minute."""
     made: tuple[RecordedLoss, ...] = ()
     losses, held = Losses(), dict[str, str]()
     for minute, name in enumerate(names):

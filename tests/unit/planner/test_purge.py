@@ -1,4 +1,4 @@
-"""What becomes of the old copy of a failed application. Source: design#purge-modes; the modes of the page."""
+"""The old copy of a failed application is deleted or kept. Source: design#purge-modes; the modes of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is placed by free room that nobody observed: an offline comparison names it and does not judge it."""
+"""Placements by free room that nobody observed: an offline comparison names it and does not judge it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one selector says of one template, found without an index: the oracle of the index."""
+"""Answers of one selector for one template, found without an index: the oracle of the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.policy.match import Score
 
 
 def selects(selector: ResourceSelector, template: Template) -> Score:
-    """How a selector selects a template; NONE when it does not.
+    """Return how a selector selects a template; NONE when it does not.
 
     apiVersion and kind compare as exact strings; a name makes the label selector irrelevant.
     Source: "resourceSelector parameters"; Karmada: the score of a selector.

@@ -100,7 +100,7 @@ REACHES = st.builds(
 
 
 def reaches(reach: FrozenReach, identity: Identity, labels: Mapping[str, str]) -> bool:
-    """What a reach holds, told by asking it alone."""
+    """Return what a reach holds, told by asking it alone."""
     if reach.everything or identity in reach.identities:
         return True
     if not reach.selectors:

@@ -1,4 +1,4 @@
-"""What an override adds does not travel with the object, so a reference to something elsewhere is told."""
+"""The target of a reference that an override adds does not travel along, so one that lies elsewhere is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What status and explain say of a constraint: how many, since when, until when, why."""
+"""A constraint in status and explain: how many, since when, until when, why."""
 
 from __future__ import annotations
 

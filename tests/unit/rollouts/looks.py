@@ -52,7 +52,7 @@ def minute(text: str) -> int | str:
 
 
 def rollout_of(spec: Mapping[str, Any]) -> Rollout:
-    """What the parser makes of a spec; there must be no error in it."""
+    """Return what the parser makes of a spec; there must be no error in it."""
     rollout, problems = parse_rollout(document_of(spec))
     assert rollout is not None, problems
     return rollout

@@ -1,4 +1,4 @@
-"""What history has of rollouts."""
+"""Rollouts in history."""
 
 from msgspec.structs import replace
 

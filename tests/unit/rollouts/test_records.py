@@ -1,4 +1,4 @@
-"""What is recorded, what of it stands in a ConfigMap, and which revision is the release of HEAD."""
+"""Records of rollouts, their part in a ConfigMap, and which revision is the release of HEAD."""
 
 from __future__ import annotations
 

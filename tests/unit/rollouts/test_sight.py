@@ -1,4 +1,4 @@
-"""Whether copies meet a gate. Source: Open Cluster Management, RolloutStrategy; Karmada PR 7891, requiredConditions."""
+"""Copies that meet a gate. Source: Open Cluster Management, RolloutStrategy; Karmada PR 7891, requiredConditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each cluster gets while a revision goes over them. Source: ADR 18."""
+"""The revision that each cluster gets while a revision goes over them. Source: ADR 18."""
 
 from __future__ import annotations
 

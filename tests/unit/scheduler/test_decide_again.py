@@ -1,4 +1,4 @@
-"""What an edit changes far from itself is decided again: a decision built on another is the one made from nothing."""
+"""A schedule that an edit changes from afar is made again: a decision built on another is the one made from nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sops wrote is read without a key, and every form that is not known is refused by name."""
+"""A document of sops is read without a key, and every form that is not known is refused by name."""
 
 from __future__ import annotations
 

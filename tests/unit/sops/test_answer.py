@@ -1,4 +1,4 @@
-"""What sops answers is taken only where it is the file with its values: no other tree, length or type."""
+"""The answer of sops is taken only where it is the file with its values: no other tree, length or type."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def part(found: Template) -> Sealed:
 
 
 class Heard:
-    """What was told, and waiting for it."""
+    """The messages so far, and a wait for the next."""
 
     def __init__(self) -> None:
         self.told: list[frozenset[Identity]] = []

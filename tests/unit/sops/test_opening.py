@@ -1,4 +1,4 @@
-"""What the real sops and age wrote is read as they read it, and not at all once a bit of it is another."""
+"""A file of the real sops and age is read as they read it, and not at all once a bit of it is another."""
 
 from __future__ import annotations
 

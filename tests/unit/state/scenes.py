@@ -68,14 +68,14 @@ class Scene:
         self.bed.objects[cluster][identity] = replace(live, body=body, resource_version=f"{live.resource_version}1")
 
     def put_foreign(self, cluster: str, name: str) -> None:
-        """What is there is somebody else's."""
+        """Put an object of somebody else there."""
         body = config_map(name, value="theirs")
         self.bed.ledger[cluster].pop(Identity("", "ConfigMap", "demo", name), None)
         live = self.bed.live(GVK("", "v1", "ConfigMap"), body)
         self.bed.objects[cluster][live.identity] = live
 
     def facts(self) -> StateFacts:
-        """What is known after a round over everything, in which nothing was written."""
+        """Return what is known after a round over everything, in which nothing was written."""
         fleet = self.fleet()
         world = self.bed.world(fleet)
         members = {name: self._member(found) for name, found in world.members.items() if name not in self.left}

@@ -1,4 +1,4 @@
-"""How a live object fares, and the reason that a person understands."""
+"""The health of a live object, and the reason that a person understands."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def content(snapshot: object) -> dict[str, str]:
 
 
 async def read_new(source: StoreSource) -> dict[str, str]:
-    """What the store holds when it has changed; several changes may come as one or as many."""
+    """Return what the store holds when it has changed; several changes may come as one or as many."""
     async with asyncio.timeout(20):
         while True:
             await source.changed()

@@ -1,4 +1,4 @@
-"""What is followed of a work tree while Git works in it, and behind links that are swapped.
+"""A work tree is followed while Git works in it, and behind links that are swapped.
 
 With the `git` that users have: the states that it leaves behind are what counts.
 """
@@ -27,7 +27,7 @@ _ENVIRONMENT = {
 
 
 def git(folder: Path, *arguments: str, fails: bool = False) -> str:
-    """What Git prints. `fails`: it stops with a conflict."""
+    """Return what Git prints. `fails`: it stops with a conflict."""
     command = ["git", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always", *arguments]
     done = subprocess.run(command, cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
     assert (done.returncode != 0) is fails, done

@@ -55,7 +55,7 @@ async def _first(source: StoreSource) -> dict[str, str]:
 
 
 async def _poll(source: StoreSource) -> Snapshot | None:
-    """What the next look brings, which comes into force."""
+    """Return what the next look brings, which comes into force."""
     await source.changed()
     snapshot = await source.read()
     if snapshot is not None:

@@ -1,4 +1,4 @@
-"""What a template asks for is read out of its body once, and by nobody but the interpreter in force."""
+"""The demand of a template is read out of its body once, and by nobody but the interpreter in force."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CASES: list[Case] = load_yaml(TABLE.read_text())
 
 
 class Ticked(Struct, frozen=True, kw_only=True):
-    """What a tick found, and what it looked at."""
+    """The result of a tick, and the clusters that it looked at."""
 
     decision: Schedule
     seen: Observations
@@ -62,7 +62,7 @@ def place(found: Constraint) -> str:
 
 
 def lengths(found: tuple[Constraint, ...]) -> dict[str, Any]:
-    """Where to the seconds for which each is in force from its beginning."""
+    """Return the seconds for which each is in force, by where it is."""
     return {place(one): int(age_s(one.since, one.until)) if one.until else "no end" for one in found}
 
 

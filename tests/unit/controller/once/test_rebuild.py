@@ -1,4 +1,4 @@
-"""What the marks tell of placements, and which kinds are asked for."""
+"""Placements read from marks, and the kinds that are asked for."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Scene:
 
 @asynccontextmanager
 async def slow(folder: Path, cluster: str = "m2") -> AsyncIterator[Scene]:
-    """What is served is known; from now on each answer of one cluster takes its time."""
+    """Take what is served as known; from now on each answer of one cluster takes its time."""
     async with FleetInABox([ClusterSpec(name=name) for name in NAMES], folder) as box:
         configs = load_members(box.kubeconfig, [Cluster(name=name) for name in NAMES])
         async with MemberClusters.open(configs, agent=UserAgent("test")) as members:

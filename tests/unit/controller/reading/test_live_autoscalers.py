@@ -1,4 +1,4 @@
-"""What scales a workload decides about its replicas, however the object came to be ours and whatever we send.
+"""An autoscaler decides about the replicas of its workload, however the object came to be ours and whatever we send.
 
 On embedded clusters. Source: design#autoscaled-replicas.
 """

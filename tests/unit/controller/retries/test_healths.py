@@ -1,4 +1,4 @@
-"""How copies fare, and why: what is known without asking, and when pods are asked."""
+"""Health of copies and its reasons: what is known without asking, and when pods are asked."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Asked:
 
 
 class Watched:
-    """What is found out on a clock that stands still until told."""
+    """Health found out on a clock that stands still until told."""
 
     def __init__(self, healths: HealthCache) -> None:
         self.clock = TestClock()

@@ -1,4 +1,4 @@
-"""What lists were refused is told until one of them is answered. Source: design#missing-right."""
+"""Refused lists are reported until one of them is answered. Source: design#missing-right."""
 
 from __future__ import annotations
 

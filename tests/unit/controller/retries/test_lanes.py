@@ -42,7 +42,7 @@ def struck(scene: Running, cluster: str = "m2") -> int:
 
 
 def objects(scene: Running, cluster: str) -> dict[str, int]:
-    """What the picture in the journal says of a cluster."""
+    """Return what the picture in the journal says of a cluster."""
     document: Any = scene.journal.state() or {}
     (found,) = (entry["objects"] for entry in document["clusters"] if entry["name"] == cluster)
     return dict(found)

@@ -1,4 +1,4 @@
-"""What a lane has made is handed over part by part, with the events and the wishes that concern it.
+"""The results of a lane are handed over part by part, with the events and the wishes that concern it.
 
 Source: ADR 14; design#promise-6.
 """

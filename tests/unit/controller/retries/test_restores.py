@@ -93,7 +93,7 @@ async def test_another_cluster_under_the_name_has_not_gone_back() -> None:
 
 
 async def test_an_object_in_an_earlier_version_counts_too() -> None:
-    """Where the versions of the restored cluster have grown past what was seen before."""
+    """The versions of the restored cluster have grown past those seen before."""
     for answers, went_back in ((repeat(60), True), (iter((60, 100)), False)):
         restores = Restores()
         restores.suspect("m1", APP)

@@ -1,4 +1,4 @@
-"""When what lanes have written is taken in: at once where it is cheap, and never late for what ends the service."""
+"""Results of lanes are recorded: at once where it is cheap, and never late for what ends the service."""
 
 from __future__ import annotations
 

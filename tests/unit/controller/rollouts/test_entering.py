@@ -1,4 +1,4 @@
-"""What begins is written into clusters; nobody waits for one that keeps its answer. Source: ADR 14, ADR 18."""
+"""A beginning is written into clusters; nobody waits for one that keeps its answer. Source: ADR 14, ADR 18."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes along with a definition or a Namespace that is deleted. Source: docs/concepts/deletion.md."""
+"""Objects that are deleted together with a definition or a Namespace. Source: docs/concepts/deletion.md."""
 
 from __future__ import annotations
 

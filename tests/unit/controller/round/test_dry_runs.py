@@ -1,4 +1,4 @@
-"""Where the comparison does not vouch for its answer, the API server is asked. Source: design#dry-run."""
+"""The API server is asked where the comparison does not vouch for its answer. Source: design#dry-run."""
 
 from __future__ import annotations
 

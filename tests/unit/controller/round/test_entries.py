@@ -1,4 +1,4 @@
-"""What the mark of a cluster says of rollouts: over crashes, lost and restored journals, and hands that meddle.
+"""Rollouts in the mark of a cluster: over crashes, lost and restored journals, and hands that meddle.
 
 Source: design#lost-journal; docs/adr/0018-rollouts.md, "What is recorded".
 """
@@ -26,7 +26,7 @@ NEWER = Record(revision="c3", begun_at="2020-11-22T10:00:00Z")
 
 
 def told(scene: Scene) -> dict[str, Any]:
-    """What the mark says, by rollout."""
+    """Return what the mark says, by rollout."""
     return {key.removeprefix("rollout."): json.loads(text) for key, text in scene.mark.items() if "rollout." in key}
 
 

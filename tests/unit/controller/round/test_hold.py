@@ -1,4 +1,4 @@
-"""Who holds the fleet in a cluster, when a journal was copied, restored, lost, or its process killed.
+"""The holder of the fleet in a cluster, when a journal was copied, restored, lost, or its process killed.
 
 Source: design#one-writer: one writer in each cluster, whatever was copied.
 """

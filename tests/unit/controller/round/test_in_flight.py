@@ -28,7 +28,7 @@ CONFIG_MAP = GVK("", "v1", "ConfigMap")
 
 
 class Counts:
-    """How many creates are under way, and the most that ever were, by cluster and in all."""
+    """The number of creates under way, and the most that ever were, by cluster and in all."""
 
     def __init__(self) -> None:
         self.now: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What lasts is told once when it begins and once when it is over: degraded health, holds, and the way to in step.
+"""A lasting state is told once at its begin and once at its end: degraded health, holds, and the way to in step.
 
 Source: design#history.
 """
@@ -54,7 +54,7 @@ class Telling:
         self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
 
     def fresh_s(self) -> float | None:
-        """How long it took until all was in step, as the last round found out."""
+        """Return how long it took until all was in step, as the last round found out."""
         return self.told.steps.fresh_s
 
     def events(self, *kinds: EventKind) -> list[Event]:
@@ -85,7 +85,7 @@ def test_a_degraded_object_is_told_once_over_rounds_and_restarts_and_that_it_is_
 
 
 def test_another_reason_is_told_as_well_and_a_count_of_replicas_is_none(tmp_path: Path) -> None:
-    """What is known first is that replicas lack; what helps is why."""
+    """The first thing known is that replicas lack; the reason is what helps."""
     with Journal.open(tmp_path / "journal.db") as journal:
         telling = Telling(journal, applied())
         for why in ("0 of 3 replicas are available", "1 of 3 replicas are available", PULL.why, PULL.why,

@@ -43,7 +43,7 @@ def deleted(request: Request) -> bool:
 
 
 async def stage(scene: Open, action: Action) -> Fleet:
-    """What has to be so that the returned fleet asks for the action."""
+    """Return the fleet that asks for the action, after making its preconditions."""
     if action is Action.CREATE:
         return store()
     if action is Action.ADOPT:
@@ -64,7 +64,7 @@ STAGED = (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.DELETE, Action.RELE
 
 
 async def written(scene: Open, fleet: Fleet, action: Action, fault: FaultKind) -> list[Intent]:
-    """What is open after the action met the fault."""
+    """Return what is open after the action met the fault."""
     _, planned = await scene.plan(fleet)
     assert action in [change.action for change in planned.plan.changes if change.identity == APP]
     scene.box.servers["m1"].faults.order(Fault(kind=fault), when=of_app, times=9)

@@ -1,4 +1,4 @@
-"""Who is behind a placement, by the rules alone."""
+"""The cause of a placement, by the rules alone."""
 
 from __future__ import annotations
 

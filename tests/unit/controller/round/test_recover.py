@@ -1,4 +1,4 @@
-"""What a crash left open is closed by a look. Source: design#intents; design#promise-4."""
+"""A request that a crash left open is closed by a look. Source: design#intents; design#promise-4."""
 
 from __future__ import annotations
 

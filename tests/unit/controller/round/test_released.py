@@ -1,4 +1,4 @@
-"""What this journal released is taken back when its template comes back. On embedded clusters."""
+"""An object that this journal released is taken back when its template comes back. On embedded clusters."""
 
 from __future__ import annotations
 

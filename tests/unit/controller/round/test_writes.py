@@ -1,4 +1,4 @@
-"""What history has of a write: values that are masked and not too long, and each failure once."""
+"""The rows of a write in history: values that are masked and not too long, and each failure once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader does when it finds a mark that is not its own. Source: design#one-leader; ADR 20."""
+"""A leader finds a mark that is not its own. Source: design#one-leader; ADR 20."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TAKEN = Taken(leaders=(), revision="r1", unread=frozenset())
 
 
 class Elector:
-    """What is left of an elector: the term in which it leads, and whether it can lead in a later one."""
+    """A stand-in for an elector: the term in which it leads, and whether it can lead in a later one."""
 
     duration_s = 15.0
 
@@ -49,7 +49,7 @@ async def turned(scene: Running, elector: Elector, error: FleetHeld | None) -> t
         raise error or AssertionError
 
     async def written(*_: object) -> None:
-        """What the next leader has to know is nobody's business here."""
+        """Ignore what the next leader has to know."""
 
     process._act = act  # type: ignore[assignment, method-assign] # the loop itself
     process._follower.fleet = Fleet(revision="r1")

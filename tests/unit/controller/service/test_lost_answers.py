@@ -1,4 +1,4 @@
-"""What a leader keeps up goes on after a write that was made and whose answer nobody heard. Source: ADR 20."""
+"""A leader's duties go on after a write that was made and whose answer nobody heard. Source: ADR 20."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINE = Handover(journal="mine", term=3, revision="r1")
 
 
 def _first() -> int:
-    """How often something was left: nobody asks here."""
+    """Ignore how often something was left."""
     return 0
 
 

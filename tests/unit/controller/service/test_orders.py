@@ -1,4 +1,4 @@
-"""What people order through the journal reaches the loop: a look at what changed, or at everything."""
+"""Orders of people in the journal reach the loop: a look at what changed, or at everything."""
 
 from __future__ import annotations
 

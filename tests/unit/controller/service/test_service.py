@@ -51,7 +51,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 
 async def _watch(vitals: Vitals, manager: Manager, seconds: int, clock: TestClock, **environ: str) -> list[str]:
-    """What is told while so many seconds pass."""
+    """Collect what is told while so many seconds pass."""
     notifier = Notifier(manager.environ)
     task = asyncio.create_task(supervise(vitals, notifier, clock, environ=environ))
     until_s = clock.monotonic_s() + seconds

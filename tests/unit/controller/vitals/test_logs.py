@@ -128,7 +128,7 @@ def test_a_state_is_told_when_it_begins_and_when_it_ends() -> None:
 
 
 def _literals(file: Path) -> Iterator[tuple[int, set[str]]]:
-    """What is written down in a file as what goes along with a log line: the line, and its keys."""
+    """Yield what is written down in a file as what goes along with a log line: the line, and its keys."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}

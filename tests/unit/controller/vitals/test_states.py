@@ -1,4 +1,4 @@
-"""What the service says of objects in trouble: page, metrics, status and log the same, and never Synced.
+"""Reports of objects in trouble: page, metrics, status and log the same, and never Synced.
 
 Source: design#fights; design#foreign-objects; design#promise-3.
 """

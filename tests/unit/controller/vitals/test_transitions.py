@@ -24,7 +24,7 @@ def event(kind: EventKind, subject: str, why: str = PULL, **data: Any) -> Event:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """What was said since the last call."""
+    """Return what was said since the last call."""
     keys = ("event", "cluster", "obj", "why", "error", "by", "err_code")
     found = [
         {"message": record.getMessage(), **{key: value for key in keys if (value := record.__dict__.get(key))}}

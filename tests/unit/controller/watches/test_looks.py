@@ -1,4 +1,4 @@
-"""When copies that are not well are looked at again: soon while something moves, else ever more rarely."""
+"""Unhealthy copies are looked at again: soon while something moves, else ever more rarely."""
 
 from __future__ import annotations
 

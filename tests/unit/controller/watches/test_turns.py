@@ -1,4 +1,4 @@
-"""When clusters are listed that are not watched: once in each interval, spread over it, the same after each start."""
+"""Clusters that are not watched are listed: once in each interval, spread over it, the same after each start."""
 
 from __future__ import annotations
 

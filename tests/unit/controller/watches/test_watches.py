@@ -25,7 +25,7 @@ OURS = "fleet.reconciler/fleet in (test)"
 
 
 class Told:
-    """What watches said."""
+    """The reports of watches."""
 
     def __init__(self) -> None:
         self.lists: list[tuple[str, list[str]]] = []

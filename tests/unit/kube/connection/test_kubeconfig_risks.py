@@ -1,4 +1,4 @@
-"""What `doctor` says of a kubeconfig before it hurts."""
+"""Findings of `doctor` in a kubeconfig."""
 
 from __future__ import annotations
 

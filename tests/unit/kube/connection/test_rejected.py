@@ -1,4 +1,4 @@
-"""What is said when an API server does not know us: which credential, since when, and what to do."""
+"""The message when an API server does not know us: which credential, since when, and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is imported of aiohttp trusts nobody, and what we ask others with trusts whom the machine trusts."""
+"""A bare aiohttp client trusts nobody; the client for other hosts trusts whom the machine trusts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is alike is one entry; what differs is named, and nothing gets lost."""
+"""Like changes are one entry; differences are named, and nothing gets lost."""
 
 from __future__ import annotations
 

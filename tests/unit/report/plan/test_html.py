@@ -24,7 +24,7 @@ ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "role
 
 
 class Page(HTMLParser):
-    """What a browser would make of it: elements, attributes and text, and whether every element is closed."""
+    """A page as a browser reads it: elements, attributes and text, and whether every element is closed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

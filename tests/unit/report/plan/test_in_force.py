@@ -1,4 +1,4 @@
-"""What `explain` says of rollouts: which revision of a resource is in force in each cluster, and why."""
+"""Rollouts in `explain`: which revision of a resource is in force in each cluster, and why."""
 
 from __future__ import annotations
 

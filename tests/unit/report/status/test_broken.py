@@ -1,4 +1,4 @@
-"""What `status` says of files that cannot be read. Source: design#broken-input."""
+"""Unreadable files in `status`. Source: design#broken-input."""
 
 from __future__ import annotations
 

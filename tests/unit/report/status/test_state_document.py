@@ -67,7 +67,7 @@ def document(
 
 
 def counts(found: dict[str, Any], cluster: str = "m1") -> dict[str, int]:
-    """What a cluster has of each state, without those that it has nothing of."""
+    """Return what a cluster has of each state, without those that it has nothing of."""
     objects: dict[str, int] = next(entry["objects"] for entry in found["clusters"] if entry["name"] == cluster)
     return {state: count for state, count in objects.items() if count}
 

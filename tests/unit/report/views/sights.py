@@ -24,7 +24,7 @@ def sight_of(
     digest: str = "",
     **given: Any,
 ) -> ViewModel:
-    """What a service would show of these facts."""
+    """Return what a service would show of these facts."""
     changes = tuple(change for due in facts.changes.values() for change in due)
     found = tuple(sorted({*problems, *(one for each in facts.problems.values() for one in each)}))
     plan = Plan(base="", head="r1", changes=changes, problems=found, held_digest=digest)

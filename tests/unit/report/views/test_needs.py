@@ -1,4 +1,4 @@
-"""What somebody has to look at: each trouble once, with who, since when, where and what to do."""
+"""Alerts: each trouble once, with who, since when, where and what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends by itself: each thing that runs out, the next first, and nothing that has ended."""
+"""Timers: each thing that runs out, the next first, and nothing that has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every page: landmarks, names of what can be used, and nothing that a strict policy forbids."""
+"""Rules of every page: landmarks, names of what can be used, and nothing that a strict policy forbids."""
 
 from __future__ import annotations
 

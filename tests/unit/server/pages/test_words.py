@@ -1,4 +1,4 @@
-"""What the pages say: of a copy, of the fleet, of time."""
+"""The words of the pages: of a copy, of the fleet, of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of a fetch that failed."""
+"""Messages of a failed fetch."""
 
 from __future__ import annotations
 

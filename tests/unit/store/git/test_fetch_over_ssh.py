@@ -79,7 +79,7 @@ def served(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Coro
 
 
 class Client:
-    """What a client is told, in a folder of its own; `environ` is what it has in its environment."""
+    """An SSH client in a folder of its own; `environ` is what it has in its environment."""
 
     def __init__(self, folder: Path, server: SshServer, key: Path | None) -> None:
         self.clone = folder / "clone"
