@@ -179,6 +179,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """Values of the object are or were encrypted in the store: all of them are redacted, as those of a Secret."""
     guarded: bool = False
     """Counts against the deletion guards: an edit of the store caused this deletion or release."""
+    policy_lost: str = ""
+    """The policy that no longer claims it, in words: `policy web removed`; empty: none left it."""
+    powers: tuple[tuple[str, str], ...] = ()
+    """Of a redacted change that makes an object: what it runs and may do, by aspect."""
     stage: str = ""
     """`ROLLOUT/STAGE` whose turn it waits for, or has; empty: it is made everywhere at once."""
 

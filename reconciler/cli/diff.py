@@ -37,7 +37,7 @@ TAKEN_OUT = {
 
 
 def diff_text(
-    plans: Sequence[Plan], form: str, *, max_size: int, marker: str, style: Style | None = None
+    plans: Sequence[Plan], form: str, *, max_size: int, marker: str, style: Style | None = None, is_all: bool = False
 ) -> str:  # fmt: skip
     """The plans in one of `FORMATS`, as one document. `max_size`: of Markdown, in bytes, for all of them together.
 
@@ -65,7 +65,7 @@ def diff_text(
             from reconciler.report.plan.plan_text import plan_text
             from reconciler.report.shown_values import PLAIN
 
-            return "\n".join(plan_text(plan, style or PLAIN) for plan in plans)
+            return "\n".join(plan_text(plan, style or PLAIN, is_all=is_all) for plan in plans)
 
 
 def _json(plans: Sequence[Plan], form: str) -> str:
@@ -140,6 +140,7 @@ def _files(
     callback=_files,
     help="Write this format into a file as well (repeatable).",
 )
+@options.option("--all", "is_all", is_flag=True, help="Name each of many problems of a kind.")
 @options.output(*FORMATS, default="text", taken_out=TAKEN_OUT)
 def command(
     *,
@@ -161,6 +162,7 @@ def command(
     max_size: int,
     marker: str,
     also: tuple[tuple[str, Path], ...],
+    is_all: bool,
     output: str,
 ) -> None:
     """Show what would change: STORE against the clusters, or --base against --head without any cluster."""
@@ -206,7 +208,7 @@ def command(
     for form, path in also:
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
     say = prose if output == "text" else answer
-    say(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for()))
+    say(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for(), is_all=is_all))
     sys.exit(exit_code(plans[-1], detailed=detailed_exitcode))
 
 

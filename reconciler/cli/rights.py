@@ -9,8 +9,8 @@ from reconciler.api.fleet import Fleet
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.cli.role_documents import RoleSubject
     from reconciler.controller.once.planning import Access
-    from reconciler.report.role import RoleSubject
     from reconciler.rights import Level, Right
     from reconciler.scheduler import Schedule
 
@@ -28,9 +28,9 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     Raises:
         ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
     """
+    from reconciler.cli.role_documents import role_documents, role_yaml
     from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
-    from reconciler.report.role import role_documents, role_yaml
     from reconciler.rights import Level, resource_names
 
     if not fleet.settings.name:
@@ -117,7 +117,7 @@ def parse_subject(text: str) -> RoleSubject:
     Raises:
         ConfigurationError: it is none.
     """
-    from reconciler.report.role import RoleSubject
+    from reconciler.cli.role_documents import RoleSubject
 
     kind, _, name = text.partition(":")
     namespace, _, account = name.rpartition("/")

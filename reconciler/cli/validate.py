@@ -14,8 +14,9 @@ from reconciler.cli.store_reading import bulk_load, read_fleet
 @click.command(context_settings=options.SETTINGS)
 @options.store_choice
 @options.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
+@options.option("--all", "is_all", is_flag=True, help="Name each of many problems of a kind.")
 @options.output("text", "json", "github", default="text")
-def command(*, chosen: options.StoreChoice, strict: bool, output: str) -> None:
+def command(*, chosen: options.StoreChoice, strict: bool, is_all: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
     from reconciler.api.clusters import Observations
     from reconciler.api.problem import Severity
@@ -48,6 +49,6 @@ def command(*, chosen: options.StoreChoice, strict: bool, output: str) -> None:
             f"{len(fleet.templates)} resources, {len(fleet.propagation)} propagation policies, "
             f"{len(fleet.overrides)} override policies, {len(fleet.clusters)} clusters"
         )
-        prose(problems_text(problems, style_for()) or f"no problems: {counts}\n")
+        prose(problems_text(problems, style_for(), is_all=is_all) or f"no problems: {counts}\n")
     is_bad = has_errors(problems) or (strict and any(p.severity is Severity.WARNING for p in problems))
     sys.exit(1 if is_bad else 0)

@@ -8,7 +8,7 @@ Source: design#broken-input: the content of a broken document is unknown, not ab
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from reconciler.api.fleet import Fleet, FrozenReach, Template
@@ -122,7 +122,10 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
     objects that are never distributed have hints elsewhere.
     """
     inhabited = {identity.namespace for identity in claims.claims}
+    is_unknown = _perhaps_claimed(fleet)
     for identity in claims.unclaimed:
+        if is_unknown(identity):
+            continue
         template = fleet.templates[identity]
         if identity in carried or is_never_distributed(template.gvk, identity):
             continue
@@ -139,6 +142,17 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
                 "refers to it; add it to a policy, or take it out"
             )
         yield Problem(source=template.source, code="template-unclaimed", message=message, severity=Severity.HINT)
+
+
+def _perhaps_claimed(fleet: Fleet) -> Callable[[Identity], bool]:
+    """Return the test of an object that is broken itself, or that an unreadable policy may claim."""
+    reaches = list(_unread(fleet))
+    if any(reach.everything for reach in reaches):
+        return lambda _: True
+    broken = {identity for reach in reaches for identity in reach.identities}
+    namespaces = {reach.namespace for reach in reaches if reach.namespace}
+    policies = {reach.policy.namespace for reach in fleet.frozen if reach.policy is not None}
+    return lambda one: one in broken or one.namespace in namespaces | policies or "" in policies
 
 
 def _policy_of_no_group(template: Template) -> Problem:

@@ -16,6 +16,7 @@ from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_sele
 from reconciler.lint.cluster_names import lint_clusters, lint_rollouts
 from reconciler.lint.plain_secrets import lint_makers, lint_secrets
 from reconciler.lint.unused_parts import lint_overrides, lint_placement, lint_volumes
+from reconciler.planner import urls_of_two_hosts
 from reconciler.policy import Claims
 from reconciler.rollouts import RolloutSelection
 from reconciler.scheduler import NO_MAKERS, Makers
@@ -44,6 +45,7 @@ def lint(
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
         ("rollouts", lambda: lint_rollouts(fleet, selection)),
+        ("addresses", lambda: urls_of_two_hosts(fleet.templates.values())),
         ("secrets", lambda: lint_secrets(fleet)),
         ("what makes Secrets", lambda: lint_makers(fleet, makers)),
     )

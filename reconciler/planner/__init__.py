@@ -1,6 +1,12 @@
 """Plans: ordered changes, deletions, guards, and comparisons of two revisions."""
 
-from reconciler.planner.causes import CLUSTER_NOT_READ, RUNS_ELSEWHERE, not_listed
+from reconciler.planner.causes import (
+    CLUSTER_IN_NO_POLICY,
+    CLUSTER_NOT_READ,
+    RUNS_ELSEWHERE,
+    not_listed,
+    urls_of_two_hosts,
+)
 from reconciler.planner.deletion import INCOMPLETE, DeletionAction
 from reconciler.planner.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
 from reconciler.planner.open_questions import not_evaluated
@@ -10,6 +16,7 @@ from reconciler.planner.purge import Scheduled, effective_after_failure, failure
 from reconciler.planner.revisions import previous_of, with_progress, with_standing
 
 __all__ = [
+    "CLUSTER_IN_NO_POLICY",
     "CLUSTER_NOT_READ",
     "INCOMPLETE",
     "RUNS_ELSEWHERE",
@@ -35,6 +42,7 @@ __all__ = [
     "render_decision",
     "render_one",
     "scheduled",
+    "urls_of_two_hosts",
     "waves",
     "waves_without",
     "with_progress",

@@ -17,7 +17,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Member, NotRead, Read, Unlisted, UnlistedCause
-from reconciler.api.content import JsonObject, dig
+from reconciler.api.content import JsonObject, canonical_bytes, dig
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Action, Cause, Change, FieldChange, Hold, Manifest
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, Severity
@@ -26,6 +27,7 @@ from reconciler.diff import overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.jobs import COMPLETIONS
 from reconciler.observations import Replicas, gains
+from reconciler.regex import regex
 from reconciler.scheduler import RUNS_ONCE, Schedule, missing_completions
 from reconciler.templates import replicas_moved, why_share_confirmed
 
@@ -144,6 +146,39 @@ def with_wait(change: Change, wait: Hold | None, hold: Hold | None) -> Change:
     """Return the change with the reason of its waiting, if any: its own, a run elsewhere, its policy."""
     found = change.hold or wait or hold
     return replace(change, hold=found) if found else change
+
+
+CLUSTER_IN_NO_POLICY: Final = "cluster-in-no-policy"
+
+
+def new_in_no_policy(base: Fleet, decision: Schedule) -> Iterator[Problem]:
+    """Yield a warning for each cluster that comes and gets nothing. Source: design#members."""
+    new = decision.fleet.clusters.keys() - base.clusters.keys() if base.clusters else set()
+    used = {name for binding in decision.bindings.values() for name in binding.clusters} if new else set()
+    for name in sorted(new - used):
+        message = "no policy places anything in this new cluster; name it in one, or give it a label that one selects"
+        source = decision.fleet.clusters[name].source
+        yield Problem(
+            source=source, code=CLUSTER_IN_NO_POLICY, message=message, cluster=name, severity=Severity.WARNING
+        )
+
+
+_TWO_HOSTS: Final = regex(
+    rb"://[^\s\"'<>/@\\]*(?:@[^\s\"'<>/@\\]*@|:(?!\d{1,5}/)[^\s\"'<>@/\\]*/[^\s\"'<>@\\]*@(?!sha(?:256|512):))"
+)
+"""What some readers take for the host of a URL is the password of another: a second `@`, or a slash before it."""
+
+
+def urls_of_two_hosts(templates: Iterable[Template]) -> Iterator[Problem]:
+    """Yield an error for each object with a URL that is read in two ways. Source: WHATWG, URL; RFC 3986 3.2.1."""
+    for template in templates:
+        text = canonical_bytes(template.body)
+        if b"://" in text and template.identity.kind != "Secret" and _TWO_HOSTS.search(text):
+            message = (
+                f"{template.identity} has a URL that is read in two ways (a second @, or a slash before it); write "
+                "%40 or %2F in its password, or take that out"
+            )
+            yield Problem(source=template.source, code="url-of-two-hosts", message=message)
 
 
 RIGHT_MISSING = "right-missing"

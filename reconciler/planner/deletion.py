@@ -227,6 +227,7 @@ def lose(
         uid=lost.live.uid,
         resource_version=lost.live.resource_version,
         guarded=is_edit(lost.loss) and not follows,
+        policy_lost=_policy_lost(decision, lost),
         reason=Reason(rule=lost.loss.name.lower().replace("_", "-"), text=lost.why),
     )
     suspended = lost.hold or decision.hold(identity, member.name)
@@ -246,6 +247,14 @@ def lose(
             source=change.source, code="not-deleted", message=text, severity=Severity.WARNING, cluster=member.name
         )
     return replace(change, hold=hold or suspended), None
+
+
+def _policy_lost(decision: Schedule, lost: LostCopy) -> str:
+    policy = lost.owner.policy
+    if policy is None or lost.loss is not LossCause.POLICY_LEFT:
+        return ""
+    is_there = any(policy == one.ref for one in decision.fleet.propagation)
+    return f"policy {policy.name} {'claims less' if is_there else 'removed'}"
 
 
 def _why_confirmed(decision: Schedule, lost: LostCopy) -> str:

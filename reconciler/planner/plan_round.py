@@ -21,6 +21,7 @@ from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
 from reconciler.observations import Rest
+from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard
@@ -173,6 +174,15 @@ def compare_revisions(
     )
     placements = tuple([placed for placed in placement_changes(after, passage.placed) if placed.identity not in silent])
     plan = _round(snapshot, after, result, placements).plan
+    known = before.fleet.templates
+    changed = [
+        one
+        for identity, one in after.fleet.templates.items()
+        if identity not in known or known[identity].digest != one.digest
+    ]
+    plan = replace(
+        plan, problems=with_problems(plan.problems, new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed))
+    )
     is_complete = plan.is_complete and before.fleet.is_complete and not open_questions
     plan = replace(plan, base=base.revision, unjudged=open_questions, is_complete=is_complete)
     return with_stages(plan, before, after)

@@ -48,7 +48,8 @@ def shown_pair(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
     """
     if before is MISSING or after is MISSING:
         return shown(before, chars_max), shown(after, chars_max)
-    return _pair(_whole(before), _whole(after), chars_max)
+    is_quoted = isinstance(before, str) and isinstance(after, str) and (_misleads(before) or _misleads(after))
+    return _pair(_whole(before, is_quoted=is_quoted), _whole(after, is_quoted=is_quoted), chars_max)
 
 
 def cut(text: str, chars_max: int) -> str:
@@ -64,12 +65,12 @@ def compact_json(value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _whole(value: Any) -> str:
+def _whole(value: Any, *, is_quoted: bool = False) -> str:
     if value is MISSING:
         return ABSENT
     if not isinstance(value, str):
         return visible(compact_json(value))
-    if not _misleads(value):
+    if not is_quoted and not _misleads(value):
         return _literal(value)
     return '"' + _literal(value).replace('"', '\\"').replace("  ", r" \x20") + '"'
 

@@ -133,6 +133,11 @@ PLACEMENT: Mapping[str, Code] = {
         "without a part can take it.",
         "End the order (`reconciler evict --undo`), add a cluster, or give the Job another name.",
     ),
+    "cluster-in-no-policy": Code("A cluster is new, and no policy places anything there.", "Name it in a policy."),
+    "url-of-two-hosts": Code(
+        "A URL has a second `@`, or a slash before its `@`: readers differ about its host.",
+        "Write `%40` or `%2F`.",
+    ),
     "completions-lost": Code(
         "The parts of a divided Job have fewer completions than the template, and live ones are immutable.",
         "Give the Job another name, or add another Job for the rest.",

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.content import CIPHERTEXT_MARK, Json, JsonObject, dig
-from reconciler.api.plan import MISSING, Change, FieldChange, Plan, Unjudged
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan, Unjudged
 from reconciler.api.problem import Problem
 from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
+from reconciler.report.power import powers_in
 from reconciler.secrets import (
     BASE64_JSON,
     BASE64_PEM,
@@ -40,6 +41,7 @@ from reconciler.secrets import (
     is_password,
     is_private_key,
     is_secret_kind,
+    lines_of_secrets,
     may_hold_credentials,
 )
 
@@ -76,7 +78,7 @@ class Masker:
         """The plan with every hidden value replaced; its changes carry no manifest, so that none can be sent."""
         if self._shows:
             return plan
-        changes = tuple(self.change(change) for change in plan.changes)
+        changes = tuple(self._with_powers(change) for change in plan.changes)
         return replace(
             plan,
             # Again, now that the values of all Secrets are known: reasons may quote them.
@@ -87,6 +89,14 @@ class Masker:
             unjudged=tuple(map(self._not_evaluated, plan.unjudged)),
             problems=tuple(map(self.problem, plan.problems)),
         )
+
+    def _with_powers(self, change: Change) -> Change:
+        """Return the redacted change with what an object that is made anew runs and may do."""
+        found = self.change(change)
+        if change.manifest is None or change.action is Action.UPDATE or is_secret_kind(change.identity.kind):
+            return found
+        powers = sorted(set(powers_in(self.manifest(change.manifest))))
+        return replace(found, powers=tuple(powers)) if powers and not change.is_sealed else found
 
     def _not_evaluated(self, found: Unjudged) -> Unjudged:
         is_secret = is_secret_kind(found.identity.kind)
@@ -296,7 +306,8 @@ class Masker:
         if is_ciphertext(text):
             return self._numbered(text.encode(errors="surrogatepass"), _SEALED_VALUE)
         if is_file_of_secrets(text):
-            return self._hidden(text)
+            lines = [shown + self._hidden_line(rest) for shown, rest in lines_of_secrets(text)]
+            text = "".join(lines)
         if "://" in text and "@" in text:
             text = USERINFO.sub(self._userinfo, text)
         if "PRIVATE KEY" in text:
@@ -326,6 +337,10 @@ class Masker:
         if isinstance(value, Mapping):
             return {name: self._without_known(below) for name, below in value.items()}
         return [self._without_known(item) for item in value] if isinstance(value, list) else value
+
+    def _hidden_line(self, rest: str) -> str:
+        value = rest.rstrip("\r\n")
+        return f"{self._hidden(value)}{rest[len(value) :]}" if value.strip() else rest
 
     def _hidden_data(self, value: Json, *, plain: bool = False) -> Json:
         if value is None:

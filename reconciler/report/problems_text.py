@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from reconciler.api.problem import Problem, Severity
 from reconciler.report.json_parts import sorted_problems
@@ -11,17 +13,40 @@ from reconciler.report.mask import Masker
 from reconciler.report.safe import joined, visible
 from reconciler.report.shown_values import PLAIN, Style
 
+_ALIKE_MAX = 5
+_PLACES_MAX = 3
 
-def problems_text(problems: Iterable[Problem], style: Style = PLAIN) -> str:
-    """`error  policies/web.yaml:14  spec.placement: message [code]` for each problem and a count; empty without any."""
+
+def problems_text(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: bool = False) -> str:
+    """`error  policies/web.yaml:14  spec.placement: message [code]` for each problem and a count; empty without any.
+
+    Unless `is_all`, many of a kind are one line.
+    """
     found = sorted_problems(problems)
-    return joined([*problem_lines(found, style), "", spoken_problems(found)]) if found else ""
+    return joined([*problem_lines(found, style, is_all=is_all), "", spoken_problems(found)]) if found else ""
 
 
-def problem_lines(problems: Iterable[Problem], style: Style = PLAIN) -> list[str]:
-    """A line for each problem, in the given order."""
+def problem_lines(problems: Iterable[Problem], style: Style = PLAIN, *, is_all: bool = True) -> list[str]:
+    """A line for each problem, in the given order; unless `is_all`, many of a kind are one line."""
+    return [_line(problem, style) for problem in (map(Masker().problem, problems) if is_all else by_kind(problems))]
+
+
+def by_kind(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield redacted problems; for many of a kind the first, whose message counts them and names the next places."""
+    kinds: dict[tuple[Severity, str], list[Problem]] = {}
+    for problem in (listed := list(problems)):
+        kinds.setdefault((problem.severity, problem.code), []).append(problem)
     masker = Masker()
-    return [_line(masker.problem(problem), style) for problem in problems]
+    for problem in listed:
+        found = kinds[problem.severity, problem.code]
+        if len(found) <= _ALIKE_MAX:
+            yield masker.problem(problem)
+        elif problem is found[0]:
+            first = masker.problem(problem)
+            places = list(dict.fromkeys(str(one.source) for one in found[1:] if one.source.path))
+            named = ", ".join(places[:_PLACES_MAX])
+            where = f", as in {named}{' …' if len(places) > _PLACES_MAX else ''}" if named else ""
+            yield replace(first, message=f"{first.message} ({len(found):,} of this kind{where}; --all names each)")
 
 
 def spoken_problems(problems: Iterable[Problem]) -> str:

@@ -29,6 +29,7 @@ from reconciler.secrets.credentials import (
     is_password,
     is_private_key,
     is_secret_kind,
+    lines_of_secrets,
     may_hold_credentials,
     names_secrets,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "is_private_key",
     "is_secret_kind",
     "leaves_in",
+    "lines_of_secrets",
     "may_hold_credentials",
     "names_secrets",
     "parts_of",

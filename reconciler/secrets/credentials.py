@@ -11,7 +11,7 @@ import base64
 import binascii
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -149,6 +149,49 @@ def is_file_of_secrets(text: str) -> bool:
     is_kubeconfig = "Config" in text and "users" in text and KUBECONFIG_KIND.search(text) is not None
     is_login = "auths" in text and REGISTRY_LOGIN.search(text) is not None
     return is_kubeconfig or is_login or SECRET_MANIFEST.search(text) is not None
+
+
+_LINE: Final = regex(r"([\s{\[]*(?:- +)?)[\"']?([\w.-]{1,60})[\"']?(\s*:(?=\s|$)[ \t]*)(.*)")
+_SCALAR: Final = regex(r"([\"']?)[^\"'{}\[\],|>\s]{0,200}\1,?\s*")
+_WHOLE_LINES: Final = regex(r"[^\n]*\n|[^\n]+")
+_BRACKETS: Final = regex(r"[\s{}\[\],]*|---\s*")
+_PARTS: Final = frozenset(
+    {"metadata", "users", "user", "exec", "clusters", "cluster", "contexts", "context", "items", "labels"}
+)
+_OPEN_LINES: Final = frozenset(
+    {"apiVersion", "kind", "name", "namespace", "server", "current-context", "type", "command", "immutable"}
+)
+
+
+def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line of a file that is secret as a whole: the part that may be shown, and the rest.
+
+    Names stay open, and values of a few fields whose parents are known; what stands below another field is secret.
+    """
+    for part in _DOCUMENTS.split(text):
+        if not is_file_of_secrets(part):
+            yield from ((line, "") for line in _WHOLE_LINES.findall(part))
+            continue
+        hidden_below: int | None = None
+        for line in _WHOLE_LINES.findall(part):
+            depth = len(line) - len(line.lstrip(" \t"))
+            found = _LINE.match(line)
+            if hidden_below is not None and line.strip() and depth <= hidden_below:
+                hidden_below = None
+            if _BRACKETS.fullmatch(line):
+                yield line, ""
+            elif hidden_below is not None or found is None:
+                yield line[:depth], line[depth:]
+            elif (found[2] in _OPEN_LINES and _SCALAR.fullmatch(found[4])) or (
+                found[2] in _PARTS and not found[4].strip("{[ \t\r")
+            ):
+                yield line, ""
+            else:
+                hidden_below = depth
+                yield line[: found.start(4)], line[found.start(4) :]
+
+
+_DOCUMENTS: Final = regex(r"(?m)^(?=---[ \t]*\r?$)")
 
 
 def is_password(found: re.Match[str]) -> bool:

@@ -19,6 +19,7 @@ from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
 from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headline
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
+from reconciler.report.power import Holders, Power, power_lines
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import DESTRUCTIVE, PLAIN, Style, cluster_list, name_lines
 
@@ -50,6 +51,8 @@ class EqualChanges(Struct, frozen=True, kw_only=True):
     places: tuple[ChangePlaces, ...]
     sources: tuple[Source, ...]
     count: int
+    powers: Holders
+    gains: Holders
 
     @property
     def objects(self) -> int:
@@ -97,7 +100,17 @@ def _alike(entries: Sequence[PlanEntry]) -> EqualChanges:
         ),
         sources=sources,
         count=sum(len(entry.clusters) for entry in entries),
+        powers=_holders((entry.identity, entry.powers) for entry in entries),
+        gains=_holders((entry.identity, entry.gains) for entry in entries),
     )
+
+
+def _holders(powers: Iterable[tuple[Identity, Iterable[Power]]]) -> Holders:
+    found: dict[Power, dict[Identity, None]] = {}
+    for identity, those in powers:
+        for power in those:
+            found.setdefault(power, {})[identity] = None
+    return {power: tuple(held) for power, held in found.items()}
 
 
 def _spread(line: FieldLine, first: PlanEntry, entries: Sequence[PlanEntry], clusters: tuple[str, ...]) -> FieldLine:
@@ -131,8 +144,9 @@ def _order(found: EqualChanges) -> tuple[Any, ...]:
 
 def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """A headline, a line for each field, and the names of the objects where there are several."""
+    powers = [f"{_INDENT}{line}" for line in power_lines(found.powers, found.objects)] if detail.fields_max else []
     if found.objects == 1:
-        return entry_lines(found.entry, style, detail)
+        return [*entry_lines(found.entry, style, detail), *powers]
     subject = counted_kind(found.entry.identity.kind, found.objects)
     names = _names(found)
     kept = names[: detail.name_lines_max]
@@ -141,6 +155,7 @@ def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL
     return [
         headline(found.entry, style, subject=subject),
         *field_lines(found.entry, style, detail),
+        *powers,
         *(f"{_INDENT}{line}" for line in kept),
     ]
 

@@ -21,12 +21,13 @@ from msgspec import Struct
 from reconciler.api.plan import Plan, Unjudged
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import Masker, mask_plan
+from reconciler.report.mask import mask_plan
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
 from reconciler.report.plan.first_line import HoldGroup, first_line, group_of, losses, plain
-from reconciler.report.plan.groups import counted_kind
+from reconciler.report.plan.groups import counted_kind, without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.problems_text import by_kind
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import cluster_list
 
@@ -36,14 +37,14 @@ _NAMES = Detail(fields_max=0)
 
 def github_annotations(problems: Iterable[Problem]) -> str:
     """`::error file=policies/web.yaml,line=14,title=code::message` for each problem, worst first."""
-    masker = Masker()
-    return "".join(_of_problem(masker.problem(problem)) for problem in sorted_problems(problems))
+    return "".join(_of_problem(problem) for problem in by_kind(sorted_problems(problems)))
 
 
 def plan_annotations(plan: Plan) -> str:
     """Return the total, losses, errors, objects not evaluated, and other changes: one line for equal changes."""
     plan = mask_plan(plan)
-    found = alike(plan.changes)
+    changes, labels = without_chart_labels(plan.changes)
+    found = alike(changes)
     lost = [one for one in found if one.entry.is_destructive]
     rest = [one for one in found if not one.entry.is_destructive]
     unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
@@ -51,8 +52,9 @@ def plan_annotations(plan: Plan) -> str:
         (
             _sum(plan, lost),
             *(_of_change(one, Severity.WARNING) for one in lost),
-            *map(_of_problem, sorted_problems(plan.problems)),
+            *map(_of_problem, by_kind(sorted_problems(plan.problems))),
             *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in unjudged),
+            *(_line(Severity.HINT, NOWHERE, "labels of charts", [line]) for line in labels),
             *(_of_change(one, Severity.HINT) for one in rest),
         )
     )

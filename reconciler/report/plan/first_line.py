@@ -7,27 +7,32 @@ changes of most objects, then held changes, objects not evaluated, and errors. O
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import Action, HeldBy, Hold, Plan
+from reconciler.api.plan import Action, Change, HeldBy, Hold, Plan
 from reconciler.api.problem import Severity
+from reconciler.api.refs import Identity
+from reconciler.planner import CLUSTER_IN_NO_POLICY
 from reconciler.regex import regex
 from reconciler.report.difference import cut, shown_pair
 from reconciler.report.plan.alike import EqualChanges, alike
 from reconciler.report.plan.change_lines import spoken_losses, unjudged_count
-from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf
+from reconciler.report.plan.groups import FieldLine, by_importance, counted, counted_kind, leaf, without_chart_labels
+from reconciler.report.power import Holders, Power, unlike_images
 from reconciler.report.safe import visible
-from reconciler.report.shown_values import DESTRUCTIVE
+from reconciler.report.shown_values import DESTRUCTIVE, cluster_list
 
 _GROUPS_MAX = 2
+_STORIES_MAX = 3
 _NAME_CHARS_MAX = 60
 _VALUE_CHARS_MAX = 40
 _IMAGE_CHARS_MAX = 300
 _WORD = regex(r"[A-Za-z]{1,40}")
+_ITEM = regex(r"\[name=[^\]]*\]")
 _HIDDEN = "«value"
 _UNKNOWN = "incomplete: not all that changes is known"
 
@@ -45,6 +50,7 @@ _INCOMPLETE = Word("incomplete")
 def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
     """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
     found = [
+        *(_stories(plan) if groups_max else []),
         *_losses_now(plan),
         *_changes(plan, groups_max),
         *_held(plan),
@@ -62,6 +68,70 @@ def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]
 def plain(words: Iterable[Word]) -> str:
     """The line as text."""
     return "".join(visible(word.text) for word in words)
+
+
+def _stories(plan: Plan) -> list[list[Word]]:
+    """Return what happened, in words, where the counts alone would not say it."""
+    return [*_policies_lost(plan), *_replaced(plan), *_renamed(plan), *_new_clusters(plan)][:_STORIES_MAX]
+
+
+def _policies_lost(plan: Plan) -> Iterator[list[Word]]:
+    """`policy web removed: web and api leave a, b, c (held)`."""
+    found: dict[str, list[Change]] = {}
+    for change in plan.changes:
+        if change.policy_lost:
+            found.setdefault(change.policy_lost, []).append(change)
+    for words, changes in sorted(found.items()):
+        held = " (held)" if all(change.held is not None for change in changes) else ""
+        yield [Word(words, is_code=True), Word(": "), _names(one.identity.name for one in changes), Word(" leave "),
+               _names(one.cluster for one in changes), Word(held)]  # fmt: skip
+
+
+def _names(names: Iterable[str]) -> Word:
+    text = cluster_list(list(names))
+    return Word(cut(text, _NAME_CHARS_MAX), is_code=True)
+
+
+def _replaced(plan: Plan) -> Iterator[list[Word]]:
+    """`3 Deployments replaced: selector of shop/web`."""
+    found: dict[tuple[str, str], list[Change]] = {}
+    for change in plan.changes:
+        if change.action is Action.REPLACE and change.fields:
+            path = min((field.path for field in change.fields), key=lambda path: (path.count("."), path))
+            found.setdefault((change.identity.kind, leaf(path)), []).append(change)
+    for (kind, name), changes in sorted(found.items()):
+        where = sorted({f"{one.identity.namespace}/{one.identity.name}".removeprefix("/") for one in changes})
+        done = "replaced" if any(one.held is None for one in changes) else "to be replaced"
+        yield [Word(cut(counted_kind(kind, len(changes)), _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(kind)),
+               Word(f" {done}: "), Word(cut(name, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name)), Word(" of "),
+               _names(where)]  # fmt: skip
+
+
+def _renamed(plan: Plan) -> Iterator[list[Word]]:
+    """`namespace shop becomes store: 9 objects are made anew`."""
+    come: dict[tuple[str, ...], list[Change]] = {}
+    for change in plan.changes:
+        if change.action is Action.CREATE and change.identity.namespace:
+            come.setdefault((change.cluster, *_nameless(change)), []).append(change)
+    moves = Counter(
+        (change.identity.namespace, new.identity.namespace)
+        for change in plan.changes
+        if change.action in (Action.DELETE, Action.RELEASE)
+        for new in come.get((change.cluster, *_nameless(change)), ())
+    )
+    for (old, new), count in moves.most_common(1):
+        yield [Word("namespace "), _names([old]), Word(" becomes "), _names([new]),
+               Word(f": {counted(count, 'object')} {'is' if count == 1 else 'are'} made anew")]  # fmt: skip
+
+
+def _nameless(change: Change) -> tuple[str, ...]:
+    return change.identity.group, change.identity.kind, change.identity.name
+
+
+def _new_clusters(plan: Plan) -> Iterator[list[Word]]:
+    found = [problem.cluster for problem in plan.problems if problem.code == CLUSTER_IN_NO_POLICY]
+    if found:
+        yield [Word("new cluster "), _names(found), Word(" in no policy")]
 
 
 class HoldGroup(Enum):
@@ -127,17 +197,22 @@ class _Group(Struct):
 
 
 def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
-    ready = alike(change for change in plan.changes if change.held is None and change.action not in DESTRUCTIVE)
-    if not ready:
-        return []
+    changes, labels = without_chart_labels(plan.changes)
+    ready = alike(change for change in changes if change.held is None and change.action not in DESTRUCTIVE)
     groups: dict[tuple[Any, ...], _Group] = {}
     for member in ready:
         entry = member.entry
-        key = (entry.action, entry.gvk.group, entry.gvk.kind, tuple(sorted({line.path for line in entry.fields})))
+        key = (
+            entry.action,
+            entry.gvk.group,
+            entry.gvk.kind,
+            tuple(sorted({_shape(line.path) for line in entry.fields})),
+        )
         groups.setdefault(key, _Group(entry.action, entry.gvk.kind, [])).members.append(member)
-    ordered = sorted(groups.values(), key=lambda group: -group.count)
+    ordered = sorted(groups.values(), key=lambda group: (not unlike_images(_gains(group)), -group.count))
     told = ordered[:groups_max]
-    parts = [_described(group) for group in told]
+    parts = [[Word("labels of charts")]] if labels else []
+    parts += [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
         parts.append([Word(f"{counted(rest, 'more change' if told else 'change')}")])
     return parts
@@ -152,7 +227,20 @@ def _described(group: _Group) -> list[Word]:
         subject = [Word(f"{group.objects:,} of "), Word(cut(group.kind, _NAME_CHARS_MAX), is_code=True)]
     done = {Action.CREATE: " created", Action.ADOPT: " adopted"}.get(group.action, "")
     words = [*subject, Word(f"{done} in "), *_where(group)]
-    return words if done else [*words, *_what(group)]
+    unlike = unlike_images(_gains(group))
+    return [
+        *words,
+        *([] if done else _what(group)),
+        *([Word(" ("), Word(unlike, is_code=True), Word(")")] if unlike else []),
+    ]
+
+
+def _gains(group: _Group) -> Holders:
+    found: dict[Power, tuple[Identity, ...]] = {}
+    for member in group.members:
+        for power, held in member.gains.items():
+            found[power] = (*found.get(power, ()), *held)
+    return found
 
 
 def _where(group: _Group) -> list[Word]:
@@ -168,9 +256,16 @@ def _what(group: _Group) -> list[Word]:
         return []
     paths = by_importance(line.path for line in lines)
     name = leaf(paths[0])
-    words = [Word(": "), Word(cut(name, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name))]
-    words += _values([line for member in group.members for line in member.entry.fields if line.path == paths[0]])
+    shape = _shape(paths[0])
+    said = "scaled" if name == "replicas" else name
+    words = [Word(": "), Word(cut(said, _NAME_CHARS_MAX), is_code=not _WORD.fullmatch(name))]
+    words += _values([line for one in group.members for line in one.entry.fields if _shape(line.path) == shape])
     return [*words, Word(f" and {counted(len(paths) - 1, 'more field')}")] if len(paths) > 1 else words
+
+
+def _shape(path: str) -> str:
+    """Return the path without names of items: containers of many workloads have one each."""
+    return _ITEM.sub("[name]", path)
 
 
 def _values(lines: list[FieldLine]) -> list[Word]:

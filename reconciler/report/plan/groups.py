@@ -11,17 +11,21 @@ Thirty clusters with one image bump are one entry; a field that differs in some 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import starmap
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hold
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import OWNER_ANNOTATION
 from reconciler.regex import regex
-from reconciler.report.difference import compact_json
+from reconciler.report.difference import compact_json, shown_pair
+from reconciler.report.power import Power, gained
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import DESTRUCTIVE
 
@@ -100,6 +104,10 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
     reason: str
     clusters: tuple[str, ...]
     fields: tuple[FieldLine, ...]
+    powers: frozenset[Power] = frozenset()
+    """What it gains, but for what a line of a field shows by itself."""
+    gains: frozenset[Power] = frozenset()
+    """All of what it gains."""
 
     @property
     def held(self) -> str | None:
@@ -110,6 +118,55 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
     def is_destructive(self) -> bool:
         """Return whether it deletes, replaces or releases something."""
         return self.action in DESTRUCTIVE
+
+
+_CHART_LABEL = regex(r"metadata\.labels(?:\['(helm\.sh/chart|app\.kubernetes\.io/version)'\]|\.(chart))")
+"""Labels that charts put on all of their objects, with their version."""
+_CHART_OBJECTS_MIN = 3
+_CHART_LABELS_MAX = 4
+
+
+def without_chart_labels(changes: Iterable[Change]) -> tuple[list[Change], list[str]]:
+    """Return changes without the labels of charts that change alike in some objects, and one line about these."""
+    changes = list(changes)
+    found: dict[tuple[str, str, str], set[Identity]] = {}
+    for change in changes:
+        for field in change.fields:
+            if key := _chart_label(change, field):
+                found.setdefault(key, set()).add(change.identity)
+    kept = {key: objects for key, objects in found.items() if len(objects) >= _CHART_OBJECTS_MIN}
+    if not kept:
+        return changes, []
+    rest = []
+    for change in changes:
+        fields = tuple(field for field in change.fields if _chart_label(change, field) not in kept)
+        if of_interest(fields) and [field.path for field in fields] != [_OWNER_PATH]:
+            rest.append(replace(change, fields=fields) if fields != change.fields else change)
+    touched: set[Identity] = set().union(*kept.values())
+    alone = touched - {change.identity for change in rest}
+    labels = [f"{name} {before} → {after}" for name, before, after in sorted(kept)]
+    more = [f"and {len(labels) - _CHART_LABELS_MAX} more"] if len(labels) > _CHART_LABELS_MAX else []
+    kinds = Counter(identity.kind for identity in alone)
+    only = ", ".join(counted_kind(kind, count) for kind, count in sorted(kinds.items()))
+    told = (
+        f"~ update     labels of charts in {len(touched):,} objects: {', '.join([*labels[:_CHART_LABELS_MAX], *more])}"
+    )
+    return rest, [told + (f"; nothing else changes in {only}" if only else "")]
+
+
+def _chart_label(change: Change, field: FieldChange) -> tuple[str, str, str] | None:
+    name = _CHART_LABEL.fullmatch(field.path)
+    if (
+        change.action is not Action.UPDATE
+        or change.held is not None
+        or name is None
+        or MISSING in (field.before, field.after)
+    ):
+        return None
+    return (name[1] or name[2], *shown_pair(field.before, field.after, _LABEL_CHARS_MAX))
+
+
+_LABEL_CHARS_MAX = 100
 
 
 def grouped(changes: Iterable[Change]) -> tuple[PlanEntry, ...]:
@@ -135,7 +192,13 @@ def _entry(key: tuple[Any, ...], members: list[Change]) -> PlanEntry:
         reason=reason,
         clusters=tuple(sorted({member.cluster for member in members})),
         fields=_field_lines(members),
+        powers=frozenset().union(*(_gained(member, in_parts=True) for member in members)),
+        gains=frozenset().union(*(_gained(member, in_parts=False) for member in members)),
     )
+
+
+def _gained(change: Change, *, in_parts: bool) -> set[Power]:
+    return {*starmap(Power, change.powers)} | gained(change.fields, in_parts=in_parts)
 
 
 def _field_lines(members: list[Change]) -> tuple[FieldLine, ...]:

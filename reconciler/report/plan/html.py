@@ -33,6 +33,7 @@ from reconciler.report.plan.change_lines import (
     unjudged_lines,
 )
 from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
+from reconciler.report.plan.groups import without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
@@ -122,7 +123,8 @@ def plans_html(plans: Iterable[Plan]) -> str:
 
 
 def _parts(plan: Plan) -> Iterable[Markup]:
-    found = alike(plan.changes)
+    changes, labels = without_chart_labels(plan.changes)
+    found = alike(changes)
     others = [one for one in found if not one.entry.is_destructive]
     problems = sorted_problems(plan.problems)
     faults = [problem for problem in problems if problem.severity is Severity.ERROR]
@@ -133,6 +135,7 @@ def _parts(plan: Plan) -> Iterable[Markup]:
     yield from _section("Errors", [_block([line]) for line in problem_lines(faults)])
     unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
     yield from _section(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in unjudged])
+    yield from _section("Labels of charts", [_block([line]) for line in labels])
     for folder, part in by_folder([one for one in others if one.entry.held is None]).items():
         yield from _changes("Changes", part, folder)
     held = [one for one in others if one.entry.held is not None]
@@ -147,7 +150,8 @@ def _head(plan: Plan) -> Iterable[Markup]:
     words = (element("code", word.text) if word.is_code else word.text for word in first_line(plan))
     yield element("h1", *words)
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
-    base, head = (element("code", short_revision(revision)) for revision in (plan.base, plan.head))
+    base = element("code", short_revision(plan.base)) if plan.base else "the clusters"
+    head = element("code", short_revision(plan.head))
     yield element("p", "Fleet plan ", base, " → ", head, f" · {counts}" if counts else "", class_="dim")
     lost = losses(plan)
     words_of = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}

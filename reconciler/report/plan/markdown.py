@@ -50,7 +50,8 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
 
 def _head(plan: Plan, marker: str) -> list[str]:
     counts = spoken(totals(counts_by_cluster(plan.changes).values()))
-    revisions = f"Fleet plan {code_text(_short(plan.base))} → {code_text(_short(plan.head))}"
+    base = code_text(_short(plan.base)) if plan.base else "the clusters"
+    revisions = f"Fleet plan {base} → {code_text(_short(plan.head))}"
     lines = [
         comment_marker(marker),
         f"### {_title(plan)}",

@@ -6,7 +6,7 @@ other held changes with their reason; problems last, where the eye rests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reconciler.api.plan import Action, Plan
 from reconciler.report.json_parts import sorted_problems
@@ -22,6 +22,7 @@ from reconciler.report.plan.change_lines import (
     unjudged_lines,
 )
 from reconciler.report.plan.first_line import first_line, plain
+from reconciler.report.plan.groups import without_chart_labels
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import joined, visible
@@ -29,20 +30,21 @@ from reconciler.report.shown_values import PLAIN, Style
 from reconciler.report.text_table import aligned
 
 
-def plan_text(plan: Plan, style: Style = PLAIN) -> str:
-    """Return the plan as text."""
+def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
+    """Return the plan as text; `is_all`: with each of many problems of a kind."""
     plan = mask_plan(plan)
-    found = alike(plan.changes)
+    changes, labels = without_chart_labels(plan.changes)
+    found = alike(changes)
     losses = [one for one in found if one.entry.is_destructive]
     others = [one for one in found if not one.entry.is_destructive]
     sections = (
         painted_stages(plan, style),
         [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
-        _titled("Changes", [one for one in others if one.entry.held is None], style),
+        _titled("Changes", [one for one in others if one.entry.held is None], style, labels),
         _placements(plan, style),
         _not_evaluated(plan, style),
         _titled("Held", [one for one in others if one.entry.held is not None], style),
-        _problems(plan, style),
+        _problems(plan, style, is_all=is_all),
     )
     lines = [*_summary(plan, style)]
     for section in sections:
@@ -58,7 +60,7 @@ def painted_stages(plan: Plan, style: Style) -> list[str]:
 
 def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
-    revisions = f"{short_revision(plan.base)} {style.arrow} {short_revision(plan.head)}"
+    revisions = revision_words(plan).replace("→", style.arrow)
     said = spoken(totals(counts.values()))
     lines = [
         style.bold(plain(first_line(plan)).replace("→", style.arrow)),
@@ -67,6 +69,12 @@ def _summary(plan: Plan, style: Style) -> list[str]:
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
     return [*lines, "", *(f"  {line}" for line in summary_table(plan))] if counts else lines
+
+
+def revision_words(plan: Plan) -> str:
+    """Return the revisions that are compared; without a base, the plan is against what the clusters have."""
+    base, head = short_revision(plan.base), short_revision(plan.head)
+    return f"{base} → {head}" if base else f"the clusters → {head}"
 
 
 LOSSES = "Deletions, replacements and releases"
@@ -90,8 +98,9 @@ def summary_table(plan: Plan) -> list[str]:
     return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
 
 
-def _titled(title: str, found: Iterable[EqualChanges], style: Style) -> list[str]:
-    lines = [line for one in found for line in alike_lines(one, style)]
+def _titled(title: str, found: Iterable[EqualChanges], style: Style, before: Sequence[str] = ()) -> list[str]:
+    lines = [*before]
+    lines += [line for one in found for line in alike_lines(one, style)]
     return [style.bold(title), *lines] if lines else []
 
 
@@ -120,11 +129,11 @@ def _not_evaluated(plan: Plan, style: Style) -> list[str]:
     return [style.bold(UNJUDGED), *lines] if lines else []
 
 
-def _problems(plan: Plan, style: Style) -> list[str]:
+def _problems(plan: Plan, style: Style, *, is_all: bool) -> list[str]:
     problems = sorted_problems(plan.problems)
     if not problems:
         return []
-    return [style.bold(f"Problems ({spoken_problems(problems)})"), *problem_lines(problems, style)]
+    return [style.bold(f"Problems ({spoken_problems(problems)})"), *problem_lines(problems, style, is_all=is_all)]
 
 
 def has_destruction(plan: Plan) -> bool:

@@ -31,7 +31,7 @@ from reconciler.report.plan.change_lines import (
     totals,
     unjudged_lines,
 )
-from reconciler.report.plan.groups import by_importance, leaf, plural
+from reconciler.report.plan.groups import by_importance, leaf, plural, without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
@@ -184,7 +184,8 @@ _NAMES_LOST = "names of objects that change alike"
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
     """Return the sections of a redacted plan, in reading order."""
-    found = alike(plan.changes)
+    changes, labels = without_chart_labels(plan.changes)
+    found = alike(changes)
     losses = [one for one in found if one.entry.is_destructive]
     ready = [one for one in found if not one.entry.is_destructive and one.entry.held is None]
     held = [one for one in found if not one.entry.is_destructive and one.entry.held is not None]
@@ -195,6 +196,7 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
         _losses(losses),
         _problems(problems, Severity.ERROR, "Errors", _ERRORS),
         _not_evaluated(sorted(plan.unjudged, key=lambda one: one.identity)),
+        _chart_labels(labels),
         *_changes(ready),
         _waiting(held),
         _placements(placements),
@@ -216,6 +218,11 @@ def _stages(plan: Plan) -> Section:
         is_folded=False,
         noun="lines",
     )
+
+
+def _chart_labels(lines: Sequence[str]) -> Section:
+    forms = (Form(items=tuple(Item(lines=(line,)) for line in lines)),)
+    return Section(title="Labels of charts", count=len(lines), forms=forms, ranks=(_CHANGES,), is_folded=False)
 
 
 def _losses(found: Sequence[EqualChanges]) -> Section:
@@ -302,7 +309,7 @@ def _placements(found: Sequence[PlacementChange]) -> Section:
 
 def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank: int) -> Section:
     found = [problem for problem in problems if problem.severity is severity]
-    items = tuple(Item(lines=(line,)) for line in problem_lines(found))
+    items = tuple(Item(lines=(line,)) for line in problem_lines(found, is_all=False))
     is_open = severity is Severity.ERROR and len(found) <= _OPEN_ERRORS_MAX
     return Section(
         title=title, count=len(found), forms=(Form(items=items),), ranks=(rank,), is_folded=not is_open, noun="lines"

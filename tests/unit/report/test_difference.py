@@ -101,7 +101,7 @@ def test_what_shows_nothing_is_an_escape(blank: str) -> None:
         (r"a\nb", "a\nb", (r"a\\nb", r"a\nb")),
         ("3", 3, ('"3"', "3")),
         ("web", "wеb", ("web", r"w\N{CYRILLIC SMALL LETTER IE}b")),
-        ("a -> b", "b", ('"a -> b"', "b")),
+        ("a -> b", "b", ('"a -> b"', '"b"')),
         (MISSING, "(absent)", ("(absent)", '"(absent)"')),
     ],
 )  # fmt: skip

@@ -44,7 +44,7 @@ def test_what_is_made_and_what_is_taken_over_is_told() -> None:
 @pytest.mark.parametrize(
     ("path", "before", "after", "words"),
     [
-        ("spec.replicas", 2, 3, "replicas 2 → 3"),
+        ("spec.replicas", 2, 3, "scaled 2 → 3"),
         ("metadata.labels['app.kubernetes.io/name']", MISSING, "x", "app.kubernetes.io/name (absent) → x"),
         ("data['nginx.conf']", "a" * 99, "b", "nginx.conf"),
         ("spec.image", "reg:5000/a:1", "reg:5000/a:2", "image a:1 → 2"),
