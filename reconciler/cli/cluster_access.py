@@ -1,12 +1,17 @@
-"""From options to access: the kubeconfig and the journal that a command uses."""
+"""From options to access: the kubeconfig, the journal and the commits that a command uses.
+
+A command that names no journal, and perhaps no store either, uses that of the fleet around it.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.run_options import Keys, KeysNamed
+from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.controller.once.planning import Access
     from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
     from reconciler.kube.profile_access import LiveAccess
+    from reconciler.store.uncommitted import Commits
 
 
 def access_to(
@@ -40,7 +46,6 @@ def access_to(
     """
     import logging
 
-    from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.options import person
     from reconciler.controller.once.planning import Access
     from reconciler.controller.vitals.logs import set_up_logging
@@ -83,9 +88,7 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
     """
     if journal is not None:
         return journal
-    from reconciler.cli.journal_choice import journal_about, journal_for
     from reconciler.cli.store_reading import read_fleet
-    from reconciler.errors import ConfigurationError
     from reconciler.fleet import why_nameless
 
     if store is None:
@@ -95,3 +98,98 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
     if found is None:
         raise ConfigurationError(f"{store}: {why_nameless(fleet)}; or name a journal with --journal")
     return found
+
+
+def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -> Path | None:
+    """The journal of the fleet of a store; None when the store does not name its fleet.
+
+    `writes`: the store of a command that would begin a journal, as it is named from anywhere.
+
+    Raises:
+        ConfigurationError: the journal would be begun, and the store was another fleet's before.
+        JournalError: no state folder is known, or a journal of an earlier version cannot be read.
+    """
+    from reconciler.journal.journal_rebuild import journal_of, service_journal
+
+    settings = fleet.settings
+    if not settings.name:
+        return service_journal(environ)
+    path = journal_of(settings.name, settings.previous_names, environ)
+    if writes and not path.exists() and not service_journal(environ):
+        _refuse_rename(settings.name, writes, environ)
+    return path
+
+
+def _refuse_rename(name: str, store: str, environ: Mapping[str, str]) -> None:
+    """Raise for a renamed fleet: under a new name all running objects would count as foreign."""
+    from reconciler.journal.journal_rebuild import known_journals, source_of
+
+    for former, path in known_journals(environ).items():
+        if source_of(path) == store:
+            raise ConfigurationError(
+                f"{store}: its fleet was {former} and is {name} now. If {former} was renamed, add {former} to "
+                f"spec.previousNames of the Fleet document; if {name} is a new fleet, name a new journal with --journal"
+            )
+
+
+def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
+    """Return the journal for a folder: of the fleet of its store, else the only existing one.
+
+    Raises:
+        ConfigurationError: there are several, and nothing says which is meant.
+        JournalError: there is none yet, no state folder is known, or a journal cannot be read.
+    """
+    from reconciler.journal.journal_rebuild import known_journals, service_journal, source_of
+
+    if service := service_journal(environ):
+        return service
+    store = _fleet_file_above(folder.absolute())
+    if store is not None and (found := journal_for(store, environ)) is not None:
+        return found
+    journals = known_journals(environ)
+    if not journals:
+        raise JournalError("there is no journal yet; 'reconciler apply' or 'run' makes one for each fleet")
+    around = {str(above) for above in (folder.resolve(), *folder.resolve().parents)}
+    meant = [path for path in journals.values() if source_of(path) in around] if len(journals) > 1 else []
+    if len(meant) == 1 or len(journals) == 1:
+        return (meant or list(journals.values()))[0]
+    raise ConfigurationError(
+        f"there are journals of several fleets: {', '.join(sorted(journals))}; say which is meant: go to the folder of "
+        "its store, or name the store with --store, or the journal with --journal"
+    )
+
+
+def _fleet_file_above(folder: Path) -> Fleet | None:
+    """Return the fleet of the nearest `fleet.yaml`, from the folder upwards to the repository's root; None: none found.
+
+    The rest of the store is not read, so that `status` is quick in a store of any size.
+    """
+    for above in (folder, *folder.parents):
+        file = above / "fleet.yaml"
+        if file.is_file():
+            return _read_alone(file)
+        if (above / ".git").exists():
+            return None
+    return None
+
+
+def _read_alone(file: Path) -> Fleet | None:
+    from reconciler.api.fleet import Snapshot, StoreFile
+    from reconciler.fleet import parse
+
+    return parse(Snapshot(revision="", files=(StoreFile(path=file.name, blob="", data=file.read_bytes()),)))
+
+
+def commits_of(store: str, *, beside: Path) -> Commits:
+    """The commits of a store. `beside`: the journal; a service keeps its clones there."""
+    from reconciler.store.uncommitted import Commits
+
+    def clones() -> Iterator[Path]:
+        from reconciler.cli.store_reading import cache_folder
+
+        yield beside.parent
+        cache = cache_folder()
+        if cache is not None:
+            yield cache
+
+    return Commits(store, clones)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.cluster_access import commits_of, journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
 from reconciler.cli.served import ServedHistory, ServiceAddress, refuse_beside, server_options
 
@@ -85,7 +85,6 @@ def command(
 
 def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
     """Return the history of the journal."""
-    from reconciler.cli.journal_choice import commits_of
     from reconciler.controller.vitals.journal_documents import JournalHistory
 
     path = journal_path(journal, store)

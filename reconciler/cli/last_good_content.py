@@ -75,7 +75,7 @@ class LastGood:
             remark(f"warning: {error}; what breaks in it later is frozen")
 
     def _copied(self, location: StoreLocation, fleet: Fleet) -> StorePast | None:
-        from reconciler.cli.journal_choice import journal_for
+        from reconciler.cli.cluster_access import journal_for
         from reconciler.store.past import DirectoryPast
         from reconciler.store.scan import StoreCopy
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import access_to
+from reconciler.cli.cluster_access import access_to, commits_of, journal_for
 from reconciler.cli.run_options import (
     SERVICE_S,
     Keys,
@@ -123,7 +123,7 @@ def command(
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
-        telling=telling_of(asked, chosen.store, access.journal or file),
+        telling=telling_of(asked, chosen.store, commits_of(chosen.store, beside=access.journal or file)),
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)
     asyncio.run(_run(service, listening))
@@ -136,7 +136,6 @@ def _journal_of(chosen: options.StoreChoice) -> Path:
         ConfigurationError: the store names no fleet, or was another fleet's before.
         StoreError: the store cannot be read.
     """
-    from reconciler.cli.journal_choice import journal_for
     from reconciler.cli.store_reading import full_name, read_fleet
     from reconciler.fleet import why_nameless
     from reconciler.journal.journal_rebuild import service_journal
@@ -158,7 +157,6 @@ def _checked_poll(value: float) -> float:
 
 
 async def _run(service: Service, listening: Listening) -> None:
-    from reconciler.cli.journal_choice import commits_of
     from reconciler.controller.service.serve_fleet import serve
     from reconciler.controller.service.signals import in_service, raise_descriptors
     from reconciler.controller.vitals.service_vitals import Vitals

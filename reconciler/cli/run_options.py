@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.sops.keyring import Keyring
     from reconciler.sops.program import Program
+    from reconciler.store.uncommitted import Commits
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
@@ -154,19 +155,18 @@ class NotifyOptions(NamedTuple):
 telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
 
 
-def telling_of(asked: NotifyOptions, store: str, journal: Path) -> Telling | None:
-    """Return the notification targets; None: there are none.
+def telling_of(asked: NotifyOptions, store: str, commits: Commits) -> Telling | None:
+    """Return the notification targets, which name `commits` of the store; None: there are none.
 
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.
     """
-    from reconciler.cli.journal_choice import commits_of
     from reconciler.controller.service.telling import Telling
 
     webhooks, forge = _webhooks(asked), _forge(asked, store)
     if not webhooks and forge is None:
         return None
-    return Telling(webhooks=webhooks, forge=forge, words=commits_of(store, beside=journal).words)
+    return Telling(webhooks=webhooks, forge=forge, words=commits.words)
 
 
 def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:

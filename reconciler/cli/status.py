@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import journal_path
+from reconciler.cli.cluster_access import commits_of, journal_path
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
 from reconciler.cli.served import ServiceAddress, refuse_beside, server_options
 
@@ -43,7 +43,6 @@ def command(
 
 def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
     """The document, as the journal here has it."""
-    from reconciler.cli.journal_choice import commits_of
     from reconciler.clock import SystemClock
     from reconciler.controller.vitals.journal_documents import picture_in, status_of
     from reconciler.journal.sqlite_journal import Journal

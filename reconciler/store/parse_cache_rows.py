@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import asdict
 
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, Json
@@ -102,7 +103,7 @@ class KeptProblem(Struct, frozen=True, array_like=True):
 
 @prepared
 class KeptFile(Struct, frozen=True, array_like=True):
-    """The parsed content of a file, and its problems."""
+    """The fields of a `ParsedFile`, in an order of their own."""
 
     path: str
     blob: str
@@ -137,24 +138,10 @@ class Unpacker:
             kept = _decoder().decode(packed)
         except msgspec.MsgspecError:
             return None
-        path = kept.path
-        return ParsedFile(
-            path=path,
-            blob=kept.blob,
-            templates=tuple([self._template(template, path) for template in kept.templates]),
-            propagation=kept.propagation,
-            clusters=kept.clusters,
-            settings=kept.settings,
-            rollouts=kept.rollouts,
-            skipped=kept.skipped,
-            overrides=kept.overrides,
-            problems=tuple([self._problem(problem, path) for problem in kept.problems]) if kept.problems else (),
-            frozen=kept.frozen,
-            has_template_syntax=kept.has_template_syntax,
-            renders=kept.renders,
-            locks=kept.locks,
-            builds_on=kept.builds_on,
-        )
+        path, told = kept.path, asdict(kept)
+        told["templates"] = tuple([self._template(template, path) for template in kept.templates])
+        told["problems"] = tuple([self._problem(problem, path) for problem in kept.problems])
+        return ParsedFile(**told)
 
     def _problem(self, kept: KeptProblem, path: str) -> Problem:
         """Thousands of files may deserve the same hint."""
@@ -197,23 +184,8 @@ def packed_file(file: ParsedFile) -> bytes | None:
             return None
         if any(holds_secrets(msgspec.to_builtins(part), msgspec.msgpack.encode(part)) for part in said):
             return None
-        kept = KeptFile(
-            path=file.path,
-            blob=file.blob,
-            templates=tuple(map(_kept, file.templates, bodies)),
-            propagation=file.propagation,
-            clusters=file.clusters,
-            settings=file.settings,
-            rollouts=file.rollouts,
-            skipped=file.skipped,
-            overrides=file.overrides,
-            problems=problems,
-            frozen=file.frozen,
-            has_template_syntax=file.has_template_syntax,
-            renders=file.renders,
-            locks=file.locks,
-            builds_on=file.builds_on,
-        )
+        templates = tuple(map(_kept, file.templates, bodies))
+        kept = KeptFile(**{**asdict(file), "templates": templates, "problems": problems})
         packed = msgspec.msgpack.encode(kept)
     except (OverflowError, UnicodeEncodeError):
         return None  # An integer beyond 64 bits, or half a surrogate pair.

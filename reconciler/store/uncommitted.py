@@ -5,7 +5,6 @@ Authors and subjects of the revisions that the journal names, where the store is
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final, NamedTuple
 
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import ReconcilerError
+from reconciler.hydration import blob_id
 from reconciler.store.git.snapshot import CommitInfo, GitStore
 from reconciler.store.git.url import is_git_url, parse_git_url
 from reconciler.store.location import StoreKind, StoreLocation, locate_store, open_store
@@ -51,13 +51,8 @@ def _differences(lying: dict[str, StoreFile], committed: dict[str, StoreFile]) -
             yield Uncommitted(path, "new")
         elif path not in lying:
             yield Uncommitted(path, "deleted")
-        elif _blob_id(lying[path].data) != committed[path].blob:
+        elif blob_id(lying[path].data) != committed[path].blob:
             yield Uncommitted(path, "changed")
-
-
-def _blob_id(data: bytes) -> str:
-    """As Git names the content."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 _COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

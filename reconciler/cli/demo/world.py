@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.clusters import Cluster
+from reconciler.cli.cluster_access import commits_of
 from reconciler.cli.demo.repository import MAIN, DemoRepository
-from reconciler.cli.journal_choice import commits_of
 from reconciler.clock import BackOff, SystemClock
 from reconciler.controller.once.planning import Access
 from reconciler.controller.service.serve_fleet import Service, serve

@@ -1,1 +1,1 @@
-"""Connections to API servers: credentials, TLS, HTTP sessions, bounds."""
+"""Connections to API servers: credentials, TLS, the HTTP session, bounds."""

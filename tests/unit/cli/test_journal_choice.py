@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.journal_choice import journal_about
+from reconciler.cli.cluster_access import journal_about
 from reconciler.errors import ConfigurationError, JournalError
 from tests.fakes.journals import made
 from tests.unit.cli.command_line import FLEET
