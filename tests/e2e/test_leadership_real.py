@@ -159,8 +159,10 @@ def test_what_a_hand_writes_into_the_lease_makes_no_second_writer_and_locks_nobo
         edit(leaseTransitions=2**31 - 1)
         scene.put("third")
         scene.has("third")
+        stood_by = one.text().count('"StandsBy"')
         one.start()
-        one.says('"StandsBy"')
+        # Before that it takes no signals; its log has what it said before it was killed, too.
+        wait_until(lambda: one.text().count('"StandsBy"') > stood_by, "the first one to stand by again")
         # Who holds it is not asked, and has much to write.
         edit(holderIdentity=None)
         for number in range(4, 10):
