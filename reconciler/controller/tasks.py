@@ -15,12 +15,12 @@ caller waits for it.
 | `handover`, `unread marks` | when a leader has taken over | when it leads no more |
 | `store`, `away`, `kinds`, `pods`, `restores`, `polls`, `start` | with the control loop (`loop`) | with it |
 | `stop of the loop` | with the control loop (`loop`) | when the loop is to end |
-| `asking CLUSTER` | when a cluster is away or may be silent (`pace.away`, `observing.silence`) | with the answer |
-| `asking CLUSTER for KIND` | when the pause of a kind is over (`pace.kind_faults`) | with the answer |
-| `reading CLUSTER` | in a round (`observing.late`) | with the answer; a later round takes it |
-| `writing to CLUSTER` | when a round has changes for a cluster (`pace.lanes`) | when all of them are answered |
+| `asking CLUSTER` | when it is away (`retries.kind_faults`) or silent (`reading.members`) | with the answer |
+| `asking CLUSTER for KIND` | when the pause of a kind is over (`retries.kind_faults`) | with the answer |
+| `reading CLUSTER` | in a round (`reading.late`) | with the answer; a later round takes it |
+| `writing to CLUSTER` | when a round has changes for a cluster (`retries.workers`) | when all of them are answered |
 | `entering CLUSTER` | when a stage of a Rollout begins there (`rollouts.entering`) | when its record is written |
-| `watching CLUSTER KIND` | when a kind has a copy there (`watches.watches`) | when it has none, or the cluster left |
+| `watching CLUSTER KIND` | when a kind has a copy there (`watches.kind_watches`) | when it has none, or left |
 | `listing CLUSTER`, `looking at CLUSTER` | when it is due, without watches (`watches.polls`) | with the answers |
 """
 
