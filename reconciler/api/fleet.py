@@ -41,6 +41,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     revision: str
     files: tuple[StoreFile, ...]
     problems: tuple[Problem, ...] = ()
+    ignore_files: tuple[StoreFile, ...] = ()
+    """The ignore files with their text: none of them is among the files."""
 
 
 class _TemplateFields(Struct, frozen=True, kw_only=True):
@@ -142,6 +144,15 @@ class HighAvailability(Struct, frozen=True, kw_only=True):
     source: Source = NOWHERE
 
 
+class LooseningHold(StrEnum):
+    """The treatment of settings that a change loosens: `spec.review.loosening`."""
+
+    HOLD = "hold"
+    """A review holds it until a person confirms it."""
+    ALLOW = "allow"
+    """A review shows it."""
+
+
 class DriftMode(StrEnum):
     """The detection of changes by others in the clusters: `spec.drift.mode`."""
 
@@ -173,6 +184,9 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     """Times for changes, by clusters."""
     ignore: tuple[IgnoreRule, ...] = ()
     plain_secrets: PlainSecrets = PlainSecrets.WARN
+    loosening: LooseningHold = LooseningHold.HOLD
+    review_confirm: str = ""
+    """The digest of the held settings that a reviewer let through; the service does not read it."""
     source: Source = NOWHERE
 
 

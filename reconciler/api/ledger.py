@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from reconciler.api.clusters import Observations
 from reconciler.api.content import JsonObject
+from reconciler.api.fleet import Guards
 from reconciler.api.plan import NOT_CONFIRMED, Action, Confirmed
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import NOWHERE, Source
@@ -104,12 +105,31 @@ class RecordedLoss(Struct, frozen=True, kw_only=True, gc=False):
     time: str
 
 
+class GuardsInForce(Struct, frozen=True, kw_only=True):
+    """The limits by which a revision is judged: the stricter of its own and those of the revision before.
+
+    Source: design#guards-stricter.
+    """
+
+    revision: str
+    written: Guards
+    """Of the revision itself."""
+    active: Guards
+    """`confirm` is empty where the confirmation is one of an earlier revision and does not count."""
+    since: str
+    """Since when the confirmation is written; RFC 3339 UTC."""
+    holding: tuple[str, ...] = ()
+    """Clusters in which a change is held or confirmed and not made: as long as there is one, looser limits wait."""
+
+
 class Losses(Struct, frozen=True, kw_only=True):
     """The counts of the guards. `held_since`: cluster to the RFC 3339 time since which they hold something there."""
 
     made: tuple[RecordedLoss, ...] = ()
     held_since: Mapping[str, str] = field(default_factory=dict)
     confirmed: Confirmed = NOT_CONFIRMED
+    guards: GuardsInForce | None = None
+    """None: no revision has been judged yet, so that the first one counts alone."""
 
 
 class HoldRecord(Struct, frozen=True, kw_only=True):

@@ -259,6 +259,39 @@ class Unjudged(Struct, frozen=True, kw_only=True):
     policy_fields: tuple[FieldChange, ...] = ()
 
 
+class Direction(StrEnum):
+    """The direction of a change of the settings, as seen from the clusters."""
+
+    LOOSENS = "loosens"
+    """More may happen to the clusters, or less is kept equal, than before."""
+    CONFIRMS = "confirms"
+    """A person lets something pass: a confirmation, an approval."""
+    TIGHTENS = "tightens"
+    NEUTRAL = "neutral"
+
+
+class SettingChange(Struct, frozen=True, kw_only=True):
+    """A field of a document that steers the service, between two revisions. Source: design#settings-plan.
+
+    `document`: `Fleet shop`, `Rollout web`, or the path of an ignore file. `path`: empty for a whole document. `before`
+    and `after`: JSON values or MISSING, not yet redacted. `meaning`: the consequence for clusters, in words.
+    """
+
+    source: Source
+    document: str
+    path: str
+    before: Any
+    after: Any
+    meaning: str
+    direction: Direction
+    is_secret: bool = False
+    """Its values may be those of a Secret."""
+    is_always_held: bool = False
+    """A person must confirm it, whatever `spec.review.loosening` says."""
+    held: bool = False
+    """It waits for a person's confirmation."""
+
+
 class Confirmed(Struct, frozen=True, kw_only=True):
     """Confirmed changes that are not made yet: action, cluster, object. `digest`: the confirmation of all of them."""
 
@@ -292,3 +325,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Confirmed changes that are not made yet."""
     rollouts: tuple[RolloutPlan, ...] = ()
     """Its staged changes; empty if the store has no Rollout."""
+    settings: tuple[SettingChange, ...] = ()
+    """Settings that differ between two revisions; those that loosen come first."""
+    settings_digest: str = ""
+    """Hash of the settings that are held: the value of `spec.review.confirm` that lets them through."""

@@ -18,12 +18,13 @@ from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood, older_revisions
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
+from reconciler.cli.settings_reading import with_settings
 from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.api.content import Json
-    from reconciler.api.fleet import Fleet
+    from reconciler.api.fleet import Fleet, Snapshot
     from reconciler.api.plan import Plan
     from reconciler.controller.once.planning import Access
     from reconciler.fleet import ParsedFile
@@ -184,13 +185,17 @@ def command(
     if base is not None:
         with bulk_load():
             parsed: dict[str, ParsedFile] = {}
-            before = read_fleet(store, base, as_files=False, may_be_empty=True, parsed=parsed, last_good=last_good)
-            after = read_fleet(store, head, with_locks=True, parsed=parsed, last_good=last_good)
+            sides: list[Snapshot] = []
+            before = read_fleet(
+                store, base, as_files=False, may_be_empty=True, parsed=parsed, last_good=last_good, snapshots=sides
+            )
+            after = read_fleet(store, head, with_locks=True, parsed=parsed, last_good=last_good, snapshots=sides)
         check_clusters(clusters, before, after)
         access = asking(fleet=after, revisions=older_revisions(store, after)) if live else None
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
+        plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
             # The newer revision replaces the state that the older one has reached by now.
@@ -209,7 +214,7 @@ def command(
         write_file(path, diff_text(plans, form, max_size=max_size, marker=marker))
     say = prose if output == "text" else answer
     say(diff_text(plans, output, max_size=max_size, marker=marker, style=style_for(), is_all=is_all))
-    sys.exit(exit_code(plans[-1], detailed=detailed_exitcode))
+    sys.exit(worst([exit_code(plan, detailed=detailed_exitcode) for plan in (plans[-1], settings_of(plans[0]))]))
 
 
 def _live(fleet: Fleet, access: Access, at: str | None, server_side: bool) -> Plan:
@@ -239,6 +244,19 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
     )
 
 
+def settings_of(plan: Plan) -> Plan:
+    """Return a plan with the settings alone, which no comparison with the clusters shows."""
+    from reconciler.api.plan import Plan
+
+    codes = [problem for problem in plan.problems if problem.code == "confirmation-fits-nothing"]
+    return Plan(base=plan.base, head=plan.head, settings=plan.settings, problems=tuple(codes))
+
+
+def worst(codes: Sequence[int]) -> int:
+    """Return the exit code that counts of several: the first of 1, 4, 3, 2."""
+    return next((code for code in (1, 4, 3, 2) if code in codes), 0)
+
+
 def exit_code(plan: Plan, *, detailed: bool) -> int:
     """0 fine, 1 error; detailed also 2 changes, 3 held by a guard, 4 incomplete. Source: design#exit-codes."""
     from reconciler.planner import is_held_by_guard
@@ -249,6 +267,6 @@ def exit_code(plan: Plan, *, detailed: bool) -> int:
         return 0
     if not plan.is_complete:
         return 4
-    if any(is_held_by_guard(change) for change in plan.changes):
+    if any(is_held_by_guard(change) for change in plan.changes) or any(change.held for change in plan.settings):
         return 3
-    return 2 if plan.changes else 0
+    return 2 if plan.changes or plan.settings else 0

@@ -45,6 +45,7 @@ def read_fleet(
     with_locks: bool = False,
     parsed: dict[str, ParsedFile] | None = None,
     last_good: LastGood | None = None,
+    snapshots: list[Snapshot] | None = None,
 ) -> Fleet:
     """Return the parsed store: a directory, a Git work tree or bare repository, or a Git URL, which is fetched.
 
@@ -52,7 +53,7 @@ def read_fleet(
     `may_be_empty`: print nothing when there is no document in it. `is_settled`: refuse HEAD of a work tree in the
     middle of a rebase, merge or the like. `with_locks`: report outdated or edited outputs of renders. `parsed`: the
     files of other revisions of the store, to which those of this one are added. `last_good`: finds the active content
-    of unreadable files; None: these are frozen.
+    of unreadable files; None: these are frozen. `snapshots`: gets what was read, without the data of parsed files.
 
     Raises:
         StoreError: the store cannot be read as a whole.
@@ -68,11 +69,13 @@ def read_fleet(
 
         def read(known: Collection[str]) -> Snapshot:
             if is_url:
-                return _fetched(store, rev, known, take, as_directory=as_directory)
+                return fetched(store, rev, known, take, as_directory=as_directory)
             location = locate_store(store, as_directory=as_directory)
             return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known, take=take)
 
         snapshot = read(()) if cache is None else _with_cache(read, cache, found)
+        if snapshots is not None:
+            snapshots.append(snapshot)
         keys = list(map(memo_key, snapshot.files))
         files = {key: found[key] for key in keys if key in found}
         is_known = len(files) == len(keys) and not take.count
@@ -173,7 +176,8 @@ def _with_cache(
     return read(found.keys()) if is_spoilt else snapshot
 
 
-def _fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
+def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
+    """Return the snapshot of a revision of a Git URL, fetched first."""
     if as_directory:
         raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
     import tempfile

@@ -2,7 +2,7 @@
 
 from reconciler.fleet.assemble import assemble
 from reconciler.fleet.cluster_documents import CLUSTER_APIS
-from reconciler.fleet.documents import KINDS, ParsedFile
+from reconciler.fleet.documents import KINDS, DocumentKind, ParsedFile, classify, inputs_of
 from reconciler.fleet.encrypted import withheld_blob, without_secrets
 from reconciler.fleet.fleet_tables import AssemblyTables
 from reconciler.fleet.inventory_profile import DEFAULT_PROPERTIES, InventoryOrigin
@@ -25,6 +25,7 @@ __all__ = [
     "KINDS",
     "LAST_GOOD",
     "AssemblyTables",
+    "DocumentKind",
     "Earlier",
     "EditKind",
     "InventoryEdits",
@@ -33,9 +34,11 @@ __all__ = [
     "ParsedAsRead",
     "ParsedFile",
     "assemble",
+    "classify",
     "commit_message",
     "emptied",
     "followed",
+    "inputs_of",
     "is_store_file",
     "memo_key",
     "parse",

@@ -5,7 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
-from reconciler.api.fleet import DriftMode, Fleet, FleetSettings, Guards, HighAvailability, IgnoreRule, PlainSecrets
+from reconciler.api.fleet import (
+    DriftMode,
+    Fleet,
+    FleetSettings,
+    Guards,
+    HighAvailability,
+    IgnoreRule,
+    LooseningHold,
+    PlainSecrets,
+)
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.documents import (
     Fields,
@@ -73,6 +82,20 @@ SPEC_SHAPE = shape(
         text_field("window", "What went within this time counts with what is due.", default="10m"),
         text_field("confirm", "The digest of the held changes that are let through, as `diff` prints it."),
         text_field("confirmUntil", "When the confirmation ends (RFC 3339)."),
+    ),
+    object_field(
+        "review",
+        "What a review (`diff --base`) holds beside deletions.",
+        shape=shape(
+            text_field(
+                "loosening",
+                "Settings that a change loosens: hold until a person confirms them, or allow. The stricter of both "
+                "revisions counts.",
+                values=exactly(*LooseningHold),
+                default="hold",
+            ),
+            text_field("confirm", "The digest of the held settings, as `diff` prints it."),
+        ),
     ),
     object_field(
         "ha",
@@ -165,9 +188,15 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         partial=bool(placement and placement.flag("partial")),
         windows=read_fleet_windows(spec),
         plain_secrets=_chosen(spec.child("secrets"), "plain", _DEFAULTS.plain_secrets),
+        loosening=_chosen(spec.child("review"), "loosening", _DEFAULTS.loosening),
+        review_confirm=_review_confirm(spec.child("review")),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
+
+
+def _review_confirm(review: Fields | None) -> str:
+    return review.text("confirm") if review else ""
 
 
 def _chosen(fields: Fields | None, name: str, default: Choice) -> Choice:

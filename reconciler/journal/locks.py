@@ -15,11 +15,12 @@ The active content of the store: its revision, and the last good content of its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from reconciler.api.ledger import HoldRecord, Losses, RecordedLoss
+from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Confirmed
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
@@ -48,6 +49,7 @@ from reconciler.journal.rows import (
 )
 from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 
+_Value = TypeVar("_Value")
 _VERSIONS: Final = "versions"
 
 Versions = Mapping[str, Mapping[GVK, int]]
@@ -129,6 +131,9 @@ class HoldBook:
 
 CONFIRMED: Final = "confirmed"
 """The key of the confirmed changes that are not made yet."""
+GUARDS: Final = "guards"
+"""The key of the guards by which the last revision was judged."""
+_OF_GUARDS: Final = (CONFIRMED, GUARDS)
 
 
 class LossBook:
@@ -152,8 +157,12 @@ class LossBook:
             for row in self._file.rows(LOSS, order)
         )
         held_since: dict[str, str] = dict(self._file.rows(GUARD_HOLD, "ORDER BY cluster"))
-        confirmed = try_call(msgspec.json.decode, self._file.value(CONFIRMED), type=Confirmed).value
-        return Losses(made=tuple(made), held_since=held_since, confirmed=confirmed or NOT_CONFIRMED)
+        confirmed = self._decoded(CONFIRMED, Confirmed) or NOT_CONFIRMED
+        guards = self._decoded(GUARDS, GuardsInForce)
+        return Losses(made=tuple(made), held_since=held_since, confirmed=confirmed, guards=guards)
+
+    def _decoded(self, key: str, shape: type[_Value]) -> _Value | None:
+        return try_call(msgspec.json.decode, self._file.value(key), type=shape).value
 
     def record_losses(self, losses: Iterable[RecordedLoss]) -> None:
         """Record losses before they are made; a later loss of the same copy replaces the earlier one."""
@@ -173,7 +182,7 @@ class LossBook:
         """Keep only these losses, of those recorded, and these times; equal ones are not written."""
         known = self.losses()
         gone = set(known.made) - set(kept.made)
-        if not gone and (known.held_since, known.confirmed) == (kept.held_since, kept.confirmed):
+        if not gone and replace(known, made=()) == replace(kept, made=()):
             return
         self._losses = None
         with self._file.transaction():
@@ -181,6 +190,8 @@ class LossBook:
             self._file.replace(GUARD_HOLD, known.held_since.items(), sorted(kept.held_since.items()))
             if known.confirmed != kept.confirmed:
                 self._file.put(META, [(CONFIRMED, msgspec.json.encode(kept.confirmed).decode())])
+            if known.guards != kept.guards:
+                self._file.put(META, [(GUARDS, msgspec.json.encode(kept.guards).decode())])
 
 
 _REVISION: Final = "revision_in_force"
@@ -254,7 +265,7 @@ class HandoverBook:
         """Return the present handover for the next leader."""
         with self._file.transaction():
             found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
-            found[CONFIRMED] = self._file.rows(META, "WHERE key = ?", (CONFIRMED,))
+            found |= {key: self._file.rows(META, "WHERE key = ?", (key,)) for key in _OF_GUARDS}
             # Placements are in the marks of placed objects, but for the cluster group in use.
             return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
@@ -264,8 +275,9 @@ class HandoverBook:
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
                 self._file.put(table, _rows(table, told.get(table.name)))
-            self._file.remove(META, [(CONFIRMED,)])
-            self._file.put(META, [row for row in _rows(META, told.get(CONFIRMED)) if row[0] == CONFIRMED])
+            for key in _OF_GUARDS:
+                self._file.remove(META, [(key,)])
+                self._file.put(META, [row for row in _rows(META, told.get(key)) if row[0] == key])
         self._mirror.forget()
         self._losses = None
 

@@ -1,13 +1,25 @@
-"""Hints about what is legal in a store and surely not meant."""
+"""Hints about what is legal in a store and surely not meant, and the effects of settings that change."""
 
+from reconciler.lint.effects import Effect, Looser
+from reconciler.lint.held_settings import held_settings
 from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.lint.lint_store import lint
+from reconciler.lint.policy_effects import EFFECTS, effect_of
 from reconciler.lint.review_check import NOT_SEEN, is_judge, review_faults
+from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
 
 __all__ = [
+    "EFFECTS",
     "NOT_SEEN",
     "PROBLEM_CODES",
+    "Effect",
+    "Looser",
+    "effect_of",
+    "has_settings",
+    "held_settings",
     "is_judge",
     "lint",
     "review_faults",
+    "setting_changes",
+    "settings_digest",
 ]

@@ -8,7 +8,14 @@ from reconciler.planner.causes import (
     urls_of_two_hosts,
 )
 from reconciler.planner.deletion import INCOMPLETE, DeletionAction
-from reconciler.planner.guard import guard, is_held_by_guard, is_held_by_number, losses_after, losses_of
+from reconciler.planner.guard import (
+    guard,
+    guards_in_force,
+    is_held_by_guard,
+    is_held_by_number,
+    losses_after,
+    losses_of,
+)
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import held_by_windows, kept_waves, waves, waves_without
 from reconciler.planner.plan_round import Round, compare_revisions, copies_in, plan_round, render_decision, render_one
@@ -28,6 +35,7 @@ __all__ = [
     "effective_after_failure",
     "failures_of",
     "guard",
+    "guards_in_force",
     "held_by_windows",
     "is_grace_over",
     "is_held_by_guard",

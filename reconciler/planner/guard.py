@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Guards
-from reconciler.api.ledger import Losses, RecordedLoss
+from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.observations import instant
@@ -41,6 +41,8 @@ _GOES_ALONG: Final[Mapping[tuple[str, str], str]] = {
 }
 
 NO_LOSSES = Losses()
+_CONFIRMED_FOR: Final = timedelta(days=7)
+"""A confirmation without `confirmUntil` ends so long after it was first seen."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 Copy = tuple[str, Identity]
@@ -60,6 +62,48 @@ class Guarded(Struct, frozen=True, kw_only=True):
     digest: str = ""
     confirmed: frozenset[Copy] = frozenset()
     left: Confirmed = NOT_CONFIRMED
+
+
+def stricter(before: Guards, after: Guards) -> Guards:
+    """Return the guards of `after` with the stricter limits of both. Source: design#guards-stricter."""
+    return replace(
+        after,
+        max_deletes=min(before.max_deletes, after.max_deletes),
+        max_delete_percent=min(before.max_delete_percent, after.max_delete_percent),
+        window_s=max(before.window_s, after.window_s),
+    )
+
+
+def guards_in_force(record: GuardsInForce | None, written: Guards, revision: str, now: str) -> GuardsInForce:
+    """Return the guards by which a revision is judged. `record`: of the last round; None: there was none.
+
+    Looser limits count from the revision after the one that brings them, and not while something is held. A
+    confirmation belongs to the revision that brings it, and to later ones as long as something is held by then.
+    """
+    if record is not None and (record.revision, record.written) == (revision, written):
+        return record
+    if record is None:
+        active, since, counts = written, now, True
+    else:
+        known = record.written
+        active = stricter(record.active if record.holding else known, written)
+        is_same = (known.confirm, known.confirm_until) == (written.confirm, written.confirm_until)
+        since = record.since if is_same else now
+        counts = not is_same or bool(record.active.confirm and record.holding)
+    until = written.confirm_until or _after(since, _CONFIRMED_FOR)
+    active = replace(active, confirm=written.confirm if counts else "", confirm_until=until if written.confirm else "")
+    holding = record.holding if record is not None else ()
+    return GuardsInForce(revision=revision, written=written, active=active, since=since, holding=holding)
+
+
+def _after(moment: str, span: timedelta) -> str:
+    begins = instant(moment)
+    return (begins + span).strftime("%Y-%m-%dT%H:%M:%SZ") if begins is not None else ""
+
+
+def is_stricter(guards: GuardsInForce) -> bool:
+    """Return whether the limits in force are stricter than those that the revision writes."""
+    return stricter(guards.active, guards.written) != guards.written
 
 
 def limit(guards: Guards, managed: int) -> int:
@@ -260,7 +304,7 @@ def is_held_by_number(change: Change) -> bool:
 def losses_after(
     losses: Losses,
     changes: Iterable[Change],
-    guards: Guards,
+    guards: GuardsInForce,
     now: str,
     read: Iterable[str],
     left: Confirmed = NOT_CONFIRMED,
@@ -270,14 +314,17 @@ def losses_after(
     `changes`: all held ones after the round. `read`: the clusters that were read; in others nothing has ended. `left`:
     the confirmed changes that are not made yet.
     """
-    holding = {change.cluster for change in changes if is_held_by_guard(change) and is_held_by_number(change)}
-    holding |= losses.held_since.keys() - set(read)
+    held, known = [change for change in changes if is_held_by_guard(change)], set(read)
+    waiting = {change.cluster for change in held} | {cluster for _, cluster, _ in left.changes}
+    guards = replace(guards, holding=tuple(sorted(waiting | (set(guards.holding) - known))))
+    holding = {change.cluster for change in held if is_held_by_number(change)}
+    holding |= losses.held_since.keys() - known
     if not losses.made and not holding:
-        return Losses(confirmed=left)
+        return Losses(confirmed=left, guards=guards)
     held_since = {cluster: losses.held_since.get(cluster, now) for cluster in sorted(holding)}
-    begins = _begin((*held_since.values(), now), guards)
+    begins = _begin((*held_since.values(), now), guards.active)
     made = tuple(loss for loss in losses.made if (instant(loss.time) or _EPOCH) > begins)
-    return Losses(made=made, held_since=held_since, confirmed=left)
+    return Losses(made=made, held_since=held_since, confirmed=left, guards=guards)
 
 
 def losses_of(changes: Iterable[Change], now: str) -> tuple[RecordedLoss, ...]:

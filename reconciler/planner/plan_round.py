@@ -7,14 +7,15 @@ Both are pure functions of frozen values: the same input gives the same output, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import AppliedRow
-from reconciler.api.plan import Manifest, PlacementChange, Plan
+from reconciler.api.ledger import AppliedRow, GuardsInForce
+from reconciler.api.plan import Change, Manifest, PlacementChange, Plan
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -24,7 +25,7 @@ from reconciler.observations import Rest
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
-from reconciler.planner.guard import guard
+from reconciler.planner.guard import guard, guards_in_force, is_held_by_guard, is_stricter
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import waves
 from reconciler.planner.preview import placement_changes, with_overridden
@@ -43,6 +44,8 @@ from reconciler.render import (
 )
 from reconciler.scheduler import Schedule, schedule_fleet
 
+_STRICTER: Final = "; limits that were loosened count from the next change on, once nothing is held"
+
 
 class Round(Struct, frozen=True, kw_only=True):
     """One pass: the decisions, the manifests that are in force, and the plan that leads there.
@@ -53,6 +56,7 @@ class Round(Struct, frozen=True, kw_only=True):
     decision: Schedule
     manifests: Mapping[str, Mapping[Identity, Manifest]]
     plan: Plan
+    guards: GuardsInForce
     problems: Mapping[Identity, tuple[Problem, ...]] = field(default_factory=dict)
     at_rest: Mapping[str, Mapping[Identity, Rest]] = field(default_factory=dict)
     """Copies without pending writes, by cluster: to be recorded."""
@@ -105,9 +109,11 @@ def _round(
     found.sort(key=lambda one: (one.identity, one.cluster, one.hold is not None, one.action))
     changes = after_owners(tuple(found), decision.bindings, snapshot)
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
-    guarded = guard(
-        changes, settings.guards, result.managed, snapshot.now, snapshot.journal.losses, unread, snapshot.shows
-    )
+    losses = snapshot.journal.losses
+    guards = guards_in_force(losses.guards, settings.guards, snapshot.fleet.revision, snapshot.now)
+    guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
+    if guarded.digest and is_stricter(guards):
+        guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
     changes = after_owners(guarded.changes, decision.bindings, snapshot) if guarded.digest else guarded.changes
     plan = Plan(
         base="",
@@ -125,6 +131,7 @@ def _round(
         decision=decision,
         manifests=result.manifests,
         plan=plan,
+        guards=guards,
         problems=result.problems,
         at_rest=result.at_rest,
         frozen=result.frozen,
@@ -145,7 +152,9 @@ def compare_revisions(
     sides, caches = (render_inputs(before), render_inputs(after)), (RenderCache(), RenderCache())
     was = render_all(sides[0], caches[0], only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
-    # No journal here has recent losses: the guards count this plan alone.
+    # No journal here has recent losses: the guards count this plan alone, by the stricter limits of both.
+    was_guarded = guards_in_force(None, base.settings.guards, base.revision, now)
+    journal = replace(journal, losses=replace(journal.losses, guards=was_guarded))
     snapshot = FleetSnapshot(
         fleet=head,
         interpreters=interpreters,
@@ -195,3 +204,9 @@ def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Ident
         for identity in rows:
             copies.setdefault(identity, set()).add(cluster)
     return copies
+
+
+def _with_note(change: Change) -> Change:
+    if change.hold is None or not is_held_by_guard(change):
+        return change
+    return replace(change, hold=replace(change.hold, why=f"{change.hold.why}{_STRICTER}"))

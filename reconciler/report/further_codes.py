@@ -161,6 +161,10 @@ CLUSTERS: Mapping[str, Code] = {
         "Read `status`. Objects that had been deleted stay (`not-deleted`) until `reconciler journal "
         "rebuild --cluster NAME`; then they go, as far as the guards allow.",
     ),
+    "confirmation-fits-nothing": Code(
+        "A change confirms something that it does not have: deletions or loosened settings with another digest.",
+        "Write the digest that `diff` prints, or take the confirmation out.",
+    ),
     "right-missing": Code(
         "Our credentials lack a right; the message names it and its effect.",
         "Apply the role that `reconciler doctor --rbac full` prints, or leave it if meant.",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import orjson
 from msgspec.structs import replace
 
 from reconciler.api.binding import Reason
 from reconciler.api.content import CIPHERTEXT_MARK, Json, JsonObject, dig
-from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan, Unjudged
+from reconciler.api.plan import MISSING, Action, Change, FieldChange, Plan, SettingChange, Unjudged
 from reconciler.api.problem import Problem
 from reconciler.ownership import ENCRYPTED_ANNOTATION, LAST_APPLIED, decoded, is_marked_encrypted
 from reconciler.report.known_values import SHORTEST, KnownValues, forms_of, texts_in
@@ -51,14 +52,12 @@ SECRET_ANNOTATIONS = frozenset(
 """Annotations in which tools keep whole manifests."""
 
 _CIPHERTEXT = CIPHERTEXT_MARK.encode()
-"""Encrypted text: not secret, and of no use to a reader."""
 _SEALED_VALUE = "encrypted value"
 _ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 """The clear fields of an object with encrypted values: sops must not encrypt them."""
 
 _MARKS = tuple(name.encode() for name in sorted(SECRET_ANNOTATIONS))
-
 _SHORTEST_KEY = 12
 """Shorter names of members are no credentials."""
 _LONGEST = 2_000
@@ -88,6 +87,21 @@ class Masker:
             ),
             unjudged=tuple(map(self._not_evaluated, plan.unjudged)),
             problems=tuple(map(self.problem, plan.problems)),
+            settings=tuple(map(self._setting, plan.settings)),
+        )
+
+    def _setting(self, found: SettingChange) -> SettingChange:
+        shown = partial(self._at, found.path, is_secret=False)
+        hide = partial(self._hidden_data, plain=True) if found.is_secret else shown
+        before, after = (value if value is MISSING else hide(value) for value in (found.before, found.after))
+        is_shown = before == found.before and after == found.after
+        return replace(
+            found,
+            document=self.text(found.document),
+            path=self._path(found.path),
+            before=before,
+            after=after,
+            meaning=self.text(found.meaning) if is_shown else found.meaning.partition(":")[0],
         )
 
     def _with_powers(self, change: Change) -> Change:
@@ -372,11 +386,6 @@ def is_hidden_ciphertext(value: Json) -> bool:
     return isinstance(value, str) and value.startswith(f"«{_SEALED_VALUE} #")
 
 
-def mask_plan(plan: Plan) -> Plan:
-    """Return the redacted plan."""
-    return Masker().plan(plan)
-
-
 def scrub_text(text: str) -> str:
     """Return the redacted message."""
     return Masker().text(text)
@@ -388,12 +397,3 @@ def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
     for manifest in secrets:
         masker.learn(manifest)
     return masker.text
-
-
-def secrets_among(changes: Iterable[Change]) -> list[JsonObject]:
-    """Return the manifests of Secrets and of encrypted objects that are sent: API servers may quote their values."""
-    return [
-        change.manifest
-        for change in changes
-        if change.manifest and (change.is_sealed or is_secret_kind(change.identity.kind))
-    ]

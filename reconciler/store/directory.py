@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from msgspec.structs import replace
+
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.errors import StoreError, StoreUnsettled
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, read_tree, resolved
@@ -38,9 +40,9 @@ def read_directory(root: Path) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = scan(root)
         with DirectoryTree(root) as tree:
-            files, problems = read_tree(tree, MAX_BYTES + 1)
+            found = read_tree("", tree, MAX_BYTES + 1)
         if scan(root).stamps == before.stamps:
-            return Snapshot(revision=f"dir:{_digest(files)}", files=files, problems=problems)
+            return replace(found, revision=f"dir:{_digest(found.files)}")
     raise StoreUnsettled(f"{root}: kept changing while it was read {_ATTEMPTS} times; try again when it is at rest")
 
 

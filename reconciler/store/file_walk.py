@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
-from reconciler.api.fleet import StoreFile
+from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.containment import internal_error, try_call
 from reconciler.errors import StoreError
@@ -102,6 +102,7 @@ class _Walk(Struct):
     """The reason of each unreadable entry, by shown path."""
     problems: list[Problem] = field(default_factory=list)
     """Problems that stop nothing."""
+    ignore_files: list[StoreFile] = field(default_factory=list)
     folders: int = 0
     entries: int = 0
     ignore_work: int = 0
@@ -155,9 +156,9 @@ def as_read(file: StoreFile) -> StoreFile:
 
 
 def read_tree(
-    tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
-) -> tuple[tuple[StoreFile, ...], tuple[Problem, ...]]:
-    """Return the store's files in path order, unreadable ones with their faults, and remarks.
+    revision: str, tree: StoreTree, limit: int, known: Collection[str] = (), take: Taker = as_read
+) -> Snapshot:
+    """Return the store's files in path order, unreadable ones with their faults, remarks, and the ignore files.
 
     Files end after `limit` bytes.
 
@@ -180,7 +181,10 @@ def read_tree(
         if total > MAX_TOTAL_BYTES:
             raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
     read.extend(_unread(path, faults) for path, faults in walk.faults.items())
-    return tuple(sorted(read, key=attrgetter("path"))), tuple(walk.problems)
+    files = tuple(sorted(read, key=attrgetter("path")))
+    return Snapshot(
+        revision=revision, files=files, problems=tuple(walk.problems), ignore_files=tuple(walk.ignore_files)
+    )
 
 
 def _unread(path: str, faults: list[Problem]) -> StoreFile:
@@ -229,13 +233,14 @@ def _rules_inside(
         walk.refuse(shown_path, "ignore-file-unreadable", "it is no ordinary file")
         return rules
     try:
-        _, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
+        blob, text = walk.tree.read(path, found, MAX_IGNORE_BYTES + 1)
     except Unreadable as error:
         walk.refuse(shown_path, "ignore-file-unreadable", str(error))
         return rules
     if len(text) > MAX_IGNORE_BYTES:
         walk.refuse(shown_path, "ignore-file-unreadable", f"more than {MAX_IGNORE_BYTES:,} bytes")
         return rules
+    walk.ignore_files.append(StoreFile(path=shown_path, blob=blob, data=text))
     inner, problems = with_rules(rules, shown, text)
     for problem in problems:
         walk.fault(problem)

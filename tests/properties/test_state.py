@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from reconciler.api.fleet import Guards
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, snapshot_of
-from reconciler.planner import Round
+from reconciler.planner import Round, guards_in_force
 from reconciler.report.status.state_document import StateOfFleet, state_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.status.text import status_text
@@ -44,6 +45,8 @@ TROUBLES = st.one_of(
         st.just(("", "")),
     ),
 )  # fmt: skip
+
+JUDGED = guards_in_force(None, Guards(), "r1", "2026-11-21T10:00:00Z")
 
 
 def identity_of(name: str) -> Identity:
@@ -179,7 +182,9 @@ def told(facts: StateFacts, state: FleetState) -> tuple[Round, dict[str, Any]]:
     """The round and the status document of these facts."""
     changes = tuple(change for due in facts.changes.values() for change in due)
     plan = Plan(base="", head="r", changes=changes)
-    picture = Round(decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems)
+    picture = Round(
+        decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
+    )
     document = state_document(StateOfFleet(round=picture, state=state, time=UNTIL))
     return picture, status_document(StatusDocument(fleet="test", journal="j", picture=document))
 

@@ -112,8 +112,9 @@ class _Tree:
 
 
 def _read(tree: _Tree) -> tuple[int, list[str]]:
-    """Return how many files were read, and what is said of the others and of the store."""
-    files, problems = read_tree(tree, MAX_BYTES + 1)
+    """Count the files that were read, with what is said of the others and of the store."""
+    snapshot = read_tree("", tree, MAX_BYTES + 1)
+    files, problems = snapshot.files, snapshot.problems
     faults = [fault for file in files for fault in file.faults]
     return sum(not file.faults for file in files), [problem.code for problem in (*faults, *problems)]
 

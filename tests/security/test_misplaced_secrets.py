@@ -24,7 +24,7 @@ from reconciler.api.plan import Action, Cause, Change, FieldChange, HeldBy, Hold
 from reconciler.api.problem import Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import ParsedFile, parse_file, without_secrets
-from reconciler.report.mask import Masker, mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_patches import plan_patches_json
@@ -78,7 +78,7 @@ def _leaves(tree: Any, path: str = "") -> list[tuple[str, Any]]:
 
 def _printed(plan: Plan) -> str:
     texts = (plan_text(plan), plan_markdown(plan, budget=65_536), plan_json(plan), plan_patches_json(plan))
-    return "\n".join((*texts, repr(mask_plan(plan))))
+    return "\n".join((*texts, repr(Masker().plan(plan))))
 
 
 @pytest.mark.parametrize("place", SECRETS)
@@ -221,6 +221,6 @@ def test_many_values_beside_many_objects_are_masked_in_linear_time() -> None:
     tries = []
     for _ in range(3):
         started_s = time.process_time()
-        mask_plan(Plan(base="", head="", changes=tuple(changes)))
+        Masker().plan(Plan(base="", head="", changes=tuple(changes)))
         tries.append(time.process_time() - started_s)
     assert min(tries) < 2

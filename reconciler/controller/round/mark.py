@@ -13,7 +13,7 @@ from reconciler.lease import read_term
 
 _SHARD = "shard"
 _OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term", _SHARD, "released"})
-"""The last two are of an earlier version (ADR 22)."""
+"""The last two are of an earlier version (ADR 24)."""
 
 
 class Mark(Struct, frozen=True, kw_only=True):

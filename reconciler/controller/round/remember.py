@@ -114,8 +114,9 @@ def _losses(journal: Journal, planned: Round, reading: RoundReading) -> Losses:
     """Return the guards' state for the next round. Each round evaluates all that they hold, unless it is frozen."""
     is_whole = planned.decision.fleet.is_complete
     read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
-    guards, plan = reading.snapshot.fleet.settings.guards, planned.plan
-    return losses_after(journal.losses(), plan.changes, guards, reading.snapshot.now, read, plan.left)
+    return losses_after(
+        journal.losses(), planned.plan.changes, planned.guards, reading.snapshot.now, read, planned.plan.left
+    )
 
 
 def _is_complete(planned: Round, reading: RoundReading) -> bool:

@@ -13,7 +13,8 @@ from reconciler.controller.round.act import Result
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.report.difference import compact_json, shown_pair
-from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.known_values import secrets_among
+from reconciler.report.mask import Masker
 from reconciler.report.plan.groups import of_interest
 from reconciler.state import THE_SERVER
 

@@ -18,15 +18,16 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from reconciler.api.plan import Plan, Unjudged
+from reconciler.api.plan import Direction, Plan, SettingChange, Unjudged
 from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import WHOLE, Detail, unjudged_lines
 from reconciler.report.plan.first_line import HoldGroup, first_line, group_of, losses, plain
 from reconciler.report.plan.groups import counted_kind, without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.plan.setting_lines import SETTINGS, loosened, review_lines, setting_lines
 from reconciler.report.problems_text import by_kind
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import cluster_list
@@ -42,7 +43,7 @@ def github_annotations(problems: Iterable[Problem]) -> str:
 
 def plan_annotations(plan: Plan) -> str:
     """Return the total, losses, errors, objects not evaluated, and other changes: one line for equal changes."""
-    plan = mask_plan(plan)
+    plan = Masker().plan(plan)
     changes, labels = without_chart_labels(plan.changes)
     found = alike(changes)
     lost = [one for one in found if one.entry.is_destructive]
@@ -51,6 +52,7 @@ def plan_annotations(plan: Plan) -> str:
     return "".join(
         (
             _sum(plan, lost),
+            *map(_of_setting, plan.settings),
             *(_of_change(one, Severity.WARNING) for one in lost),
             *map(_of_problem, by_kind(sorted_problems(plan.problems))),
             *(_line(Severity.WARNING, one.source, "not judged", unjudged_lines(one)) for one in unjudged),
@@ -64,12 +66,20 @@ def _sum(plan: Plan, lost: Iterable[EqualChanges]) -> str:
     counts = losses(plan)
     is_bad = not plan.is_complete or any(problem.severity is Severity.ERROR for problem in plan.problems)
     is_lost = any(number for hold in HoldGroup for number in counts[hold].values())
+    is_lost = is_lost or loosened(plan.settings)[0] > 0
     severity = Severity.ERROR if is_bad else Severity.WARNING if is_lost else Severity.HINT
     lines = [plain(first_line(plan))]
     if not plan.is_complete:
         lines.append(incomplete(plan))
     lines.extend(line for one in lost for line in alike_lines(one, detail=_NAMES))
-    return _line(severity, NOWHERE, "Fleet plan", [*lines, *confirm_lines(plan.held_digest)])
+    return _line(
+        severity, NOWHERE, "Fleet plan", [*lines, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)]
+    )
+
+
+def _of_setting(change: SettingChange) -> str:
+    severity = Severity.WARNING if change.direction is Direction.LOOSENS else Severity.HINT
+    return _line(severity, change.source, f"setting {change.direction}", setting_lines(change))
 
 
 def _of_change(one: EqualChanges, severity: Severity) -> str:
@@ -109,7 +119,7 @@ class _Case(Struct, frozen=True, kw_only=True):
 
 def plans_junit(plans: Iterable[Plan]) -> str:
     """A document with the suites of all plans."""
-    suites = [suite for plan in plans for suite in _suites(mask_plan(plan))]
+    suites = [suite for plan in plans for suite in _suites(Masker().plan(plan))]
     return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
 
 
@@ -124,10 +134,21 @@ def _suites(plan: Plan) -> Iterable[str]:
     unjudged = [_of_unjudged(one) for one in sorted(plan.unjudged, key=lambda one: one.identity)]
     problems = [_junit_of_problem(problem) for problem in sorted_problems(plan.problems)]
     yield _suite("Fleet plan", [whole])
+    yield _suite(SETTINGS, [_junit_of_setting(one, plan.settings_digest) for one in plan.settings])
     yield _suite(LOSSES, lost)
     yield _suite("Problems", problems)
     yield _suite(UNJUDGED, unjudged)
     yield _suite("Changes", rest)
+
+
+def _junit_of_setting(change: SettingChange, digest: str) -> _Case:
+    return _Case(
+        name=f"{change.direction} {change.document} {change.path}".strip(),
+        verdict="failure" if change.held else "",
+        message=change.meaning,
+        text=(*setting_lines(change), *(review_lines(digest) if change.held else ())),
+        file=change.source.path,
+    )
 
 
 def _junit_of_change(one: EqualChanges, confirm: tuple[str, ...]) -> _Case:

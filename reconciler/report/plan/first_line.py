@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import Action, Change, HeldBy, Hold, Plan
+from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
 from reconciler.planner import CLUSTER_IN_NO_POLICY
@@ -50,6 +50,7 @@ _INCOMPLETE = Word("incomplete")
 def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
     """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
     found = [
+        *_settings(plan),
         *(_stories(plan) if groups_max else []),
         *_losses_now(plan),
         *_changes(plan, groups_max),
@@ -156,6 +157,16 @@ def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
         if change.action in DESTRUCTIVE:
             counts[group_of(change.hold)][str(change.action)] += 1
     return counts
+
+
+def _settings(plan: Plan) -> list[list[Word]]:
+    held = sum(change.held for change in plan.settings)
+    loose = sum(change.direction is Direction.LOOSENS for change in plan.settings) - held
+    others = len(plan.settings) - loose - held
+    parts = [f"{counted(held, 'loosened setting')} held"] if held else []
+    parts += [f"{counted(loose, 'setting')} loosened"] if loose else []
+    parts += [f"{counted(others, 'other setting' if parts else 'setting')} changed"] if others else []
+    return [[Word(part)] for part in parts]
 
 
 def _losses_now(plan: Plan) -> list[list[Word]]:

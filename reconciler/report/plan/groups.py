@@ -105,9 +105,9 @@ class PlanEntry(Struct, frozen=True, kw_only=True):
     clusters: tuple[str, ...]
     fields: tuple[FieldLine, ...]
     powers: frozenset[Power] = frozenset()
-    """What it gains, but for what a line of a field shows by itself."""
+    """Gained powers, but for those that a line of a field shows by itself."""
     gains: frozenset[Power] = frozenset()
-    """All of what it gains."""
+    """All gained powers."""
 
     @property
     def held(self) -> str | None:

@@ -16,10 +16,10 @@ import hashlib
 import html
 from collections.abc import Iterable, Sequence
 
-from reconciler.api.plan import Action, Plan
+from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.problem import Severity
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
 from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
@@ -35,6 +35,7 @@ from reconciler.report.plan.change_lines import (
 from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
 from reconciler.report.plan.groups import without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.plan.setting_lines import SETTINGS, review_lines, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import visible
@@ -100,13 +101,14 @@ th { background: var(--panel); }
 
 
 _OPEN_LINES_MAX = 200
+_VALUE_CHARS_MAX = 10_000
 _DIGEST = base64.b64encode(hashlib.sha256(STYLESHEET.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
 
 
 def plans_html(plans: Iterable[Plan]) -> str:
     """A page with all of each plan; of several, one below the other."""
-    masked = [mask_plan(plan) for plan in plans]
+    masked = [Masker().plan(plan) for plan in plans]
     title = plain(first_line(masked[0])) if masked else "no plan"
     head = together(
         (
@@ -130,6 +132,7 @@ def _parts(plan: Plan) -> Iterable[Markup]:
     faults = [problem for problem in problems if problem.severity is Severity.ERROR]
     rest = [problem for problem in problems if problem.severity is not Severity.ERROR]
     yield from _head(plan)
+    yield from _section(SETTINGS, [_setting(one) for one in plan.settings])
     yield from _section("Stages", [_block(lines)] if (lines := stage_lines(plan)) else [])
     yield from _section(LOSSES, [_entry(one) for one in found if one.entry.is_destructive])
     yield from _section("Errors", [_block([line]) for line in problem_lines(faults)])
@@ -158,7 +161,7 @@ def _head(plan: Plan) -> Iterable[Markup]:
     box = [f"{words_of[hold]}{spoken_losses(number)}." for hold, number in lost.items() if any(number.values())]
     if any(number[Action.RELEASE] for number in lost.values()):
         box.append("What is released stays in its cluster and becomes unmanaged.")
-    box.extend(confirm_lines(plan.held_digest))
+    box.extend((*confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)))
     if box:
         yield element("div", *(element("p", line) for line in box), class_="box loss", role="alert")
     if not plan.is_complete:
@@ -187,6 +190,11 @@ def _folded(
     inside = together((element("summary", title, *where, f" ({len(blocks) if count is None else count:,})"), *blocks))
     opened = " open" if (len(blocks) if lines is None else lines) <= _OPEN_LINES_MAX else ""
     yield Markup(f"<details{opened}>{inside}</details>")
+
+
+def _setting(one: SettingChange) -> Markup:
+    kind = "entry loss" if one.direction is Direction.LOOSENS else "entry"
+    return _block(setting_lines(one, value_chars_max=_VALUE_CHARS_MAX), kind)
 
 
 def _entry(one: EqualChanges) -> Markup:

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.api.plan import Action, Plan
 from reconciler.api.problem import Severity
-from reconciler.report.mask import mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.change_lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
 from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete
 from reconciler.report.plan.sections import Section, ShownSection, fitted, sections_of, size
+from reconciler.report.plan.setting_lines import loosened
 from reconciler.report.safe import code_html, code_text, fence_for, joined
 
 BUDGET = 65_536
@@ -37,7 +38,7 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     `marker` names the comment that a later run should edit (the fleet, when a repository holds several).
     """
     assert budget >= BUDGET_MIN, f"a comment needs {BUDGET_MIN} bytes, {budget} were given"
-    plan = mask_plan(plan)
+    plan = Masker().plan(plan)
     head = _head(plan, marker)
 
     def composed(shown: Sequence[ShownSection]) -> str:
@@ -81,6 +82,11 @@ def _loss_box(plan: Plan) -> list[str]:
     box = [f"> **{words[hold]}{spoken_losses(counts)}.**" for hold, counts in found.items() if any(counts.values())]
     if any(counts[Action.RELEASE] for counts in found.values()):
         box.append("> What is released stays in its cluster and becomes **unmanaged**.")
+    if (held := loosened(plan.settings)[1]) and plan.settings_digest:
+        confirm = code_text(f"spec.review.confirm: {plan.settings_digest}")
+        box.append(
+            f"> **{counted(held, 'loosened setting')} held.** To let them pass, set {confirm} in the `Fleet` document."
+        )
     if plan.held_digest:
         confirm = code_text(f"spec.guards.confirm: {plan.held_digest[:40]}")
         box.append(f"> To let what the guard holds pass, set {confirm} in the document of kind Fleet.")

@@ -28,9 +28,10 @@ from reconciler.api.rollout_progress import (
 )
 from reconciler.api.rollouts import ConditionCheck, Window
 from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
-from reconciler.report.mask import mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
 from reconciler.report.plan.groups import FieldLine
+from reconciler.report.plan.setting_lines import settings_part
 from reconciler.report.plan.stages import state_word, state_words
 
 
@@ -161,7 +162,7 @@ def plan_json(plan: Plan) -> str:
 
 def plan_document(plan: Plan) -> dict[str, Json]:
     """Return the plan as a JSON document, redacted, in an order that depends on its content alone."""
-    plan = mask_plan(plan)
+    plan = Masker().plan(plan)
     return {
         "version": 1,
         "base": plan.base,
@@ -173,6 +174,7 @@ def plan_document(plan: Plan) -> dict[str, Json]:
         "placements": [_placement(placement) for placement in sorted(plan.placements, key=lambda at: at.identity)],
         "unjudged": [_not_evaluated(found) for found in sorted(plan.unjudged, key=lambda found: found.identity)],
         **plan_parts(plan.rollouts),
+        **settings_part(plan),
         "problems": problems_part(plan.problems),
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.api.plan import Action, Plan
 from reconciler.report.json_parts import sorted_problems
-from reconciler.report.mask import mask_plan
+from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
 from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
@@ -23,6 +23,7 @@ from reconciler.report.plan.change_lines import (
 )
 from reconciler.report.plan.first_line import first_line, plain
 from reconciler.report.plan.groups import without_chart_labels
+from reconciler.report.plan.setting_lines import SETTINGS, review_lines, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe import joined, visible
@@ -32,12 +33,13 @@ from reconciler.report.text_table import aligned
 
 def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
     """Return the plan as text; `is_all`: with each of many problems of a kind."""
-    plan = mask_plan(plan)
+    plan = Masker().plan(plan)
     changes, labels = without_chart_labels(plan.changes)
     found = alike(changes)
     losses = [one for one in found if one.entry.is_destructive]
     others = [one for one in found if not one.entry.is_destructive]
     sections = (
+        _settings(plan, style),
         painted_stages(plan, style),
         [*_titled(LOSSES, losses, style), *confirm_lines(plan.held_digest, style)],
         _titled("Changes", [one for one in others if one.entry.held is None], style, labels),
@@ -96,6 +98,13 @@ def summary_table(plan: Plan) -> list[str]:
     if len(counts) > 1:
         rows.append(["Total", *map(str, totals(counts.values()).values())])
     return aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")
+
+
+def _settings(plan: Plan, style: Style) -> list[str]:
+    if not plan.settings:
+        return []
+    lines = [line for change in plan.settings for line in setting_lines(change, style)]
+    return [style.bold(SETTINGS), *lines, *review_lines(plan.settings_digest, style)]
 
 
 def _titled(title: str, found: Iterable[EqualChanges], style: Style, before: Sequence[str] = ()) -> list[str]:

@@ -33,6 +33,7 @@ from reconciler.report.plan.change_lines import (
 )
 from reconciler.report.plan.groups import by_importance, leaf, plural, without_chart_labels
 from reconciler.report.plan.plan_text import LOSSES, UNJUDGED
+from reconciler.report.plan.setting_lines import SETTINGS, setting_lines
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import code_span, visible
@@ -176,7 +177,7 @@ _OPEN_ERRORS_MAX = 10
 _OPEN_CLUSTERS_MAX = 10
 
 (_HINTS, _VALUES, _REASONS, _PLACED, _WARNINGS, _TABLE, _WAITING, _NAMES, _CHANGES, _STAGES, _UNJUDGED, _ERRORS,
- _LOSS_FIELDS, _LOSSES) = range(14)  # fmt: skip
+ _LOSS_FIELDS, _LOSSES, _SETTINGS) = range(15)  # fmt: skip
 
 _VALUES_LOST = "long values and texts"
 _NAMES_LOST = "names of objects that change alike"
@@ -192,6 +193,7 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
     problems = sorted_problems(plan.problems)
     placements = sorted(plan.placements, key=lambda placement: placement.identity)
     parts = (
+        _settings(plan),
         _stages(plan),
         _losses(losses),
         _problems(problems, Severity.ERROR, "Errors", _ERRORS),
@@ -205,6 +207,18 @@ def sections_of(plan: Plan) -> tuple[Section, ...]:
         _problems(problems, Severity.HINT, "Hints", _HINTS),
     )
     return tuple(part for part in parts if part.count)
+
+
+def _settings(plan: Plan) -> Section:
+    items = tuple(Item(lines=tuple(setting_lines(change))) for change in plan.settings)
+    return Section(
+        title=SETTINGS,
+        count=len(plan.settings),
+        forms=(Form(items=items),),
+        ranks=(_SETTINGS,),
+        is_folded=False,
+        noun="settings",
+    )
 
 
 def _stages(plan: Plan) -> Section:

@@ -20,7 +20,8 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
-from reconciler.report.mask import Masker, scrub_text, scrubber, secrets_among
+from reconciler.report.known_values import secrets_among
+from reconciler.report.mask import Masker, scrub_text, scrubber
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
 from reconciler.report.status.status_document import StatusTables

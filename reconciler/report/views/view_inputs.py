@@ -13,7 +13,8 @@ from reconciler.api.clusters import Observations, Workload, workload_in
 from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
-from reconciler.report.mask import Masker, secrets_among
+from reconciler.report.known_values import secrets_among
+from reconciler.report.mask import Masker
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
 from reconciler.secrets import is_secret_kind

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -74,6 +75,33 @@ class OlderRevisions:
                 return Lineage(order=self._order, missing=wanted - found)
         except _FAULTS:
             return Lineage(missing=wanted)
+
+
+def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> dict[str, str]:
+    """Return by path its last author since a base: `Jo Doe, since 2026-11-26T10:00:00Z`. Raises nothing.
+
+    A path that no commit in between has changed is left out.
+    """
+    found: dict[str, str] = {}
+    try:
+        with using_repository(folder) as repository:
+            walker = repository.walk(head, SortMode.TOPOLOGICAL | SortMode.TIME)
+            walker.hide(base)
+            for commit in islice(walker, _WALKED_MAX):
+                for path in set(paths) - found.keys():
+                    entries = [_entry_id(one, path) for one in (commit, *commit.parents)]
+                    if entries[0] is not None and entries[0] not in entries[1:]:
+                        when = datetime.fromtimestamp(commit.commit_time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                        found[path] = f"{commit.author.name[:60]}, since {when}"
+                if len(found) == len(paths):
+                    break
+    except _FAULTS:
+        return found
+    return found
+
+
+def _entry_id(commit: Any, path: str) -> str | None:
+    return str(commit.tree[path].id) if path in commit.tree else None
 
 
 def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:

@@ -129,8 +129,7 @@ class GitStore:
             RevisionNotFound: the commit has no such folder.
             StoreError: an object is missing or corrupt.
         """
-        files, problems = read_tree(self.tree(commit, subdir), MAX_BYTES + 1, known, take)
-        return Snapshot(revision=commit, files=files, problems=problems)
+        return read_tree(commit, self.tree(commit, subdir), MAX_BYTES + 1, known, take)
 
     def tree(self, commit: str, subdir: str = "") -> StoreTree:
         """The tree of a commit, below `subdir` when given, for those who read it themselves.

@@ -50,9 +50,8 @@ class SnapshotReader:
         snapshot = self._patched(store, commit, self._last) if self._last is not None and self._is_plain else None
         if snapshot is None:
             tree = _Witness(store.tree(commit, self._subdir))
-            files, problems = read_tree(tree, MAX_BYTES + 1)
-            self._is_plain = tree.is_plain and not problems and not any(file.faults for file in files)
-            snapshot = Snapshot(revision=commit, files=files, problems=problems)
+            snapshot = read_tree(commit, tree, MAX_BYTES + 1)
+            self._is_plain = tree.is_plain and not snapshot.problems and not any(file.faults for file in snapshot.files)
         self._last = snapshot
         return snapshot
 

@@ -63,7 +63,7 @@ def test_a_diff_of_a_folder_waits_for_nothing_of_git(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"RECONCILER_ROLE": "applier"}])
 def test_options_of_shards_are_refused_with_what_to_use(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Source: ADR 22."""
+    """Source: ADR 24."""
     given = () if environment else ("--shard", "blue")
     done = run("run", write_store(tmp_path), *given, **environment)
     assert done.code == 2
@@ -84,7 +84,7 @@ def test_observations_of_other_processes_are_refused_with_what_to_use(
 
 
 def test_a_fleet_document_that_cannot_be_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
-    """As one of an earlier version, which names shards. Source: design#refused-fields; ADR 22."""
+    """As one of an earlier version, which names shards. Source: design#refused-fields; ADR 24."""
     write_store(tmp_path, fleet=FLEET + "spec:\n  ha: {cluster: m1, shards: [blue]}\n")
     for done in (run("run", str(tmp_path), "--dir"), run("doctor", str(tmp_path), "--dir", "--rbac", "full")):
         assert done.code == 1

@@ -498,7 +498,7 @@ def test_a_journal_of_the_first_schema_has_no_picture_until_it_is_written(tmp_pa
 
 
 def test_a_journal_of_a_process_with_shards_opens(tmp_path: Path) -> None:
-    """Source: ADR 22. What it says of them stays unread."""
+    """Source: ADR 24. What it says of them stays unread."""
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:
         journal.record_timers({"a": "t"})

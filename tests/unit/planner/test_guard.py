@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,15 @@ from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Losses, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
-from reconciler.planner import guard, is_held_by_guard, losses_after, losses_of
-from reconciler.planner.guard import Guarded, limit
+from reconciler.planner.guard import Guarded, guard, guards_in_force, is_held_by_guard, limit, losses_after, losses_of
 
 NOW = "2026-11-21T10:00:00Z"
 GUARDS = Guards()
+
+
+def after_round(losses: Losses, changes: Iterable[Change], guards: Guards, *rest: Any) -> Losses:
+    """The memory after a round of one revision, without its limits."""
+    return replace(losses_after(losses, changes, guards_in_force(None, guards, "r1", NOW), *rest), guards=None)
 
 
 def deletion(name: str, cluster: str = "m1", kind: str = "ConfigMap", guarded: bool = True) -> Change:
@@ -104,7 +109,7 @@ def one_by_one(names: str, managed: int, guards: Guards) -> tuple[list[str], dic
         passed = [change for change in guarded.changes if not change.held]
         made = (*made, *losses_of(passed, at(minute)))
         held = {change.identity.name: change.held for change in guarded.changes if change.held}
-        losses = losses_after(
+        losses = after_round(
             Losses(made=made, held_since=losses.held_since), guarded.changes, guards, at(minute), ["m1"]
         )
     return [loss.identity.name for loss in made], held
@@ -128,13 +133,13 @@ def test_time_alone_lets_nothing_through_that_was_held() -> None:
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     first = guard((deletion("d"),), GUARDS, {"m1": 5}, at(1), Losses(made=made))
     assert first.digest
-    losses = losses_after(Losses(made=made), first.changes, GUARDS, at(1), ["m1"])
+    losses = after_round(Losses(made=made), first.changes, GUARDS, at(1), ["m1"])
     assert losses == Losses(made=made, held_since={"m1": at(1)})
     later = guard((deletion("d"),), GUARDS, {"m1": 5}, at(59), losses)
     assert later.digest == first.digest
-    assert losses_after(losses, later.changes, GUARDS, at(59), ["m1"]) == losses
-    assert losses_after(losses, (), GUARDS, at(59), []) == losses, "a cluster that was not read ends nothing"
-    assert losses_after(losses, (), GUARDS, at(59), ["m1"]) == Losses(), "what was held is wanted again"
+    assert after_round(losses, later.changes, GUARDS, at(59), ["m1"]) == losses
+    assert after_round(losses, (), GUARDS, at(59), []) == losses, "a cluster that was not read ends nothing"
+    assert after_round(losses, (), GUARDS, at(59), ["m1"]) == Losses(), "what was held is wanted again"
 
 
 def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
@@ -142,16 +147,16 @@ def test_a_cluster_that_goes_away_lets_nothing_through_in_another_one() -> None:
     both = tuple(deletion(name, cluster) for cluster in ("m1", "m2") for name in "ab")
     managed = {"m1": 10, "m2": 10}
     first = guard(both, GUARDS, managed, at(0))
-    losses = losses_after(Losses(), first.changes, GUARDS, at(0), ["m1", "m2"])
+    losses = after_round(Losses(), first.changes, GUARDS, at(0), ["m1", "m2"])
     assert losses.held_since.keys() == {"m1", "m2"}
     here = both[:2]
     alone = guard(here, GUARDS, managed, at(1), losses, ["m2"])
     assert [change.held for change in alone.changes] == ["guard: more is held in m2, which could not be read"] * 2
-    assert losses_after(losses, alone.changes, GUARDS, at(1), ["m1"]) == losses
+    assert after_round(losses, alone.changes, GUARDS, at(1), ["m1"]) == losses
     other = (deletion("c", "m3"),)
     passing = guard(other, GUARDS, {**managed, "m3": 10}, at(1), losses, ["m2"])
     assert passing.changes == other, "nothing of it was held"
-    wanted_again = losses_after(losses, here, GUARDS, at(2), ["m1", "m2"])
+    wanted_again = after_round(losses, here, GUARDS, at(2), ["m1", "m2"])
     assert guard(here, GUARDS, managed, at(3), wanted_again).changes == here, "what was due there is due no more"
 
 
@@ -165,7 +170,7 @@ def test_what_waits_for_a_confirmation_by_its_kind_keeps_no_others_counted() -> 
     made = tuple(RecordedLoss(cluster="m1", identity=deletion(name).identity, time=at(0)) for name in "abc")
     changes = (deletion("n", kind="Namespace"),)
     guarded = guard(changes, GUARDS, {"m1": 50}, at(1), Losses(made=made))
-    assert losses_after(Losses(made=made), guarded.changes, GUARDS, at(1), ["m1"]).held_since == {}
+    assert after_round(Losses(made=made), guarded.changes, GUARDS, at(1), ["m1"]).held_since == {}
 
 
 def test_losses_in_many_clusters_count_over_the_fleet() -> None:
@@ -205,16 +210,58 @@ def test_what_is_confirmed_stays_confirmed_while_it_shrinks_and_no_longer(
         assert {change.held is None for change in guarded.changes} <= {passes}
         assert (guarded.digest == "") is passes
         left = left if not is_seen else shown if passes else left & shown
-        losses = losses_after(losses, guarded.changes, guards, NOW, ["m1"], guarded.left)
+        losses = after_round(losses, guarded.changes, guards, NOW, ["m1"], guarded.left)
         assert {identity.name for _, _, identity in losses.confirmed.changes} == left
 
 
 def test_a_confirmation_that_is_over_or_another_one_lets_nothing_of_the_rest_pass() -> None:
     digest = guard(volumes(ALL), GUARDS, {}, NOW).digest
     passed = guard(volumes(ALL), Guards(confirm=digest), {}, NOW)
-    losses = losses_after(Losses(), passed.changes, GUARDS, NOW, ["m1"], passed.left)
+    losses = after_round(Losses(), passed.changes, GUARDS, NOW, ["m1"], passed.left)
     for guards in (Guards(), Guards(confirm="0" * 16), Guards(confirm=digest, confirm_until="2026-11-21T09:00:00Z")):
         assert guard(volumes("ab"), guards, {}, NOW, losses).digest
     moved = replace(volumes("a")[0], action=Action.RELEASE, confirm="something else")
     assert guard((moved,), Guards(confirm=digest), {}, NOW, losses).digest
     assert guard(volumes("a", "m2"), Guards(confirm=digest), {}, NOW, losses).digest
+
+
+LOOSE = Guards(max_deletes=100_000, max_delete_percent=100, window_s=0)
+
+
+def test_limits_that_a_revision_loosens_count_from_the_next_one_on() -> None:
+    first = guards_in_force(None, GUARDS, "r1", NOW)
+    second = guards_in_force(first, LOOSE, "r2", NOW)
+    assert second.active.max_deletes == GUARDS.max_deletes
+    assert second.active.window_s == GUARDS.window_s
+    assert guards_in_force(second, LOOSE, "r2", at(9)) == second, "a restart changes nothing"
+    assert guards_in_force(second, LOOSE, "r3", NOW).active.max_deletes == LOOSE.max_deletes
+
+
+def test_looser_limits_wait_as_long_as_something_is_held() -> None:
+    record = guards_in_force(guards_in_force(None, GUARDS, "r1", NOW), LOOSE, "r2", NOW)
+    held = guard(tuple(deletion(name) for name in "abcd"), record.active, {"m1": 5}, NOW)
+    losses = losses_after(Losses(), held.changes, record, NOW, ["m1"])
+    assert losses.guards is not None
+    assert guards_in_force(losses.guards, LOOSE, "r3", NOW).active.max_deletes == GUARDS.max_deletes
+    away = losses_after(losses, (), losses.guards, NOW, [])
+    assert away.guards is not None
+    assert away.guards.holding == ("m1",), "a cluster that was not read ends nothing"
+    over = losses_after(losses, (), losses.guards, NOW, ["m1"])
+    assert over.guards is not None
+    assert guards_in_force(over.guards, LOOSE, "r3", NOW).active.max_deletes == LOOSE.max_deletes
+
+
+def test_stricter_limits_count_at_once() -> None:
+    strict = Guards(max_deletes=0, max_delete_percent=0, window_s=3600)
+    assert guards_in_force(guards_in_force(None, GUARDS, "r1", NOW), strict, "r2", NOW).active == strict
+
+
+def test_a_confirmation_belongs_to_the_revision_that_brings_it_and_ends() -> None:
+    confirming = replace(GUARDS, confirm="d1")
+    first = guards_in_force(guards_in_force(None, GUARDS, "r1", NOW), confirming, "r2", NOW)
+    assert (first.active.confirm, first.active.confirm_until) == ("d1", "2026-11-28T10:00:00Z")
+    assert not guards_in_force(first, confirming, "r3", NOW).active.confirm
+    waiting = replace(first, holding=("m1",))
+    assert guards_in_force(waiting, confirming, "r3", NOW).active.confirm == "d1", "what it is for is still held"
+    renewed = replace(confirming, confirm_until="2026-12-24T00:00:00Z")
+    assert guards_in_force(first, renewed, "r3", NOW).active.confirm == "d1"

@@ -20,7 +20,7 @@ from reconciler.api.plan import MISSING, Action, Cause, Change, FieldChange, Hel
 from reconciler.api.problem import Problem, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import LAST_APPLIED
-from reconciler.report.mask import Masker, mask_plan, scrub_text, scrubber
+from reconciler.report.mask import Masker, scrub_text, scrubber
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
 from reconciler.report.plan.html import plans_html
 from reconciler.report.plan.markdown import plan_markdown
@@ -62,12 +62,12 @@ REPORTS: dict[str, Callable[[Plan], str]] = {
     "text": plan_text,
     "markdown": plan_markdown,
     "json": plan_json,
-    "problems": lambda plan: problems_text(mask_plan(plan).problems),
-    "github": lambda plan: github_annotations(mask_plan(plan).problems),
+    "problems": lambda plan: problems_text(Masker().plan(plan).problems),
+    "github": lambda plan: github_annotations(Masker().plan(plan).problems),
     "annotations": plan_annotations,
     "junit": lambda plan: plans_junit([plan]),
     "html": lambda plan: plans_html([plan]),
-    "value": lambda plan: repr(mask_plan(plan)),
+    "value": lambda plan: repr(Masker().plan(plan)),
 }
 
 printable = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Z")), max_size=8)
@@ -149,7 +149,7 @@ def rendering(body: dict[str, Any]) -> Rendering:
 
 
 def test_equal_values_have_equal_numbers_across_clusters_and_spellings() -> None:
-    masked = mask_plan(
+    masked = Masker().plan(
         plan_of(
             changed(SECRET, field("data.a", base64_of("old"), base64_of("new")), cluster="m1"),
             changed(SECRET, field("stringData.a", "other", "new"), cluster="m2"),
@@ -162,20 +162,22 @@ def test_equal_values_have_equal_numbers_across_clusters_and_spellings() -> None
 def test_a_value_that_is_only_in_the_manifest_is_found_in_messages() -> None:
     body = {"kind": "Secret", "apiVersion": "v1", "stringData": {"a": "c4n4ry"}}
     problem = Problem(source=Source("a"), code="refused", message="the API server says: c4n4ry is too short")
-    masked = mask_plan(plan_of(changed(SECRET, manifest=body), problems=(problem,)))
+    masked = Masker().plan(plan_of(changed(SECRET, manifest=body), problems=(problem,)))
     assert masked.problems[0].message == "the API server says: «value #1» is too short"
 
 
 def test_an_annotation_that_quotes_a_value_of_a_later_field_is_masked() -> None:
     first = field("metadata.annotations.backup", "was c4n4ry", MISSING)
-    masked = mask_plan(
+    masked = Masker().plan(
         plan_of(changed(SECRET, first, field("stringData.a", MISSING, "x"), field("data.b", base64_of("c4n4ry"), "x")))
     )
     assert "c4n4ry" not in str(masked.changes[0].fields[0].before)
 
 
 def test_keys_that_come_and_go_are_still_named() -> None:
-    masked = mask_plan(plan_of(changed(SECRET, field("data.new", MISSING, "eA=="), field("data.old", "eA==", None))))
+    masked = Masker().plan(
+        plan_of(changed(SECRET, field("data.new", MISSING, "eA=="), field("data.old", "eA==", None)))
+    )
     new, old = masked.changes[0].fields
     assert (new.path, new.before, new.after) == ("data.new", MISSING, "«value #1»")
     assert (old.path, old.before, old.after) == ("data.old", "«value #1»", None)
@@ -190,27 +192,27 @@ def test_what_a_secret_shows_is_listed() -> None:
         field("metadata2.a", "visible?", MISSING),
         field("typed", "visible?", MISSING),
     )
-    values = [found.before for found in mask_plan(plan_of(shown)).changes[0].fields]
+    values = [found.before for found in Masker().plan(plan_of(shown)).changes[0].fields]
     assert values == ["Opaque", MISSING, "b", "«value #1»", "«value #1»"]
 
 
 def test_other_kinds_are_shown_as_they_are() -> None:
     change = changed(CONFIG_MAP, field("data.password", "of a config map", {"a": [1, None, "x"]}))
-    assert mask_plan(plan_of(change)).changes == (change,)
+    assert Masker().plan(plan_of(change)).changes == (change,)
     body = {"kind": "Deployment", "spec": {"secretName": "x", "image": "reg:5000/app@sha256:abc"}}
     assert Masker().manifest(body) is body
 
 
 def test_a_masked_change_has_no_manifest_that_could_be_sent() -> None:
-    masked = mask_plan(plan_of(changed(CONFIG_MAP, manifest={"kind": "ConfigMap"})))
+    masked = Masker().plan(plan_of(changed(CONFIG_MAP, manifest={"kind": "ConfigMap"})))
     assert masked.changes[0].manifest is None
 
 
 def test_masking_twice_changes_nothing() -> None:
     problem = Problem(source=Source("a"), code="c", message="https://u:p4ssw0rd@h and Bearer abcdefghij")
     change = changed(SECRET, field("data.a", base64_of("one"), base64_of("two")))
-    once = mask_plan(plan_of(change, problems=(problem,)))
-    assert mask_plan(once) == once
+    once = Masker().plan(plan_of(change, problems=(problem,)))
+    assert Masker().plan(once) == once
     assert "p4ssw0rd" not in once.problems[0].message
 
 
@@ -296,4 +298,4 @@ def test_a_message_is_scrubbed_of_the_values_it_might_quote() -> None:
 def test_hostile_text_does_not_slow_the_masking(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     change = changed(CONFIG_MAP, field("data.a", text, MISSING))
-    mask_plan(plan_of(replace(change, hold=Hold(HeldBy.OTHERS, text))))
+    Masker().plan(plan_of(replace(change, hold=Hold(HeldBy.OTHERS, text))))

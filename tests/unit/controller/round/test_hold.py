@@ -276,7 +276,7 @@ async def test_a_mark_without_a_term_is_refused_unless_its_journal_has_led(tmp_p
 
 
 async def test_a_mark_of_a_shard_of_an_earlier_version_is_taken_over_by_a_person_alone(tmp_path: Path) -> None:
-    """Source: ADR 22. The term is of another Lease, and who wrote it may be at work still."""
+    """Source: ADR 24. The term is of another Lease, and who wrote it may be at work still."""
     async with one_cluster(tmp_path) as scene:
         with Journal.open(tmp_path / "a.db") as journal:
             data = {"fleet": FLEET, "journal": "of-blue", "epoch": "3", "term": "2", "shard": "blue"}

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Event
 from reconciler.api.plan import Plan
 from reconciler.api.problem import Problem
-from reconciler.planner import Round
+from reconciler.planner import Round, guards_in_force
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.views.view_inputs import CommitWords, JournalRows, ViewModel
 from reconciler.state import StateFacts, StateTables
 from tests.fakes.worlds import NOW
 
 WORDS = {"r1": CommitWords("alice", "Add the app", "2026-11-21T08:00:00Z")}
+
+JUDGED = guards_in_force(None, Guards(), "r1", "2026-11-21T10:00:00Z")
 
 
 def sight_of(
@@ -28,7 +31,9 @@ def sight_of(
     changes = tuple(change for due in facts.changes.values() for change in due)
     found = tuple(sorted({*problems, *(one for each in facts.problems.values() for one in each)}))
     plan = Plan(base="", head="r1", changes=changes, problems=found, held_digest=digest)
-    planned = Round(decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems)
+    planned = Round(
+        decision=facts.decision, manifests=facts.manifests, plan=plan, problems=facts.problems, guards=JUDGED
+    )
     source_error = given.pop("source_error", "")
     picture = StateOfFleet(
         round=planned, state=StateTables().update(facts), time=NOW, number=7, source_error=source_error

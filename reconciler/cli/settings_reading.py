@@ -1,0 +1,96 @@
+"""Settings that differ between two revisions of a store, read again as text: only the files that may have some."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.api.fleet import Fleet, Snapshot, StoreFile
+    from reconciler.api.plan import Plan, SettingChange
+    from reconciler.fleet import ParsedFile
+
+
+def with_settings(
+    plan: Plan,
+    store: str,
+    sides: tuple[Snapshot, Snapshot],
+    fleets: tuple[Fleet, Fleet],
+    parsed: Mapping[str, ParsedFile],
+) -> Plan:
+    """Return the plan of two revisions with the settings that differ, and those held that loosen.
+
+    Raises:
+        StoreError: the store cannot be read any more.
+    """
+    from reconciler.lint import held_settings, setting_changes
+
+    old, new = (_steering(side, parsed) for side in sides)
+    differing = old.keys() ^ new.keys()
+    before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
+    changes = setting_changes(before, after)
+    return held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
+
+
+def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:
+    """Return the files by `memo_key` that have settings and are no input of a Render."""
+    from reconciler.fleet import inputs_of, memo_key
+    from reconciler.hydration import is_input
+    from reconciler.lint import has_settings
+
+    found = {key: file for file in side.files if (key := memo_key(file)) in parsed}
+    inputs = inputs_of([parsed[key] for key in found])
+    return {
+        key: file
+        for key, file in found.items()
+        if has_settings(parsed[key]) and not (inputs and is_input(file.path, inputs))
+    }
+
+
+def _files(
+    store: str, side: Snapshot, steering: Mapping[str, StoreFile], wanted: Collection[str]
+) -> tuple[StoreFile, ...]:
+    """Return the wanted files with their data, and the ignore files."""
+    from reconciler.fleet import memo_key
+
+    found = {key: file for key, file in steering.items() if key in wanted and not file.faults}
+    if any(not file.data for file in found.values()):
+        known = {memo_key(file) for file in side.files} - found.keys()
+        again = _read(store, side.revision, known)
+        found |= {key: file for file in again.files if (key := memo_key(file)) in found}
+    return (*found.values(), *side.ignore_files)
+
+
+def _read(store: str, revision: str, known: Collection[str]) -> Snapshot:
+    from reconciler.cli.store_reading import fetched
+    from reconciler.store.file_walk import as_read
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store, open_store
+
+    if is_git_url(store):
+        return fetched(store, revision, known, as_read, as_directory=False)
+    # Of files as they lie, everything was read with its data.
+    return open_store(locate_store(store), rev=revision, known=known, take=as_read)
+
+
+def _authors(store: str, sides: tuple[Snapshot, Snapshot], changes: Iterable[SettingChange]) -> dict[str, str]:
+    """Return the last author of each file with a confirmation, with the time: `Jo, since 2026-11-26T10:00:00Z`.
+
+    Empty where the history is not at hand: of a URL, and of files that are not committed.
+    """
+    from reconciler.api.plan import Direction
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store
+
+    paths = {change.source.path for change in changes if change.direction is Direction.CONFIRMS}
+    if not paths or is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
+        return {}
+    location = locate_store(store)
+    if location.repository is None:
+        return {}
+    from reconciler.store.git.commit_history import last_authors
+
+    prefix = f"{location.subdir}/" if location.subdir else ""
+    base, head = (side.revision for side in sides)
+    found = last_authors(location.repository, base, head, [f"{prefix}{path}" for path in paths])
+    return {path.removeprefix(prefix): author for path, author in found.items()}

@@ -1,0 +1,184 @@
+"""Effects of the fields of policies and Renders. Source: design#settings-plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.lint.effects import (
+    ADDED,
+    AFFINITY,
+    CLUSTER_ROWS,
+    DOCUMENT_ROWS,
+    FLEET_ROWS,
+    MEMBER_ROWS,
+    PROFILE_ROWS,
+    REMOVED,
+    ROLLOUT_ROWS,
+    SELECTORS,
+    TAINTS_ROWS,
+    TARGET,
+    Effect,
+    Looser,
+    Rows,
+    rows_of,
+    tree_of,
+)
+
+RENDER_ROWS: Final[Rows] = {
+    ADDED: Effect(meaning="{name} makes objects of a chart or kustomization; `hydrate` writes them"),
+    REMOVED: Effect(meaning="{name} makes no objects any more; those that it wrote stay until they are removed"),
+    **tree_of(
+        "spec.",
+        ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "releaseName", "namespace",
+         "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path", "variants",
+         "variants[].name", *(f"variants[].clusters{path}" for path in AFFINITY), "variants[].values",
+         "variants[].overlay", "placement", *(f"placement.clusters{path}" for path in AFFINITY), "output"),
+        "objects are made of other inputs when `hydrate` runs next",
+    ),
+    "spec.placement.conflictResolution": Effect(
+        meaning="objects of others with the same name: {after} (Overwrite: they are taken over)",
+        looser=Looser.MORE, order=("Abort", "Overwrite"),
+    ),
+    "spec.placement.preserveResourcesOnDeletion": Effect(
+        meaning="what leaves the store is released and not deleted: {after}",
+        looser=Looser.MORE, order=("true", "false"),
+    ),
+    "spec.placement.takeOver": Effect(meaning="objects of {after} are taken over", looser=Looser.ALWAYS),
+}  # fmt: skip
+LOCK_ROWS: Final[Rows] = {
+    ADDED: Effect(meaning="says of which inputs files were rendered; `hydrate --check` compares them"),
+    REMOVED: Effect(meaning="nothing says any more of which inputs files were rendered"),
+    "": Effect(meaning="says that files were rendered of other inputs; `hydrate --check` compares them"),
+}
+
+_PLACED: Final = "in which clusters its objects are, and with how many replicas"
+_CLAIMS: Final = "it takes other objects, of those that are there and of those that come"
+PROPAGATION_ROWS: Final[Rows] = {
+    ADDED: Effect(meaning="this policy takes {takes}, those that come as well"),
+    REMOVED: Effect(meaning="this policy takes {takes} no more, nor what comes"),
+    **tree_of("metadata.annotations", ("[fleet.reconciler/affinity-mode]", "[fleet.reconciler/fail-back]"), _PLACED),
+    "metadata.annotations[fleet.reconciler/bring]": Effect(meaning="companions that are placed with its workloads"),
+    **tree_of("spec.resourceSelectors", SELECTORS, _CLAIMS),
+    **tree_of(
+        "spec.placement",
+        ("", *(f".clusterAffinity{path}" for path in AFFINITY), ".clusterAffinities",
+         *(f".clusterAffinities[]{path}" for path in (".affinityName", *AFFINITY[1:])),
+         ".clusterAffinities[].overflowAffinities",
+         *(f".clusterAffinities[].overflowAffinities[]{path}" for path in (".affinityName", *AFFINITY[1:])),
+         ".clusterTolerations",
+         *(f".clusterTolerations[].{name}" for name in ("key", "operator", "value", "effect", "tolerationSeconds")),
+         ".spreadConstraints",
+         *(f".spreadConstraints[].{name}" for name in ("spreadByField", "spreadByLabel", "minGroups", "maxGroups")),
+         ".replicaScheduling",
+         *(f".replicaScheduling.{name}" for name in ("replicaSchedulingType", "replicaDivisionPreference",
+           "customSchedulingType", "weightPreference", "weightPreference.staticWeightList",
+           *(f"weightPreference.staticWeightList[].targetCluster{path}" for path in TARGET),
+           "weightPreference.staticWeightList[].weight", "weightPreference.staticWeightList[].clusterNames",
+           "weightPreference.dynamicWeight"))),
+        _PLACED,
+    ),
+    **rows_of(
+        Looser.NEVER,
+        {
+            "spec.propagateDeps": "ConfigMaps, Secrets and others that its workloads name follow them: {after}",
+            "spec.priority": "which policy takes an object that several select",
+            "spec.preemption": "whether it takes objects of policies with less priority: {after}",
+            "spec.dependentOverrides": "override policies that must exist before its objects are placed",
+            "spec.schedulerName": "no effect but for the default scheduler",
+            "spec.failover": "what happens to unhealthy applications",
+            "spec.failover.application.decisionConditions": "when an unhealthy application fails over",
+            "spec.suspension": "whether its objects are written",
+            "spec.schedulePriority": "which of its objects get free capacity first",
+            "spec.schedulePriority.priorityClassSource": "which of its objects get free capacity first",
+            "spec.schedulePriority.priorityClassName": "which of its objects get free capacity first",
+            "spec.autoScaling": "whether the last group makes nodes for what does not fit",
+            "spec.autoScaling.ecsProvision": "whether the last group makes nodes for what does not fit: {after}",
+        },
+    ),
+    **rows_of(
+        Looser.LESS,
+        {
+            "spec.failover.application": "unhealthy applications fail over",
+            "spec.suspension.dispatchingOnClusters": "its objects are not written in some clusters",
+            "spec.suspension.dispatchingOnClusters.clusterNames": "its objects are not written in {after}",
+            "spec.failover.application.gracePeriodSeconds": "the old copy of what failed over goes after {after} s",
+        },
+    ),
+    "spec.suspension.dispatching": Effect(
+        meaning="its objects are not written: {after}", looser=Looser.MORE, order=("true", "false")
+    ),
+    "spec.failover.application.decisionConditions.tolerationSeconds": Effect(
+        meaning="an application that is unhealthy for {after} s fails over", looser=Looser.ALWAYS
+    ),
+    "spec.failover.application.purgeMode": Effect(
+        meaning="the old copy of what failed over: {after}", looser=Looser.MORE,
+        order=("Never", "Graciously", "Immediately"),
+    ),
+    "spec.conflictResolution": Effect(
+        meaning="objects of others with the same name: {after} (Overwrite: they are taken over)",
+        looser=Looser.MORE, order=("Abort", "Overwrite"),
+    ),
+    "spec.activationPreference": Effect(meaning="when the policy takes effect: {after} (Lazy: with the next change)"),
+    "spec.preserveResourcesOnDeletion": Effect(
+        meaning="what leaves the store is released and not deleted: {after}",
+        looser=Looser.MORE, order=("true", "false"),
+    ),
+    "spec.prune": Effect(
+        meaning="what leaves the store is deleted and not released: {after}", looser=Looser.MORE,
+        order=("false", "true"),
+    ),
+}  # fmt: skip
+
+_CHANGES: Final = "what it changes in its objects, those that come as well"
+_PATCH: Final = ("", "[].subPath", "[].operator", "[].value")
+_OVERRIDERS: Final = (
+    "",
+    *(f".imageOverrider{path}" for path in ("", "[].predicate", "[].predicate.path", "[].component", "[].operator",
+      "[].value")),
+    *(f".{name}{path}" for name in ("commandOverrider", "argsOverrider")
+      for path in ("", "[].containerName", "[].operator", "[].value")),
+    *(f".{name}{path}" for name in ("labelsOverrider", "annotationsOverrider")
+      for path in ("", "[].operator", "[].value")),
+    ".fieldOverrider", ".fieldOverrider[].fieldPath", *(f".fieldOverrider[].json{path}" for path in _PATCH),
+    *(f".fieldOverrider[].yaml{path}" for path in _PATCH),
+    *(f".plaintext{path}" for path in ("", "[].path", "[].operator", "[].value")),
+)  # fmt: skip
+OVERRIDE_ROWS: Final[Rows] = {
+    ADDED: Effect(meaning="this policy changes {takes}, those that come as well"),
+    REMOVED: Effect(meaning="this policy changes {takes} no more, nor what comes"),
+    **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, of those that are there and that come"),
+    **tree_of("spec.", ("overrideRules", *(f"overrideRules[].targetCluster{path}" for path in TARGET),
+                      *(f"targetCluster{path}" for path in TARGET)), "in which clusters it changes its objects"),
+    **tree_of("spec.", (*(f"overrideRules[].overriders{path}" for path in _OVERRIDERS),
+                      *(f"overriders{path}" for path in _OVERRIDERS)), _CHANGES),
+}  # fmt: skip
+
+EFFECTS: Final[Mapping[str, Rows]] = {
+    kind: {**DOCUMENT_ROWS, **rows}
+    for kind, rows in {
+        "Fleet": FLEET_ROWS,
+        "Cluster": CLUSTER_ROWS,
+        "ManagedCluster": {**MEMBER_ROWS, **TAINTS_ROWS},
+        "ClusterProfile": PROFILE_ROWS,
+        "Rollout": ROLLOUT_ROWS,
+        "Render": RENDER_ROWS,
+        "RenderLock": LOCK_ROWS,
+        "PropagationPolicy": PROPAGATION_ROWS,
+        "ClusterPropagationPolicy": PROPAGATION_ROWS,
+        "OverridePolicy": OVERRIDE_ROWS,
+        "ClusterOverridePolicy": OVERRIDE_ROWS,
+    }.items()
+}
+"""By kind and path; of a map also by the path of one key."""
+
+IGNORED: Final = Effect(meaning="files that the pattern matches are no part of the store, those that come as well")
+UNKNOWN: Final = Effect(meaning="no such field", looser=Looser.ALWAYS)
+
+
+def effect_of(kind: str, path: str, why_inert: str = "") -> Effect | None:
+    """Return the row of a field; None: there is none. `why_inert`: the reason why the schema gives it no effect."""
+    row = EFFECTS[kind].get(path)
+    if row is None and why_inert:
+        return Effect(meaning=f"no effect: {why_inert}")
+    return row

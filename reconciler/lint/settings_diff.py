@@ -1,0 +1,399 @@
+"""Differences of the documents that steer the service, field by field, as they are written.
+
+The texts are compared and not the values that parsers make of them: a field that reaches no object yet, or that only
+the service reads, is a difference all the same. Source: design#settings-plan.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from reconciler.api.content import Json, Step, canonical_bytes
+from reconciler.api.fleet import StoreFile
+from reconciler.api.plan import MISSING, Direction, SettingChange
+from reconciler.api.problem import Document, Source
+from reconciler.documents import Field, FieldSupport, FieldType, Shape
+from reconciler.fleet import KINDS, DocumentKind, ParsedFile, classify
+from reconciler.lint.direction import direction, window_direction
+from reconciler.lint.effects import ADDED, REMOVED, Effect, Looser
+from reconciler.lint.policy_effects import IGNORED, UNKNOWN, effect_of
+from reconciler.yaml import read_yaml
+
+_STEERS: Final = frozenset(DocumentKind) - {
+    DocumentKind.TEMPLATE,
+    DocumentKind.SKIPPED,
+    DocumentKind.MISTYPED,
+    DocumentKind.ENCRYPTED,
+    DocumentKind.WITHHELD,
+}
+_KEYS: Final = ("name", "stage", "affinityName")
+_ITEMS_MAX: Final = 500
+"""Longer lists are compared by position: finding the place of each item may take minutes on hostile text."""
+_WORD_MAX: Final = 60
+_ORDER: Final = (Direction.LOOSENS, Direction.CONFIRMS, Direction.TIGHTENS, Direction.NEUTRAL)
+
+Key = tuple[str, str, str]
+"""Kind, namespace and name of a document. There is one Fleet, whatever its name is."""
+
+
+def has_settings(file: ParsedFile) -> bool:
+    """Return whether a file has, or may have, a document that steers the service."""
+    return bool(
+        file.propagation or file.overrides or file.clusters or file.settings or file.rollouts or file.renders
+        or file.locks or file.frozen
+    )  # fmt: skip
+
+
+def setting_changes(before: Iterable[StoreFile], after: Iterable[StoreFile]) -> tuple[SettingChange, ...]:
+    """Return the differences, those that loosen first.
+
+    `before`, `after`: the files that differ and have documents that steer, with their data, and all ignore files.
+    """
+    old, new = _SteeringDocuments(before), _SteeringDocuments(after)
+    found = list(_ignore_changes(old, new))
+    for key in sorted(old.documents.keys() | new.documents.keys()):
+        one, other = old.documents.get(key), new.documents.get(key)
+        if other is None and one is not None and one.path in new.broken:
+            continue  # The last good content stays, and the error says so.
+        found.extend(_DocumentDiff(key, one, other).changes())
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(change: SettingChange) -> tuple[int, str, str, Source]:
+    return _ORDER.index(change.direction), change.document, change.path, change.source
+
+
+def settings_digest(changes: Iterable[SettingChange]) -> str:
+    """Return sixteen hex characters that stand for a set of changes, with their values."""
+    lines = sorted(
+        canonical_bytes([one.document, one.path, *(None if each is MISSING else [each] for each in _values(one))])
+        for one in changes
+    )
+    return hashlib.sha256(b"\n".join(lines)).hexdigest()[:16] if lines else ""
+
+
+def _values(change: SettingChange) -> tuple[Json, Json]:
+    return change.before, change.after
+
+
+class _SteeringDocuments:
+    """The documents of one revision that steer, and its ignore files."""
+
+    def __init__(self, files: Iterable[StoreFile]) -> None:
+        self.documents: dict[Key, Document] = {}
+        self.broken: set[str] = set()
+        self.ignored: dict[str, list[str]] = {}
+        for file in files:
+            if file.path.rpartition("/")[2].startswith("."):
+                self.ignored[file.path] = file.data.decode("utf-8", errors="replace").splitlines()
+                continue
+            read = read_yaml(file.path, file.data)
+            if read.broken:
+                self.broken.add(file.path)
+            for document in read.documents:
+                kind = classify(document)
+                if kind in _STEERS:
+                    self.documents.setdefault(_key(document, kind), document)
+
+
+def _key(document: Document, kind: DocumentKind) -> Key:
+    if kind is DocumentKind.RENDER_LOCK:
+        return "RenderLock", "", document.path
+    name = str(document.body.get("kind"))
+    if kind is DocumentKind.FLEET_SETTINGS:
+        return "Fleet", "", ""
+    metadata = document.body.get("metadata")
+    found: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    return name, str(found.get("namespace") or ""), str(found.get("name") or "")
+
+
+def _ignore_changes(old: _SteeringDocuments, new: _SteeringDocuments) -> Iterator[SettingChange]:
+    for path in sorted(old.ignored.keys() | new.ignored.keys()):
+        before, after = old.ignored.get(path, []), new.ignored.get(path, [])
+        for number, line in enumerate(after, 1):
+            if line not in before:
+                yield _ignored(Source(path, number), path, MISSING, line)
+        for line in before:
+            if line not in after:
+                yield _ignored(Source(path), path, line, MISSING)
+        if before != after and set(before) == set(after):
+            yield _ignored(Source(path, 1), path, "\n".join(before), "\n".join(after))
+
+
+def _ignored(source: Source, path: str, before: Json, after: Json) -> SettingChange:
+    meaning = IGNORED.meaning if after is not MISSING else "files that the pattern matches are read again"
+    # What an exception (`!`) or an order means is not told from the line alone.
+    return SettingChange(
+        source=source, document=path, path="pattern", before=before, after=after, meaning=meaning,
+        direction=Direction.LOOSENS,
+    )  # fmt: skip
+
+
+class _FieldPlace(Struct, frozen=True):
+    """A field of a document: its path for people, its path in the table, and its steps in both revisions."""
+
+    shown: str
+    row: str
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
+    field: Field | None = None
+
+
+class _DocumentDiff:
+    """The differences of one document."""
+
+    def __init__(self, key: Key, before: Document | None, after: Document | None) -> None:
+        self._kind, namespace, name = key
+        self._before, self._after = before, after
+        given = after or before
+        assert given is not None, "a document is in one of both revisions"
+        metadata = given.body.get("metadata")
+        fleet = metadata.get("name") if isinstance(metadata, Mapping) else ""
+        self._name = str(fleet or "") if self._kind == "Fleet" else "/".join(part for part in (namespace, name) if part)
+        self._given = given
+        self._is_secret = "Override" in self._kind and any(
+            _may_be_secret(one) for one in (before, after) if one is not None
+        )
+
+    def changes(self) -> Iterator[SettingChange]:
+        before = self._before.body if self._before is not None else {}
+        after = self._after.body if self._after is not None else {}
+        if _same(before, after):
+            return
+        shape = KINDS.get(self._kind)
+        whole = _FieldPlace("", "", (), ())
+        if self._before is None or self._after is None:
+            row = effect_of(self._kind, ADDED if self._before is None else REMOVED)
+            yield self._change(whole, row or UNKNOWN, MISSING, MISSING)
+            if shape is None or (self._kind != "Fleet" and self._after is None):
+                return
+            for found in self._fields(shape, whole, before, after):
+                # Of a document that comes, what is not usual: the rest is said by the document itself.
+                if found.direction in (Direction.LOOSENS, Direction.CONFIRMS) and self._is_compared(found):
+                    yield found
+        elif shape is None:
+            yield self._change(whole, effect_of(self._kind, "") or UNKNOWN, MISSING, MISSING)
+        else:
+            yield from self._fields(shape, whole, before, after)
+
+    def _is_compared(self, found: SettingChange) -> bool:
+        row = effect_of(self._kind, found.path.partition("[")[0] if "annotations" not in found.path else found.path)
+        return row is not None and (row.is_always_held or row.looser not in (Looser.ALWAYS, Looser.WINDOW))
+
+    def _fields(self, shape: Shape, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
+        old, new = _canonical(shape, before), _canonical(shape, after)
+        for name in dict.fromkeys((*old, *new)):
+            (key_before, was), (key_after, is_now) = old.get(name, (name, MISSING)), new.get(name, (name, MISSING))
+            if _same(was, is_now):
+                continue
+            place = _FieldPlace(
+                f"{at.shown}.{name}" if at.shown else name,
+                f"{at.row}.{name}" if at.row else name,
+                (*at.before, key_before),
+                (*at.after, key_after),
+                shape.by_spelling.get(name),
+            )
+            yield from self._field(place, was, is_now)
+
+    def _field(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
+        found = list(self._below(at, before, after))
+        yield from found or [self._change(at, self._row(at), before, after)]
+
+    def _below(self, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
+        """Yield the differences inside of a value; nothing where it has to be shown as a whole."""
+        field, sides = at.field, [side for side in (before, after) if side is not MISSING]
+        if field is None:
+            return
+        if field.shape is not None and all(isinstance(side, Mapping) for side in sides):
+            yield from self._fields(field.shape, at, before, after)
+        elif field.type is FieldType.OBJECTS and all(isinstance(side, list) for side in sides):
+            yield from self._items(at, [] if before is MISSING else before, [] if after is MISSING else after)
+        elif field.type is FieldType.MAP and all(isinstance(side, Mapping) for side in sides):
+            for key in sorted({str(key) for side in sides for key in side}):
+                was, is_now = (side.get(key, MISSING) if side is not MISSING else MISSING for side in (before, after))
+                if not _same(was, is_now):
+                    name = f"[{key}]"
+                    one = _FieldPlace(at.shown + name, at.row + name, (*at.before, key), (*at.after, key))
+                    row = effect_of(self._kind, one.row) or self._row(at)
+                    yield self._change(one, row, was, is_now, key)
+
+    def _items(self, at: _FieldPlace, before: list[Json], after: list[Json]) -> Iterator[SettingChange]:
+        assert at.field is not None, "a list of objects has a field"
+        row = self._row(at)
+        for old, new in _pairs(before, after):
+            place = _FieldPlace(
+                f"{at.shown}[{new if new is not None else old}]", f"{at.row}[]", (*at.before, old or 0),
+                (*at.after, new or 0), at.field,
+            )  # fmt: skip
+            if old is not None and new is not None:
+                both = before[old], after[new]
+                if at.field.shape is not None and all(isinstance(one, Mapping) for one in both):
+                    yield from self._fields(at.field.shape, place, *both)
+                elif not _same(*both):
+                    yield self._change(place, row, *both)
+                continue
+            item, others = (before[old], after) if old is not None else (after[new or 0], before)
+            values = (item, MISSING) if old is not None else (MISSING, item)
+            change = self._change(place, row, *values)
+            if row.looser is Looser.WINDOW:
+                way = window_direction(item, others, is_new=old is None)
+            elif row.looser in (Looser.MORE, Looser.LESS):
+                is_looser = (old is None) == (row.looser is Looser.MORE)
+                way = Direction.LOOSENS if is_looser else Direction.TIGHTENS
+            else:
+                way = change.direction
+            yield _with(change, way)
+
+    def _row(self, at: _FieldPlace) -> Effect:
+        field = at.field
+        inert = field.refused or field.no_effect if field is not None else ""
+        row = effect_of(self._kind, at.row, inert)
+        # Below a field without effect, nothing has one.
+        above = at.row
+        while row is None and "." in above:
+            above = above.rpartition(".")[0].removesuffix("[]")
+            inert = _inert_at(KINDS[self._kind], above)
+            row = Effect(meaning=f"no effect: {inert}") if inert else None
+        return row or UNKNOWN
+
+    def _change(self, at: _FieldPlace, row: Effect, before: Json, after: Json, key: str = "") -> SettingChange:
+        words = {
+            "name": self._name or "the fleet", "before": _word(before, at.field), "after": _word(after, at.field),
+            "key": key, "takes": _taken(self._given),
+        }  # fmt: skip
+        meaning = row.meaning
+        for name, word in words.items():
+            meaning = meaning.replace(f"{{{name}}}", word)
+        source = self._after.at(*at.after) if self._after is not None else self._given.at(*at.before)
+        return SettingChange(
+            source=source,
+            document=f"{self._kind} {self._name}".strip(),
+            path=at.shown,
+            before=before,
+            after=after,
+            meaning=meaning,
+            direction=direction(row, at.field, before, after),
+            is_secret=self._is_secret,
+            is_always_held=row.is_always_held,
+        )
+
+
+def _with(change: SettingChange, way: Direction) -> SettingChange:
+    return replace(change, direction=way)
+
+
+def _canonical(shape: Shape, body: Json) -> dict[str, tuple[str, Json]]:
+    """Return fields by their canonical names, with the spelling; null is an absent field."""
+    found: dict[str, tuple[str, Json]] = {}
+    for key, value in body.items() if isinstance(body, Mapping) else ():
+        if value is not None:
+            field = shape.by_spelling.get(key)
+            found.setdefault(field.name if field is not None else str(key), (key, value))
+    return found
+
+
+def _same(before: Json, after: Json) -> bool:
+    if before is MISSING or after is MISSING:
+        return before is after
+    try:
+        return canonical_bytes(before) == canonical_bytes(after)
+    except TypeError:
+        return repr(before) == repr(after)
+
+
+def _pairs(before: list[Json], after: list[Json]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the indexes of items that belong together: equal names, else equal texts, else equal places."""
+    by_key = _by_key(before, after)
+    if by_key is not None:
+        old, new = by_key
+        common = [name for name in old if name in new]
+        if common == [name for name in new if name in old]:
+            yield from ((old.get(name), new.get(name)) for name in dict.fromkeys((*old, *new)))
+            return
+    if max(len(before), len(after)) > _ITEMS_MAX:
+        for place in range(max(len(before), len(after))):
+            yield place if place < len(before) else None, place if place < len(after) else None
+        return
+    old_texts, new_texts = ([canonical_bytes(item).decode() for item in side] for side in (before, after))
+    matcher = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False)
+    for tag, from_old, to_old, from_new, to_new in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        for step in range(max(to_old - from_old, to_new - from_new)):
+            old_at, new_at = from_old + step, from_new + step
+            yield old_at if old_at < to_old else None, new_at if new_at < to_new else None
+
+
+def _by_key(before: list[Json], after: list[Json]) -> tuple[dict[str, int], dict[str, int]] | None:
+    """Return the index of each item by its name; None: not every item has one of its own."""
+    for key in _KEYS:
+        old, new = (
+            {str(item.get(key)): place for place, item in enumerate(side) if isinstance(item, Mapping) and key in item}
+            for side in (before, after)
+        )
+        if (len(old), len(new)) == (len(before), len(after)):
+            return old, new
+    return None
+
+
+def _inert_at(shape: Shape, path: str) -> str:
+    inert, at = "", shape
+    for name in path.replace("[]", "").split("."):
+        field = at.by_spelling.get(name)
+        if field is None:
+            return ""
+        if field.status is not FieldSupport.SUPPORTED:
+            inert = field.refused or field.no_effect
+        if field.shape is None:
+            break
+        at = field.shape
+    return inert
+
+
+def _word(value: Json, field: Field | None) -> str:
+    if value is MISSING:
+        return field.default if field is not None and field.default else "the default"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        text = ", ".join(map(str, value))
+    elif isinstance(value, Mapping):
+        text = ", ".join(f"{key} {found}" for key, found in value.items())
+    else:
+        text = str(value)
+    return text if len(text) <= _WORD_MAX else f"{text[:_WORD_MAX]}…"
+
+
+def _selectors(document: Document) -> list[Mapping[str, Any]]:
+    spec = document.body.get("spec")
+    found = spec.get("resourceSelectors") if isinstance(spec, Mapping) else None
+    return [one for one in found or () if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
+def _taken(document: Document) -> str:
+    """Return the objects of a policy in words: `every Secret of shop, Deployment shop/web`."""
+    metadata = document.body.get("metadata")
+    own = str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
+    words = []
+    for one in _selectors(document):
+        space = str(one.get("namespace") or own)
+        if one.get("name"):
+            words.append(f"{one.get('kind')} {space}{'/' if space else ''}{one.get('name')}")
+        else:
+            by_label = " with its labels" if one.get("labelSelector") else ""
+            words.append(f"every {one.get('kind')}{by_label}{f' of {space}' if space else ''}")
+    text = ", ".join(words) or "every object"
+    return text if len(text) <= 3 * _WORD_MAX else f"{text[: 3 * _WORD_MAX]}…"
+
+
+def _may_be_secret(document: Document) -> bool:
+    found = _selectors(document)
+    return not found or any(one.get("kind") == "Secret" for one in found)

@@ -1,0 +1,70 @@
+"""Settings that change, in lines that the terminal, the pull request, the page and annotations share, and as JSON.
+
+`! loosens   Fleet shop  fleet.yaml:9`, then the field with both values, then what it means for clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.api.content import Json
+from reconciler.api.plan import MISSING, Direction, Plan, SettingChange
+from reconciler.report.difference import shown_pair
+from reconciler.report.safe import visible
+from reconciler.report.shown_values import PLAIN, Style
+
+SETTINGS: Final = "Settings that change"
+_MARKS: Final = {
+    Direction.LOOSENS: "! loosens ",
+    Direction.CONFIRMS: "? confirms",
+    Direction.TIGHTENS: "+ tightens",
+    Direction.NEUTRAL: "~ changes ",
+}
+_VALUE_CHARS_MAX: Final = 120
+
+
+def setting_lines(change: SettingChange, style: Style = PLAIN, *, value_chars_max: int = _VALUE_CHARS_MAX) -> list[str]:
+    """Return the lines about a redacted change."""
+    mark = _MARKS[change.direction]
+    head = f"{mark}  {visible(change.document)}  {visible(str(change.source))}{'  HELD' if change.held else ''}"
+    lines = [style.red(head) if change.direction is Direction.LOOSENS else head]
+    if change.path:
+        values = shown_pair(change.before, change.after, value_chars_max)
+        lines.append(f"      {visible(change.path)}  {f' {style.arrow} '.join(values)}")
+    return [*lines, f"      {visible(change.meaning)}"]
+
+
+def review_lines(digest: str, style: Style = PLAIN) -> list[str]:
+    """Return the instruction to confirm loosened settings; empty if none is held."""
+    if not digest:
+        return []
+    return [
+        "To let the settings that are held pass, set in the document of kind Fleet: "
+        f"{style.bold(f'spec.review.confirm: {visible(digest)}')}"
+    ]
+
+
+def settings_part(plan: Plan) -> dict[str, Json]:
+    """Return `{settings: [...], settingsDigest}` of a redacted plan; empty where none changes."""
+    if not plan.settings:
+        return {}
+    return {"settings": [_setting(change) for change in plan.settings], "settingsDigest": plan.settings_digest or None}
+
+
+def _setting(change: SettingChange) -> dict[str, Json]:
+    return {
+        "document": change.document,
+        "source": str(change.source),
+        "path": change.path,
+        "before": None if change.before is MISSING else change.before,
+        "after": None if change.after is MISSING else change.after,
+        "direction": str(change.direction),
+        "meaning": change.meaning,
+        "held": change.held,
+    }
+
+
+def loosened(settings: Sequence[SettingChange]) -> tuple[int, int]:
+    """Return the number of settings that loosen, and of those that are held."""
+    return sum(one.direction is Direction.LOOSENS for one in settings), sum(one.held for one in settings)

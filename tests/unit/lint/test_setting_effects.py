@@ -1,0 +1,105 @@
+"""Every field of every document that steers the service is in the table, and a change of it alone is never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.api.fleet import StoreFile
+from reconciler.api.plan import SettingChange
+from reconciler.documents import Field, FieldType, Shape
+from reconciler.fleet import KINDS
+from reconciler.lint import EFFECTS, effect_of, setting_changes
+
+
+def _leaves(shape: Shape, path: tuple[str, ...] = (), row: str = "", inert: str = "") -> Iterator[tuple[Any, ...]]:
+    for field in shape.fields:
+        steps, name = (*path, field.name), f"{row}.{field.name}" if row else field.name
+        why = inert or field.refused or field.no_effect
+        yield steps, name, field, why
+        if field.shape is not None:
+            below = name + ("[]" if field.type is FieldType.OBJECTS else "")
+            yield from _leaves(field.shape, steps, below, why)
+
+
+FIELDS = [(kind, *found) for kind, shape in KINDS.items() for found in _leaves(shape)]
+IDENTITY = {"apiVersion", "kind", "metadata.name", "metadata.namespace"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_field_has_a_row(kind: str) -> None:
+    lacking = [row for of, _, row, _, why in FIELDS if of == kind and effect_of(kind, row, why) is None]
+    assert not lacking
+
+
+def test_no_row_is_of_a_field_that_is_gone() -> None:
+    known = {(kind, row) for kind, _, row, _, _ in FIELDS}
+    stray = {(kind, row) for kind in KINDS for row in EFFECTS[kind] if row[:1] not in "(" and "annotations[" not in row}
+    assert stray <= known
+
+
+def _value(field: Field, number: int) -> Any:
+    legal = [str(value) for value in dict.fromkeys(field.values.values()) if value]
+    match field.type:
+        case FieldType.FLAG:
+            return bool(number)
+        case FieldType.INTEGER | FieldType.INTEGER_OR_TEXT:
+            return 3 + number
+        case FieldType.TEXTS:
+            return [f"v{number}"]
+        case FieldType.ANY | FieldType.MAP | FieldType.OBJECT:
+            return {f"k{number}": f"v{number}"}
+        case FieldType.OBJECTS:
+            return [{"name": f"v{number}"}]
+        case _:
+            return legal[number] if len(legal) > 1 else f"v{number}"
+
+
+def _shapes(kind: str, steps: tuple[str, ...]) -> list[Field]:
+    found, shape = [], KINDS[kind]
+    for name in steps:
+        field = shape.by_spelling[name]
+        found.append(field)
+        shape = field.shape or shape
+    return found
+
+
+def _body(kind: str, steps: tuple[str, ...], value: Any) -> dict[str, Any]:
+    body: Any = value
+    for name, field in zip(reversed(steps), reversed(_shapes(kind, steps)), strict=True):
+        is_leaf = body is value
+        body = {name: [body] if field.type is FieldType.OBJECTS and not is_leaf else body}
+    whole: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}}
+    whole["apiVersion"] = {
+        "Fleet": "fleet.reconciler/v1alpha1", "Rollout": "fleet.reconciler/v1alpha1",
+        "Render": "fleet.reconciler/v1alpha1", "Cluster": "cluster.karmada.io/v1alpha1",
+        "ManagedCluster": "cluster.open-cluster-management.io/v1",
+        "ClusterProfile": "multicluster.x-k8s.io/v1alpha1",
+    }.get(kind, "policy.karmada.io/v1alpha1")  # fmt: skip
+    for name, below in body.items():
+        whole[name] = {**whole[name], **below} if name == "metadata" and isinstance(below, dict) else below
+    return whole
+
+
+def _changes(before: Any, after: Any) -> tuple[SettingChange, ...]:
+    def files(body: Any) -> list[StoreFile]:
+        if body is None:
+            return []
+        return [StoreFile(path="a.yaml", blob=repr(body), data=yaml.safe_dump(body).encode())]
+
+    return setting_changes(files(before), files(after))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_of_one_field_alone_is_said(kind: str) -> None:
+    fields = [found for found in FIELDS if found[0] == kind and found[2] not in IDENTITY and found[2] != "metadata"]
+    absent = _body(kind, ("metadata", "name"), "n")
+    for _, steps, row, field, _ in fields:
+        both = [_body(kind, steps, _value(field, number)) for number in (0, 1)]
+        for before, after in (both, (absent, both[1]), (both[1], absent)):
+            found = _changes(before, after)
+            assert found, row
+            assert all(change.meaning and change.source.line for change in found), row
