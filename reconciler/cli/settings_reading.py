@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot, StoreFile
     from reconciler.api.plan import Plan, SettingChange
@@ -28,8 +30,32 @@ def with_settings(
     old, new = (_steering(side, parsed) for side in sides)
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
-    changes = setting_changes(before, after)
+    changes = (*_judges(store, sides), *setting_changes(before, after))
     return held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
+
+
+def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
+    """Return a row for each changed file of the repository that takes part in judging its pull requests."""
+    from reconciler.api.plan import MISSING, Direction, SettingChange
+    from reconciler.api.problem import Source
+    from reconciler.lint import JUDGES, is_judge
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store
+
+    if is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
+        return []
+    repository = locate_store(store).repository
+    if repository is None:
+        return []
+    from reconciler.store.git.snapshot import GitStore
+
+    base, head = (side.revision for side in sides)
+    paths = [path for path in GitStore(repository).changed_paths(base, head) if is_judge(path)]
+    row = SettingChange(
+        source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning=JUDGES,
+        direction=Direction.NEUTRAL,
+    )  # fmt: skip
+    return [replace(row, source=Source(path), document=path) for path in paths]
 
 
 def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:

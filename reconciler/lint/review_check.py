@@ -20,6 +20,9 @@ NOT_SEEN: Final = (
 )
 
 
+JUDGES: Final = "it takes part in judging pull requests: the next ones are judged by it"
+
+
 def is_judge(path: str) -> bool:
     """Return whether a file of a repository takes part in judging its pull requests."""
     return path.startswith((f"{PROGRAM}/", ".github/", ".gitlab/")) or path in (GITLAB, *OWNER_FILES)

@@ -32,6 +32,7 @@ _STEERS: Final = frozenset(DocumentKind) - {
     DocumentKind.ENCRYPTED,
     DocumentKind.WITHHELD,
 }
+_IGNORE_FILE: Final = ".reconcilerignore"
 _KEYS: Final = ("name", "stage", "affinityName")
 _ITEMS_MAX: Final = 500
 """Longer lists are compared by position: finding the place of each item may take minutes on hostile text."""
@@ -90,7 +91,7 @@ class _SteeringDocuments:
         self.broken: set[str] = set()
         self.ignored: dict[str, list[str]] = {}
         for file in files:
-            if file.path.rpartition("/")[2].startswith("."):
+            if file.path.rpartition("/")[2] == _IGNORE_FILE:
                 self.ignored[file.path] = file.data.decode("utf-8", errors="replace").splitlines()
                 continue
             read = read_yaml(file.path, file.data)

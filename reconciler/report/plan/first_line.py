@@ -16,6 +16,7 @@ from msgspec import Struct
 from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
+from reconciler.lint import is_judge
 from reconciler.planner import CLUSTER_IN_NO_POLICY
 from reconciler.regex import regex
 from reconciler.report.difference import cut, shown_pair
@@ -160,13 +161,19 @@ def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
 
 
 def _settings(plan: Plan) -> list[list[Word]]:
+    judges = [change.document for change in plan.settings if not change.path and is_judge(change.document)]
     held = sum(change.held for change in plan.settings)
     loose = sum(change.direction is Direction.LOOSENS for change in plan.settings) - held
-    others = len(plan.settings) - loose - held
+    others = len(plan.settings) - loose - held - len(judges)
     parts = [f"{counted(held, 'loosened setting')} held"] if held else []
     parts += [f"{counted(loose, 'setting')} loosened"] if loose else []
     parts += [f"{counted(others, 'other setting' if parts else 'setting')} changed"] if others else []
-    return [[Word(part)] for part in parts]
+    said = [[Word(part)] for part in parts]
+    if judges:
+        more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
+        first = Word(visible(judges[0])[:_NAME_CHARS_MAX], is_code=True)
+        said.insert(0, [Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
+    return said
 
 
 def _losses_now(plan: Plan) -> list[list[Word]]:
