@@ -132,7 +132,7 @@ def a_hand_edit(night: Night) -> None:
     night.scene.by_hand("m1", "a", "theirs")
     wait_until(lambda: night.scene.held_by("m1")["a"] == "1", "the heal", 60)
     night.tells("hand edit", {
-        "page": ["drift", "healed: data.value theirs → 1", "by-hand"],
+        "page": ["drift", 'healed: data.value "theirs" → "1"', "by-hand"],
         "status": ["SYNCED"],
         "metrics": ['fleet_reconciler_drift_total{cluster="m1"} 1.0'],
         "log": ['"cause": "drift"', "by-hand"],
