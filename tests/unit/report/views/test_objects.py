@@ -41,7 +41,7 @@ def test_a_difference_tells_both_values_and_who_set_the_live_one() -> None:
         for copy, due in facts.changes.items()
     }
     (found,) = object_view(sight_of(replace(facts, changes=changes)), APP).differences
-    assert (found.cluster, found.path, found.live, found.wanted) == ("m1", "data.value", "by hand", '"1"')
+    assert (found.cluster, found.path, found.live, found.wanted) == ("m1", "data.value", '"by hand"', '"1"')
     assert (found.manager, found.time) == ("kubectl", "2026-11-21T09:59:00Z")
 
 
