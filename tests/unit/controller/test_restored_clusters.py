@@ -94,6 +94,8 @@ async def test_what_stock_was_taken_of_is_held_by_the_guards_until_it_is_confirm
         await scene.quiet()
         backup = scene.box["m1"].back_up()
         scene.settings = {**scene.settings, "guards": {"maxDeletes": 100, "maxDeletePercent": 100}}
+        scene.put()
+        await scene.quiet()
         scene.put(**{key: None for name in names for key in (name, f"{name}-policy")})
         await scene.until(lambda: all(scene.value("m1", name) is None for name in names))
         scene.settings = {"drift": {"resync": "100h"}}
