@@ -6,12 +6,14 @@ Nothing runs containers here: the process is started with the arguments, variabl
 from __future__ import annotations
 
 import json
+import random
 import socket
 import ssl
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -33,9 +35,12 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that nobody has, below those that the system gives to connections: one of them could take it."""
+    while True:
+        port = random.randrange(15_000, 25_000)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 class Scene:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan
+from reconciler.api.plan import Action, Change, Direction, HeldBy, Hold, Plan, SettingChange
 from reconciler.api.problem import Severity
 from reconciler.api.refs import Identity
 from reconciler.lint import is_judge
@@ -51,10 +51,11 @@ _INCOMPLETE = Word("incomplete")
 def first_line(plan: Plan, *, groups_max: int = _GROUPS_MAX) -> tuple[Word, ...]:
     """Return the line of a redacted plan. `groups_max`: number of kinds of change to describe; 0: they are counted."""
     found = [
-        *_settings(plan),
+        *_loosened(plan),
         *(_stories(plan) if groups_max else []),
         *_losses_now(plan),
         *_changes(plan, groups_max),
+        *_other_settings(plan),
         *_held(plan),
         *([[Word(unjudged_count(plan))]] if plan.unjudged else []),
         *_faults(plan),
@@ -160,20 +161,28 @@ def losses(plan: Plan) -> dict[HoldGroup, dict[str, int]]:
     return counts
 
 
-def _settings(plan: Plan) -> list[list[Word]]:
-    judges = [change.document for change in plan.settings if not change.path and is_judge(change.document)]
+def _loosened(plan: Plan) -> list[list[Word]]:
+    """Return the settings that come first: those of the check itself, and those that loosen."""
+    judges = [change.document for change in plan.settings if _is_of_check(change)]
     held = sum(change.held for change in plan.settings)
     loose = sum(change.direction is Direction.LOOSENS for change in plan.settings) - held
-    others = len(plan.settings) - loose - held - len(judges)
-    parts = [f"{counted(held, 'loosened setting')} held"] if held else []
-    parts += [f"{counted(loose, 'setting')} loosened"] if loose else []
-    parts += [f"{counted(others, 'other setting' if parts else 'setting')} changed"] if others else []
-    said = [[Word(part)] for part in parts]
+    said = []
     if judges:
         more = f" and {len(judges) - 1:,} more" if len(judges) > 1 else ""
         first = Word(visible(judges[0])[:_NAME_CHARS_MAX], is_code=True)
-        said.insert(0, [Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
-    return said
+        said.append([Word("the check of pull requests itself changes: "), first, *([Word(more)] if more else [])])
+    said += [[Word(f"{counted(held, 'loosened setting')} held")]] if held else []
+    return [*said, *([[Word(f"{counted(loose, 'setting')} loosened")]] if loose else [])]
+
+
+def _other_settings(plan: Plan) -> list[list[Word]]:
+    others = [one for one in plan.settings if one.direction is not Direction.LOOSENS and not one.held]
+    count = sum(not _is_of_check(one) for one in others)
+    return [[Word(f"{counted(count, 'setting')} changed")]] if count else []
+
+
+def _is_of_check(change: SettingChange) -> bool:
+    return not change.path and is_judge(change.document)
 
 
 def _losses_now(plan: Plan) -> list[list[Word]]:

@@ -22,7 +22,16 @@ MODULES = sorted(
     )
     for path in ROOT.glob(pattern)
     if not path.name.endswith(
-        ("review_check.py", "codes.py", "_fields.py", "json_patch.py", "schema.py", "schema_check.py")
+        (
+            "review_check.py",
+            "_settings.py",
+            "settings_diff.py",
+            "codes.py",
+            "_fields.py",
+            "json_patch.py",
+            "schema.py",
+            "schema_check.py",
+        )
     )
 )
 _CODE = re.compile(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"')
