@@ -270,8 +270,8 @@ def imports_past_faces() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 90_000),
-    Figure("Python files there", lambda: len(modules()), 500),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 89_838),
+    Figure("Python files there", lambda: len(modules()), 495),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 2),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 14),
