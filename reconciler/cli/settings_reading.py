@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot, StoreFile
     from reconciler.api.plan import Plan, SettingChange
@@ -36,6 +34,8 @@ def with_settings(
 
 def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
     """Return a row for each changed file of the repository that takes part in judging its pull requests."""
+    from msgspec.structs import replace
+
     from reconciler.api.plan import MISSING, Direction, SettingChange
     from reconciler.api.problem import Source
     from reconciler.lint import JUDGES, is_judge

@@ -209,7 +209,7 @@ def test_a_field_that_the_schema_of_a_custom_resource_lacks_is_told_and_never_wr
     assert scene.apply().out.startswith("no changes")
 
     def version() -> str:
-        return scene.cluster.kubectl("get", "widget", "w", "-n", scene.namespace, "-o",
+        return scene.cluster.kubectl("get", "widgets.example.com", "w", "-n", scene.namespace, "-o",
                                      "jsonpath={.metadata.resourceVersion}")  # fmt: skip
 
     before = version()
@@ -222,7 +222,7 @@ def test_a_field_that_the_schema_of_a_custom_resource_lacks_is_told_and_never_wr
     status = scene.run("status").out
     assert "ghost" in status, status
     assert version() == before
-    scene.cluster.kubectl("delete", "widget", "w", "-n", scene.namespace)
+    scene.cluster.kubectl("delete", "widgets.example.com", "w", "-n", scene.namespace)
     ran = scene.apply()
     assert (ran.code, "ghost" in ran.out + ran.err) == (1, True), ran
 
