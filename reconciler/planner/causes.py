@@ -166,7 +166,7 @@ def new_in_no_policy(base: Fleet, decision: Schedule) -> Iterator[Problem]:
 _TWO_HOSTS: Final = regex(
     rb"://[^\s\"'<>/@\\]*(?:@[^\s\"'<>/@\\]*@|:(?!\d{1,5}/)[^\s\"'<>@/\\]*/[^\s\"'<>@\\]*@(?!sha(?:256|512):))"
 )
-"""What some readers take for the host of a URL is the password of another: a second `@`, or a slash before it."""
+"""A URL whose host is the password of another reader: it has a second `@`, or a slash before it."""
 
 
 def urls_of_two_hosts(templates: Iterable[Template]) -> Iterator[Problem]:
