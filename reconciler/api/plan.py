@@ -117,7 +117,7 @@ class HeldBy(StrEnum):
     STAGE = "stage"
     """Nobody here: it is made with the turn of its cluster in a Rollout."""
     OTHERS = "others"
-    """Nobody: it is made once another object has come or left."""
+    """Nobody: it is made once another object has come or left, or the API server accepts it."""
 
 
 NEEDS_PERSON: Final = frozenset({HeldBy.GUARD, HeldBy.SUSPENDED, HeldBy.REPLACEMENT})

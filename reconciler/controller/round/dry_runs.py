@@ -159,8 +159,8 @@ def _without(change: Change, entries: tuple[FieldChange, ...]) -> Change:
 
 
 def _refused(change: Change, error: InvalidObject) -> tuple[Change, Problem]:
-    by = HeldBy.SETTINGS if change.cause is Cause.DRIFT else HeldBy.OTHERS
-    return replace(change, hold=Hold(by, "the API server would refuse it")), _would_be_refused(change, error)
+    hold = Hold(HeldBy.OTHERS, "the API server would refuse it")
+    return replace(change, hold=hold), _would_be_refused(change, error)
 
 
 def _would_be_refused(change: Change, error: InvalidObject) -> Problem:

@@ -38,7 +38,7 @@ _SPECS: Final = {
     HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
     HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
     HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
-    HeldBy.OTHERS: "nothing: it is made once what it waits for has come or gone",
+    HeldBy.OTHERS: "it is made once what it waits for has come or gone; mend what an API server would refuse",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.api.plan import Action, Change, Engine
+from reconciler.api.plan import Action, Cause, Change, Engine, HeldBy, Hold
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.retries.retry_queue import RetryQueue
@@ -121,6 +121,27 @@ async def test_what_the_comparison_called_drift_is_drift_when_the_api_server_was
         change = the_change(planned)
         assert (change.engine, change.cause) == ("S", "drift")
         assert [field.cause for field in change.fields] == ["drift"]
+
+
+async def test_a_refused_update_waits_for_others_whatever_it_came_from(tmp_path: Path) -> None:
+    """The store does not say that such drift is left as it is."""
+
+    def invalid(body: dict[str, Any]) -> None:
+        body["data"]["a/b"] = "a key that no ConfigMap may have"
+
+    async with opened(tmp_path) as scene:
+        rule = policy("ConfigMap", "m1")
+        fleet, other = (fleet_of(config_map(a=a), rule, clusters=("m1", "m2")) for a in "12")
+        await scene.apply(fleet)
+        server = await let_admit(scene.box, "m1")
+        server.webhook = invalid
+        scene.by_hand("m1", "PATCH", {"data": {"a": "9"}})
+        for wanted, cause in (fleet, Cause.DRIFT), (other, Cause.DECLARED):
+            reading, planned = await scene.plan(wanted)
+            planned = await dry_run(planned, scene.members, reading.snapshot, every=True)
+            change = the_change(planned)
+            assert (change.cause, change.hold) == (cause, Hold(HeldBy.OTHERS, "the API server would refuse it"))
+            assert {found.code for found in planned.plan.problems} == {"refused-by-api-server"}
 
 
 async def test_an_update_that_failed_is_asked_for_and_held_where_it_is_not_made_in_place(tmp_path: Path) -> None:
