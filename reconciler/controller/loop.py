@@ -49,8 +49,8 @@ from reconciler.controller.round.picture import Looked, planned_with_health, wit
 from reconciler.controller.staged_rounds import StagedRounds
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members, other_clusters
 from reconciler.controller.tasks import beside, in_thread
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.controller.vitals.service_vitals import tell_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls

@@ -35,7 +35,7 @@ from reconciler.controller.reading.members import Reachable
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.picture import Failures
 from reconciler.controller.store_in_force import StoreInForce
-from reconciler.controller.vitals.board import RoundPhase
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.watches.kind_watches import our_label
 from reconciler.documents import Schema

@@ -29,8 +29,8 @@ from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.round.recover import recover
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force

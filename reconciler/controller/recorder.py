@@ -40,8 +40,8 @@ from reconciler.controller.round.picture import (
 from reconciler.controller.round.program_faults import log_faults
 from reconciler.controller.round.remember import record_picture, remember, remember_results
 from reconciler.controller.round.told import RecordedEvents
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import SyncTransitions, tell_events
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.controller.vitals.status_store import snapshot_of
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot

@@ -17,8 +17,8 @@ from reconciler.controller.once.planning import rename_advice
 from reconciler.controller.round.episodes import STORE, Episodes, advanced_event
 from reconciler.controller.round.remember import record_source_error
 from reconciler.controller.tasks import in_thread
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys

@@ -24,8 +24,8 @@ from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.tasks import in_thread
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.observations import age_s, in_force
 from reconciler.scheduler import Schedule
 from reconciler.ticks import LOOKED, Ticked, accept, overdue, propose, remembered_times, told

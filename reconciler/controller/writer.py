@@ -34,8 +34,8 @@ from reconciler.controller.round.act import (
 )
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.writes import managers_of
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.diff import Comparer
 from reconciler.errors import MemberClusterError
 from reconciler.fleet_snapshot import FleetSnapshot

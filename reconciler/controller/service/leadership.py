@@ -27,8 +27,8 @@ from reconciler.controller.service.leader_term import LeaderContext, LeaderTerm,
 from reconciler.controller.service.takeover import catch_up, take_over
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import beside, either, first_of
-from reconciler.controller.vitals.board import RoundPhase
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.lease import HandoverTooLarge

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.vitals.board import Histograms, Phases
+from reconciler.controller.vitals.phases import Histograms, Phases
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.notify.post import Deliveries
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.controller.vitals.board import RoundPhase
+from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import ClusterVitals
 from reconciler.notify.post import Deliveries
