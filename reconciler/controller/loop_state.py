@@ -159,6 +159,7 @@ class State(Struct, frozen=True, kw_only=True):
     """The last reported state."""
     rollouts: tuple[RolloutProgress, ...] = ()
     """The state of Rollouts."""
+    last_round_at: str = ""
 
     def snapshot(self, fleet: Fleet, interpreters: Registry, now: str) -> FleetSnapshot:
         """Return what a round is computed from, before the objects of the clusters are read."""

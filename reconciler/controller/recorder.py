@@ -47,7 +47,7 @@ from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import changed_keys
 from reconciler.journal.events import EventFilter
-from reconciler.observations import PATIENCE_S, age_s, is_waiting, stalled, timer_of, waiting_times
+from reconciler.observations import PATIENCE_S, age_s, in_force, is_waiting, stalled, timer_of, waiting_times
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.status.status_document import StatusTables
@@ -116,7 +116,7 @@ class Recorder:
         known = remembered(parts.journal)
         # What a round calls the placement before it is the one recorded last, whether or not it decides anew.
         observations = replace(state.observations, previous=known.observations.previous)
-        state = replace(state, known=known, observations=observations)
+        state = replace(state, known=known, observations=observations, last_round_at=now)
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
@@ -132,7 +132,6 @@ class Recorder:
         if snapshot.only is None:
             self.keep_versions()
         parts.vitals.rounds += 1
-        parts.vitals.last_round_at = now
         self._members = {name: self._as_shown(member, snapshot.only) for name, member in snapshot.members.items()}
         picture = with_completeness(self._with_stalled(picture, timers, now), self._members)
         problems = with_problems(picture.plan.problems, self._restores.problems(now))
@@ -308,6 +307,9 @@ class Recorder:
             servers=state.members.servers(),
             revision_seen_at=steps.seen_at,
             is_told_in_step=steps.is_told,
+            last_round_at=state.last_round_at,
+            suspended=tuple(found.scope for found in in_force(state.known.suspensions, picture.time)),
+            rollouts=state.rollouts,
         )
         vitals.status.publish(snapshot)
         self._doubted.difference_update(heard)

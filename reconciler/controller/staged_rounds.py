@@ -74,26 +74,25 @@ class StagedRounds:
             shown=state.shown,
         )
         decision = await self._stager.stage(decided, look, now)
-        self._tell(now)
+        self._tell(state, now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
         work = replace(work, identities=work.identities.union(changed), clusters=work.clusters | turned)
         return replace(state, decision=decision, rollouts=self._stager.progress), work
 
-    def _tell(self, now: str) -> None:
+    def _tell(self, state: State, now: str) -> None:
         """Report the events and metrics of this evaluation."""
         found, journal = self._stager.progress, self._parts.journal
         if self._lasting is None:
             open_now = Episodes(journal, _LASTING)
             self._lasting = {(kind, subject) for kind in _LASTING for subject in open_now.open(kind)}
-        number, known = journal.complete_rounds(), {each.rollout: each for each in self._parts.vitals.rollouts}
+        number, known = journal.complete_rounds(), {each.rollout: each for each in state.rollouts}
         events: list[Event] = []
         for each in found:
             told = [begun for begun in self._lasting if _is_about(begun[1], each.rollout)]
             events += rollout_events(known.get(each.rollout), each, now, number=number, told=told)
         if events:
             journal.record_events(events)
-        self._parts.vitals.rollouts = found
 
     def _follow_windows(self, decision: Schedule, now: str) -> frozenset[str]:
         """Return the clusters in which a window opened or closed."""

@@ -107,7 +107,6 @@ class Writer:
         """Return the plan within suspensions, `observe`, write conflicts, and back-off of failures."""
         self._unfinished.forgive(self._away.back_among(snapshot.members))
         suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
-        self._parts.vitals.suspended = tuple(found.scope for found in suspensions)
         plan = restrained(planned, suspensions, snapshot.now).plan
         now_s = self._parts.clock.monotonic_s()
         left = {index for index, change in enumerate(plan.changes) if self._is_left(change, now_s)}

@@ -136,7 +136,7 @@ class LiveViews:
             source_read_at=vitals.source_read_at,
             source_error=vitals.source_error,
             rounds=vitals.rounds,
-            last_round_at=vitals.last_round_at,
+            last_round_at=vitals.shown.last_round_at,
             leads=vitals.leads,
         )
 

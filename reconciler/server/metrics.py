@@ -99,7 +99,7 @@ def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
                _one(sum(found.code == INTERNAL_ERROR for found in problems))),
         _counter("rounds_total", "Rounds of the control loop.", _one(vitals.rounds)),
         _gauge("last_round_timestamp_seconds", "When the last round ended, as Unix time.",
-               _one(_moment(vitals.last_round_at))),
+               _one(_moment(vitals.shown.last_round_at))),
         _gauge("round_duration_seconds", "Seconds that each phase of the last round took.",
                _each(sorted(vitals.durations_s.items())), "phase"),
     )  # fmt: skip
@@ -175,12 +175,12 @@ def _of_rollouts(vitals: Vitals) -> tuple[MetricRow, ...]:
     return (
         _gauge("rollout_stage_state", "1 for what each stage of a Rollout does: done, running, waits-for-stage, "
                "waits-for-time, waits-for-approval, waits-for-window, paused, pinned, skipped, unclear; 0 for the "
-               "others.", stage_states(vitals.rollouts), "rollout", "stage", "state"),
+               "others.", stage_states(vitals.shown.rollouts), "rollout", "stage", "state"),
         _gauge("rollout_clusters", "Clusters of a Rollout by how they are beside its revision: behind, running, "
-               "done, failed, pinned, frozen.", clusters_by_phase(vitals.rollouts), "rollout", "phase"),
+               "done, failed, pinned, frozen.", clusters_by_phase(vitals.shown.rollouts), "rollout", "phase"),
         _gauge("rollout_done", "1 when the revision of a Rollout is completed in every stage.",
-               _each((found.rollout, found.is_done) for found in vitals.rollouts), "rollout"),
-        _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.suspended))),
+               _each((found.rollout, found.is_done) for found in vitals.shown.rollouts), "rollout"),
+        _gauge("suspended_scopes", "Scopes that are suspended now.", _one(len(vitals.shown.suspended))),
     )  # fmt: skip
 
 

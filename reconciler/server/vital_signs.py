@@ -77,7 +77,7 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
         "journal": {"error": None},
         "rounds": {
             "count": vitals.rounds,
-            "lastAt": vitals.last_round_at or None,
+            "lastAt": vitals.shown.last_round_at or None,
             "durationsSeconds": {phase: round(taken, 6) for phase, taken in sorted(vitals.durations_s.items())},
         },
         "clusters": [
@@ -95,7 +95,7 @@ def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
         ],
         "changes": changes,
         "held": dict(sorted(vitals.shown.held.items())),
-        "suspended": list(vitals.suspended),
+        "suspended": list(vitals.shown.suspended),
         "problems": [
             {
                 "severity": str(problem.severity),

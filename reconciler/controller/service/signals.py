@@ -199,7 +199,7 @@ def status_line(vitals: Vitals, *, is_alive: bool = True) -> str:
         parts.append(f"{len(down)} of {len(vitals.shown.clusters)} clusters not reachable ({shown})")
     if vitals.source_error:
         parts.append(f"store: {vitals.source_error}")
-    if vitals.suspended:
+    if vitals.shown.suspended:
         parts.append("suspended")
     return "; ".join(parts)
 

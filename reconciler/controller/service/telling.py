@@ -66,7 +66,7 @@ def _current(vitals: Vitals) -> CommitStatus | None:
     step = vitals.shown.step
     if step is None or step.revision != vitals.revision:
         return None
-    verdict, description = commit_status(step, vitals.source_error, vitals.rollouts)
+    verdict, description = commit_status(step, vitals.source_error, vitals.shown.rollouts)
     return CommitStatus(commit=step.revision, state=str(verdict), description=description)
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 
 from msgspec import Struct, field
 
-from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.vitals.phases import Histograms, Phases
@@ -42,7 +41,6 @@ class Vitals(Struct, kw_only=True):
     heartbeat_s: float = 0.0
     allowance_s: float = 0.0
     rounds: int = 0
-    last_round_at: str = ""
     durations_s: dict[str, float] = field(default_factory=dict)
     changes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     drifts: Counter[str] = field(default_factory=Counter)
@@ -51,10 +49,6 @@ class Vitals(Struct, kw_only=True):
     """Fights that were found, by cluster."""
     short_watches: Counter[str] = field(default_factory=Counter)
     """Watches that ended before their time, by cluster."""
-    suspended: tuple[str, ...] = ()
-    """Scopes that are suspended now."""
-    rollouts: tuple[RolloutProgress, ...] = ()
-    """The state of each Rollout of the store."""
     in_step_s: Histograms = field(
         default_factory=lambda: Histograms(bounds_s=(1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0))
     )
@@ -81,7 +75,7 @@ class Vitals(Struct, kw_only=True):
 
     def stand_by(self) -> None:
         """Drop all reports: another process leads, and this one's observations are outdated."""
-        self.leads, self.last_round_at, self.rollouts, self.suspended = False, "", (), ()
+        self.leads = False
         self.status.publish(StatusSnapshot())
 
     def answered(self, cluster: str, verb: str, code: str, seconds: float) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Observations
 from reconciler.api.plan import Change
 from reconciler.api.problem import Problem
+from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import ClusterState, RevisionStep, step_of
 
@@ -54,6 +55,11 @@ class StatusSnapshot(Struct, frozen=True, kw_only=True):
     step: RevisionStep | None = None
     revision_seen_at: str = ""
     is_told_in_step: bool = False
+    last_round_at: str = ""
+    suspended: tuple[str, ...] = ()
+    """Scopes that are suspended now."""
+    rollouts: tuple[RolloutProgress, ...] = ()
+    """The state of each Rollout of the store."""
 
 
 class StatusStore:

@@ -166,7 +166,7 @@ def test_the_reference_names_every_metric_and_no_other() -> None:
 
 def test_rollouts_are_told_by_stage_and_by_phase() -> None:
     vitals = busy()
-    vitals.rollouts = (PAUSED,)
+    showing(vitals, rollouts=(PAUSED,))
     found = _samples(vitals)
     assert found["rollout_stage_state['canary', 'default', 'paused']"] == 1
     assert found["rollout_stage_state['canary', 'default', 'running']"] == 0

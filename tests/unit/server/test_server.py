@@ -111,7 +111,7 @@ class _Tags(HTMLParser):
 
 async def test_the_page_shows_what_strangers_wrote_as_text_alone() -> None:
     vitals = busy(HOSTILE)
-    vitals.suspended = (HOSTILE,)
+    showing(vitals, suspended=(HOSTILE,))
     vitals.fleet = HOSTILE
     _, body, headers = await _get(vitals, "/")
     parser = _Tags()

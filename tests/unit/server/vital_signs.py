@@ -37,6 +37,7 @@ def busy(hostile: str = "") -> Vitals:
                 ),
             ),
             held={"guard": 2, "other": 0},
+            last_round_at="2026-11-21T10:01:00Z",
         )
     )
     return Vitals(
@@ -50,7 +51,6 @@ def busy(hostile: str = "") -> Vitals:
         is_ready=True,
         heartbeat_s=100.0,
         rounds=7,
-        last_round_at="2026-11-21T10:01:00Z",
         durations_s={"look": 0.25, "plan": 0.5},
         changes=Counter({("m1", "update", "done"): 4}),
         drifts=Counter({"m1": 1}),

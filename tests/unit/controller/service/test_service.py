@@ -171,8 +171,8 @@ def test_the_status_line_names_what_is_in_the_way() -> None:
     assert status_line(vitals) == "idle; revision 0123456789ab"
     names = ("m1", "m2", "m3", "m4", "m5")
     clusters = {name: ClusterVitals(name=name, is_up=name == "m1") for name in names}
-    vitals.status.publish(StatusSnapshot(clusters=clusters))
-    vitals.source_error, vitals.suspended = "no branch", ("*",)
+    vitals.status.publish(StatusSnapshot(clusters=clusters, suspended=("*",)))
+    vitals.source_error = "no branch"
     assert status_line(vitals, is_alive=False) == (
         "stalled while idle; revision 0123456789ab; 4 of 5 clusters not reachable (m2, m3, m4, …); store: no branch; "
         "suspended"
