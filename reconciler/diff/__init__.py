@@ -9,25 +9,3 @@ from reconciler.diff.standings import Copies, OwnershipIndex, SeenCopies
 from reconciler.diff.substitutes import refused_beside
 from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.diff.trees import tree_changes
-
-__all__ = [
-    "Bodies",
-    "Comparer",
-    "Comparison",
-    "Copies",
-    "Desired",
-    "Difference",
-    "OwnershipIndex",
-    "SeenCopies",
-    "applied_fields",
-    "as_replacement",
-    "desired_of",
-    "difference_from",
-    "dry_run_changes",
-    "is_write_needed",
-    "overall_cause",
-    "refused_beside",
-    "refused_in_place",
-    "sendable",
-    "tree_changes",
-]

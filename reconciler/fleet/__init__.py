@@ -18,37 +18,3 @@ from reconciler.fleet.last_good import (
 )
 from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.fleet.settings import why_nameless
-
-__all__ = [
-    "CLUSTER_APIS",
-    "DEFAULT_PROPERTIES",
-    "KINDS",
-    "LAST_GOOD",
-    "AssemblyTables",
-    "DocumentKind",
-    "Earlier",
-    "EditKind",
-    "InventoryEdits",
-    "InventoryOrigin",
-    "InventoryRefused",
-    "ParsedAsRead",
-    "ParsedFile",
-    "assemble",
-    "classify",
-    "commit_message",
-    "emptied",
-    "followed",
-    "inputs_of",
-    "is_store_file",
-    "memo_key",
-    "parse",
-    "parse_file",
-    "says",
-    "says_nothing",
-    "synced",
-    "why_nameless",
-    "with_last_good",
-    "withheld_blob",
-    "without_later_twins",
-    "without_secrets",
-]

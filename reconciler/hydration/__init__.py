@@ -24,36 +24,3 @@ from reconciler.hydration.lock import (
 from reconciler.hydration.objects import Bodies, is_same, nondeterminism, operations, read_rendered
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, overlaps
-
-__all__ = [
-    "HYDRATION_CODES",
-    "KUSTOMIZATIONS",
-    "RENDER_SHAPE",
-    "Bodies",
-    "Compiled",
-    "Kustomization",
-    "StorePathKind",
-    "blob_id",
-    "builds_on",
-    "compile_variants",
-    "disproofs",
-    "input_folders",
-    "input_paths",
-    "is_below",
-    "is_input",
-    "is_kustomization",
-    "is_lock",
-    "is_plain_path",
-    "is_same",
-    "lock_text",
-    "nondeterminism",
-    "operations",
-    "overlaps",
-    "parse_lock",
-    "parse_render",
-    "read_kustomization",
-    "read_rendered",
-    "resolved",
-    "round_trip",
-    "staleness",
-]

@@ -13,30 +13,3 @@ from reconciler.importers.reading import Notes, Reading, Uncarried
 from reconciler.importers.settings import Settings, of_settings, values_of
 from reconciler.importers.several import OBVIOUS_GROUPS, Imported, imported, policies_of
 from reconciler.importers.template import reason_to_skip
-
-__all__ = [
-    "OBVIOUS_GROUPS",
-    "App",
-    "Checkout",
-    "Checkouts",
-    "Ignored",
-    "Imported",
-    "ImportedStore",
-    "Manifests",
-    "Member",
-    "Notes",
-    "Place",
-    "Reading",
-    "Settings",
-    "Uncarried",
-    "ignored",
-    "imported",
-    "of_settings",
-    "plain",
-    "policies_of",
-    "read_argocd",
-    "read_flux",
-    "reason_to_skip",
-    "safe_name",
-    "values_of",
-]

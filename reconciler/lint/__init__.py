@@ -7,20 +7,3 @@ from reconciler.lint.lint_store import lint
 from reconciler.lint.policy_effects import EFFECTS, effect_of
 from reconciler.lint.review_check import JUDGES, NOT_SEEN, is_judge, review_faults
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
-
-__all__ = [
-    "EFFECTS",
-    "JUDGES",
-    "NOT_SEEN",
-    "PROBLEM_CODES",
-    "Effect",
-    "Looser",
-    "effect_of",
-    "has_settings",
-    "held_settings",
-    "is_judge",
-    "lint",
-    "review_faults",
-    "setting_changes",
-    "settings_digest",
-]

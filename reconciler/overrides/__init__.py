@@ -12,17 +12,3 @@ from reconciler.overrides.apply_rules import (
     of_replicas,
 )
 from reconciler.overrides.select import OverrideIndex, SelectedRule
-
-__all__ = [
-    "FieldOverride",
-    "OverrideIndex",
-    "ReplicaOverrides",
-    "SelectedRule",
-    "SentReplicas",
-    "apply_quiet_rules",
-    "apply_rules",
-    "are_quiet",
-    "changing_quietly",
-    "may_add_fields",
-    "of_replicas",
-]

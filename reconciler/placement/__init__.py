@@ -16,31 +16,3 @@ from reconciler.placement.place import SHORTFALLS, constraints_in_force, place
 from reconciler.placement.placement_tables import PlacementTables, concerned_by, essentials
 from reconciler.placement.spread import select
 from reconciler.placement.values import PlacementItem, PlacementRequest, PlacementResult
-
-__all__ = [
-    "NAMES_MAX",
-    "SHORTFALLS",
-    "PlacementItem",
-    "PlacementRequest",
-    "PlacementResult",
-    "PlacementTables",
-    "admits",
-    "closed_by_order",
-    "closings",
-    "concerned_by",
-    "constraints_in_force",
-    "essentials",
-    "fit",
-    "free_room",
-    "groups_of",
-    "obstacles",
-    "place",
-    "policy_wants_capacity",
-    "priority_classes",
-    "refusal_of_all",
-    "select",
-    "suspended_by",
-    "tier_of",
-    "wants_capacity",
-    "webster",
-]

@@ -21,38 +21,3 @@ from reconciler.planner.order import held_by_windows, kept_waves, waves, waves_w
 from reconciler.planner.plan_round import Round, compare_revisions, copies_in, plan_round, render_decision, render_one
 from reconciler.planner.purge import Scheduled, effective_after_failure, failures_of, is_grace_over, scheduled
 from reconciler.planner.revisions import previous_of, with_progress, with_standing
-
-__all__ = [
-    "CLUSTER_IN_NO_POLICY",
-    "CLUSTER_NOT_READ",
-    "INCOMPLETE",
-    "RUNS_ELSEWHERE",
-    "DeletionAction",
-    "Round",
-    "Scheduled",
-    "compare_revisions",
-    "copies_in",
-    "effective_after_failure",
-    "failures_of",
-    "guard",
-    "guards_in_force",
-    "held_by_windows",
-    "is_grace_over",
-    "is_held_by_guard",
-    "is_held_by_number",
-    "kept_waves",
-    "losses_after",
-    "losses_of",
-    "not_evaluated",
-    "not_listed",
-    "plan_round",
-    "previous_of",
-    "render_decision",
-    "render_one",
-    "scheduled",
-    "urls_of_two_hosts",
-    "waves",
-    "waves_without",
-    "with_progress",
-    "with_standing",
-]

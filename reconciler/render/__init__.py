@@ -6,24 +6,3 @@ from reconciler.render.outcome import fault_of
 from reconciler.render.render_codes import RENDER_CODES
 from reconciler.render.round_manifests import Manifests, decrypt, render
 from reconciler.render.signatures import arrivals, changed_identities, render_inputs
-
-__all__ = [
-    "RENDER_CODES",
-    "Manifests",
-    "RenderCache",
-    "RenderInputs",
-    "Rendered",
-    "Renderer",
-    "Rendering",
-    "arrivals",
-    "changed_identities",
-    "decrypt",
-    "fault_of",
-    "managed_in",
-    "problems_in",
-    "render",
-    "render_all",
-    "render_copy",
-    "render_inputs",
-    "template_of",
-]

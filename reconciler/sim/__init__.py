@@ -11,23 +11,3 @@ from reconciler.sim.controllers.owned import Settings
 from reconciler.sim.faults import Fault, FaultKind, Faults, is_write
 from reconciler.sim.fleet_in_a_box import BackgroundFleet, ClusterSpec, FleetInABox, background_fleet, write_kubeconfig
 from reconciler.sim.server import ClusterServer
-
-__all__ = [
-    "Answer",
-    "AuditEntry",
-    "BackgroundFleet",
-    "Cluster",
-    "ClusterServer",
-    "ClusterSpec",
-    "Fault",
-    "FaultKind",
-    "Faults",
-    "FleetInABox",
-    "NodeSpec",
-    "Part",
-    "Request",
-    "Settings",
-    "background_fleet",
-    "is_write",
-    "write_kubeconfig",
-]

@@ -15,31 +15,3 @@ from reconciler.templates.image_reference import ImageFault, override_image, par
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
 from reconciler.templates.rules import DEFAULT_NAMESPACE, has_rules_of_its_own, judge, read_template, told_identities
 from reconciler.templates.workloads import claims_of, replicas_moved, why_confirmed, why_share_confirmed
-
-__all__ = [
-    "DEFAULT_NAMESPACE",
-    "DOCUMENTED_ANNOTATIONS",
-    "RESERVED_PREFIX",
-    "ImageFault",
-    "check_all_facts",
-    "check_facts",
-    "claims_of",
-    "demand_of",
-    "facts_of",
-    "has_rules_of_its_own",
-    "images_of",
-    "is_built_in",
-    "judge",
-    "made_of",
-    "may_be_refused",
-    "override_image",
-    "parse_image",
-    "read_template",
-    "references_of",
-    "replaces_registry",
-    "replicas_moved",
-    "scale_target_of",
-    "told_identities",
-    "why_confirmed",
-    "why_share_confirmed",
-]

@@ -3,17 +3,3 @@
 from reconciler.ticks.deschedule import is_descheduled
 from reconciler.ticks.failover import ends_of_patience, overdue
 from reconciler.ticks.tick import LOOKED, Proposal, Ticked, accept, propose, remembered_times, tick, told
-
-__all__ = [
-    "LOOKED",
-    "Proposal",
-    "Ticked",
-    "accept",
-    "ends_of_patience",
-    "is_descheduled",
-    "overdue",
-    "propose",
-    "remembered_times",
-    "tick",
-    "told",
-]

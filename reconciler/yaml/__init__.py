@@ -6,22 +6,3 @@ from reconciler.yaml.json_text import EmbeddedTextFault, read_embedded, write_em
 from reconciler.yaml.nodes import compose
 from reconciler.yaml.yaml_limits import MAX_BYTES, MAX_DEPTH, YamlRefused, check_encoding, check_shape
 from reconciler.yaml.yaml_reader import SUFFIXES, BrokenDocument, read_yaml
-
-__all__ = [
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "SUFFIXES",
-    "BrokenDocument",
-    "EmbeddedTextFault",
-    "MappingNode",
-    "Node",
-    "ScalarNode",
-    "SequenceNode",
-    "YamlRefused",
-    "check_encoding",
-    "check_shape",
-    "compose",
-    "read_embedded",
-    "read_yaml",
-    "write_embedded",
-]

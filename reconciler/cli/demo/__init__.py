@@ -1,7 +1,3 @@
 """The demo: this program on embedded clusters."""
 
 from reconciler.cli.demo.command import command
-
-__all__ = [
-    "command",
-]

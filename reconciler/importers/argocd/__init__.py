@@ -1,7 +1,3 @@
 """Applications and ApplicationSets of Argo CD as applications of a store."""
 
 from reconciler.importers.argocd.read import read_argocd
-
-__all__ = [
-    "read_argocd",
-]

@@ -5,22 +5,3 @@ from reconciler.placement.capacity.free_capacity import FleetRoom, Observed, Roo
 from reconciler.placement.capacity.node_capacity import policy_wants_capacity, wants_capacity
 from reconciler.placement.capacity.node_refusals import NAMES_MAX, causes, refusal_of_all, remedies
 from reconciler.placement.capacity.packing import fits_together, sets_that_fit
-
-__all__ = [
-    "NAMES_MAX",
-    "FleetRoom",
-    "Observed",
-    "RoomOf",
-    "admits",
-    "causes",
-    "fit",
-    "fits_together",
-    "free_room",
-    "observed_pods",
-    "pending_writes",
-    "policy_wants_capacity",
-    "refusal_of_all",
-    "remedies",
-    "sets_that_fit",
-    "wants_capacity",
-]

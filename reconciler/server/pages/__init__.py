@@ -10,16 +10,3 @@ from reconciler.server.pages.page_views import (
     object_page,
     problems_page,
 )
-
-__all__ = [
-    "CACHE_CONTROL",
-    "CONTENT_SECURITY_POLICY",
-    "STATIC_FILES",
-    "cluster_page",
-    "fleet_page",
-    "history_page",
-    "not_found_page",
-    "not_shown_page",
-    "object_page",
-    "problems_page",
-]
