@@ -40,9 +40,13 @@ class Met(Struct, frozen=True, tag="met"):
 
 
 class Unmet(Struct, frozen=True, tag="unmet"):
-    """The gate is not met, and why."""
+    """The gate is not met, and why.
+
+    `is_scaling`: copies lack only replicas that placement gave them since they last were well. That is no break.
+    """
 
     why: str
+    is_scaling: bool = False
 
 
 class Unseen(Struct, frozen=True, tag="unseen"):

@@ -1,7 +1,7 @@
 """Objects that differ between two revisions of the store, and what follows for their Rollouts and dependencies.
 
-Source: ADR 18: placement is never staged, so policies that propagate and Cluster documents are not compared; a
-dependency moves with its owner.
+Source: ADR 18: placement is never staged, so policies that propagate, Cluster documents and replicas that placement
+assigns are not compared; a dependency moves with its owner.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from reconciler.api.ledger import AppliedRow
 from reconciler.api.policies import OverridePolicy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
+from reconciler.containment import try_call
 from reconciler.incremental import changed_keys, patched
 from reconciler.policy import PolicyIndex
 from reconciler.rollouts.layout import RolloutSelection, select
@@ -88,12 +89,29 @@ def _selected_among(schedule: Schedule, identities: Collection[Identity] | None)
     return select(fleet, governing, owners)
 
 
-def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> set[Identity]:
-    """Return the selected templates that differ between the two revisions, or whose overrides do."""
+def differing(
+    one: Fleet,
+    other: Fleet,
+    is_meant: Callable[[Identity], bool],
+    is_equal: Callable[[Template, Template], bool] = lambda one, other: False,
+) -> set[Identity]:
+    """Return the selected templates that differ between the two revisions, or whose overrides do.
+
+    `is_equal`: bodies of the same kind that differ and yet count as equal.
+    """
     if one is other:
         return set()
-    changed = changed_keys(one.templates, other.templates)
-    found = {identity for identity in changed if is_meant(identity) and not _is_equal(one, other, identity)}
+    found = set()
+    for identity in changed_keys(one.templates, other.templates):
+        before, after = one.templates.get(identity), other.templates.get(identity)
+        is_same = (
+            before is not None
+            and after is not None
+            and before.gvk == after.gvk
+            and (before.digest == after.digest or is_equal(before, after))
+        )
+        if not is_same and is_meant(identity):
+            found.add(identity)
     index = _changed_overrides(one, other)
     if index.is_empty:
         return found
@@ -106,15 +124,18 @@ def differing(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) ->
     return found
 
 
-def stages_the_same(one: Fleet, other: Fleet, is_meant: Callable[[Identity], bool]) -> bool:
-    """Return whether a Rollout of the selected templates brings the same to a cluster with either revision."""
-    return not differing(one, other, is_meant)
+def stages_the_same(older: Fleet, schedule: Schedule, is_meant: Callable[[Identity], bool]) -> bool:
+    """Return whether a Rollout of the selected templates brings the same with an older revision as with HEAD."""
 
+    def is_equal(before: Template, after: Template) -> bool:
+        binding = schedule.bindings.get(after.identity)
+        if binding is None or any(replicas is None for _, replicas in binding.targets):
+            return False
+        with_replicas = schedule.interpreters.of(*after.identity[:2]).with_replicas
+        bodies = [try_call(with_replicas, template.body, 1).value for template in (before, after)]
+        return bodies[0] is not None and bodies[0] == bodies[1]
 
-def _is_equal(one: Fleet, other: Fleet, identity: Identity) -> bool:
-    """Return whether only the place in the store differs."""
-    before, after = one.templates.get(identity), other.templates.get(identity)
-    return before is not None and after is not None and (before.gvk, before.digest) == (after.gvk, after.digest)
+    return not differing(older, schedule.fleet, is_meant, is_equal)
 
 
 def _changed_overrides(one: Fleet, other: Fleet) -> PolicyIndex[OverridePolicy]:

@@ -24,7 +24,7 @@ def note_success(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Ro
     if not record.revision or record.completed_at:
         return
     if not (isinstance(sight, Met) and sight.revision == record.revision):
-        if record.steady_since:
+        if record.steady_since and not (isinstance(sight, Unmet) and sight.is_scaling):
             book.note(Steady(cluster, ""))
         return
     told = later_of(sight.since, record.steady_since) or book.text
@@ -52,13 +52,17 @@ def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str]
 
 
 class Copy(NamedTuple):
-    """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy."""
+    """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy.
+
+    `is_scaling`: placement changed its replicas since it last was well.
+    """
 
     identity: Identity
     is_in_step: bool
     is_healthy: bool
     why: str
     body: JsonObject
+    is_scaling: bool = False
 
 
 def sight_of(
@@ -70,12 +74,13 @@ def sight_of(
     unknown.
     """
     found = sorted(copies, key=lambda copy: copy.identity)
-    for copy in found:
-        if not copy.is_in_step:
-            return Unmet(f"{copy.identity} is not as it is to be yet")
-    for copy in found if gate.healthy else ():
-        if not copy.is_healthy:
-            return Unmet(f"{copy.identity}: {copy.why or 'it is not healthy'}")
+    late = [copy for copy in found if not copy.is_in_step]
+    unwell = [copy for copy in found if copy.is_in_step and not copy.is_healthy] if gate.healthy else []
+    is_scaling = all(copy.is_scaling for copy in (*late, *unwell))
+    if late:
+        return Unmet(f"{late[0].identity} is not as it is to be yet", is_scaling)
+    if unwell:
+        return Unmet(f"{unwell[0].identity}: {unwell[0].why or 'it is not healthy'}", is_scaling)
     why = next(filter(None, (_unmet(check, found, objects) for check in gate.checks)), "")
     return Unmet(why) if why else Met(revision, since)
 

@@ -133,7 +133,7 @@ def _release(
         fleet = revisions.fleets.get(revision)
         if fleet is not None:
             is_meant = _meaning(schedule, selection, rollout, fleet, seen)
-            digests[revision] = "head" if stages_the_same(fleet, head, is_meant) else revision
+            digests[revision] = "head" if stages_the_same(fleet, schedule, is_meant) else revision
     return release_of_head(head.revision, digests, revisions.order)
 
 

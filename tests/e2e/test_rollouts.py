@@ -75,12 +75,12 @@ class Scene:
                                           "spec": {"stages": stages, "approvals": approvals}})  # fmt: skip
         return self.store.commit("rollout")
 
-    def put(self, image: str, **pod: Any) -> str:
+    def put(self, image: str, replicas: int = 1, **pod: Any) -> str:
         """Commit an image; `pod`: more of the pod's fields."""
         labels = {"app": "web"}
         self.store.write("web.yaml", {
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": self.namespace},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels},
                      "template": {"metadata": {"labels": labels},
                                   "spec": {"containers": [{"name": "main", "image": image}], **pod}}},
         })  # fmt: skip
@@ -89,6 +89,10 @@ class Scene:
     def images(self) -> dict[str, str]:
         """Return what each API server holds; nothing where it is not there."""
         return {name: image_of(found) for name in CLUSTERS if (found := self._live(name)) is not None}
+
+    def replicas(self) -> dict[str, int]:
+        """Return what each API server holds."""
+        return {name: int(found["spec"]["replicas"]) for name in CLUSTERS if (found := self._live(name)) is not None}
 
     def _live(self, cluster: str) -> Any:
         text = self.clusters[cluster].kubectl(
@@ -234,6 +238,11 @@ def follow(scene: Scene) -> None:
         scene.until(lambda: scene.images() == {**dict.fromkeys(CLUSTERS, "nginx:1"), **done}, "two stages to be done")
         scene.until(lambda: "window" in json.dumps(scene.standing()), "the last stage to wait for its window")
         assert scene.daemon.starts >= 4, "it was killed while a revision began"
+
+        # Replicas alone are no release: they come to all clusters, and what was approved goes on.
+        scene.put("nginx:3", replicas=2)
+        scene.until(lambda: scene.replicas() == dict.fromkeys(CLUSTERS, 2), "two replicas in every cluster")
+        assert scene.images() == {**dict.fromkeys(CLUSTERS, "nginx:1"), **done}
         scene.stage(approved=(mended,))
         scene.until_images("nginx:3", "nginx:3")
         scene.until(lambda: scene.recorded() == dict.fromkeys(CLUSTERS, (mended, True)), "it to be done everywhere")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Record
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
@@ -142,6 +143,43 @@ def test_a_second_commit(tmp_path: Path, kind: str) -> None:
         assert is_complete == (kind == "queue")
 
 
+def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
+    """They come to every cluster at once, and neither the approval nor the time of success of the release is lost."""
+    with scene(tmp_path, start_s=8, approval=True) as (fleet, store, daemon, referee):
+        begun_with_approval(store, daemon, referee)
+        slow: dict[str, Any] = {"canary_gate": {"minSuccessTime": "1h"}, "canary_timeout": "2h", "approval": True}
+        store.write("rollout.yaml", rollout(**slow))
+        revision = put(store, "nginx:2")
+        until(daemon, lambda: bool(record_of(daemon, "m1").steady_since), "the time of success to run")
+        approved: dict[str, Any] = {"approvals": [{"stage": "canary", "revision": revision}]}
+        store.write("rollout.yaml", rollout(**slow, **approved))
+        store.commit("approve")
+        before = record_of(daemon, "m1")
+        assert before.revision == revision
+        store.write("web.yaml", web("nginx:2", 5))
+        store.commit("more replicas")
+        until(daemon, lambda: replicas(fleet, "availableReplicas") == dict.fromkeys(CLUSTERS, 5), "five replicas each")
+        until(daemon, lambda: "meets its gate" in why(daemon, "m1"), "the first stage to be well again")
+        assert record_of(daemon, "m1") == before
+        assert referee.images() == images("nginx:2", "nginx:1")
+        store.write("rollout.yaml", rollout(approval=True, **approved))
+        store.commit("no time of success")
+        until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
+        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
+        assert not referee.wrong
+
+
+def record_of(daemon: Daemon, cluster: str) -> Record:
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        return journal.rollout_records()["default"][cluster]
+
+
+def why(daemon: Daemon, cluster: str) -> str:
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        document = journal.state() or {}
+    return next(str(one["why"]) for one in document["rollouts"][0]["clusters"] if one["name"] == cluster)
+
+
 def test_a_lost_journal_in_the_middle(tmp_path: Path) -> None:
     with scene(tmp_path, approval=True) as (fleet, store, daemon, referee):
         begun_with_approval(store, daemon, referee)
@@ -186,6 +224,10 @@ def test_a_policy_moves_replicas_between_one_that_is_ahead_and_one_that_is_behin
         assert referee.images()["m4"] == "nginx:1", "the body is that of its revision"
 
 
-def replicas(fleet: BackgroundFleet) -> dict[str, int]:
+def replicas(fleet: BackgroundFleet, available: str = "") -> dict[str, int]:
+    """Return the replicas that each cluster is to have; `available`: the field of the status to read instead."""
     found = fleet.call(lambda box: {name: box[name].state.get("Deployment", "demo", "web") for name in CLUSTERS})
-    return {name: body["spec"]["replicas"] for name, body in found.items() if body is not None}
+    have = {name: body for name, body in found.items() if body is not None}
+    if available:
+        return {name: body.get("status", {}).get(available, 0) for name, body in have.items()}
+    return {name: body["spec"]["replicas"] for name, body in have.items()}

@@ -7,10 +7,11 @@ and what all other clusters hold then: nobody gets a version before the gates of
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from reconciler.journal.sqlite_journal import Journal
@@ -29,17 +30,25 @@ DRIFT = "nginx:drift"
 
 
 def rollout(
-    *, canary_timeout: str = "10m", approval: bool = False, conditions: Sequence[dict[str, Any]] = (), **spec: Any
+    *,
+    canary_timeout: str = "10m",
+    canary_gate: Mapping[str, Any] = MappingProxyType({}),
+    approval: bool = False,
+    conditions: Sequence[dict[str, Any]] = (),
+    **spec: Any,
 ) -> dict[str, Any]:
     """Three stages over the six clusters; the last one is what is left.
 
-    `approval`: after the first one. `conditions`: of its gate.
+    `approval`: after the first one. `canary_gate`, `conditions`: of its gate.
     """
     stages: list[dict[str, Any]] = [
         {
             "name": "canary",
             "clusters": {"clusterNames": ["m1"]},
-            "gate": {"timeout": canary_timeout, **({"conditions": list(conditions)} if conditions else {})},
+            "gate": {
+                **{"timeout": canary_timeout, **canary_gate},
+                **({"conditions": list(conditions)} if conditions else {}),
+            },
             "after": {"approval": approval},
         },
         {"name": "early", "clusters": {"clusterNames": ["m2", "m3"]}, "maxConcurrency": 1},
@@ -111,10 +120,12 @@ class Referee:
 
 
 @contextmanager
-def scene(folder: Path, **given: Any) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon, Referee]]:
+def scene(
+    folder: Path, *, start_s: float = 1.5, **given: Any
+) -> Iterator[tuple[BackgroundFleet, GitRepository, Daemon, Referee]]:
     """Six embedded clusters whose pods take their time, a store with a Rollout, a service that was not started."""
     folder.mkdir(parents=True, exist_ok=True)
-    specs = [ClusterSpec(name=name, settings=Settings(start_s=1.5)) for name in CLUSTERS]
+    specs = [ClusterSpec(name=name, settings=Settings(start_s=start_s)) for name in CLUSTERS]
     with background_fleet(specs, folder, speed=5.0) as fleet:
         store = GitRepository(folder / "store", "staged", CLUSTERS)
         store.write("rollout.yaml", rollout(**given))

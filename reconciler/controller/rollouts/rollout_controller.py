@@ -20,6 +20,7 @@ from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.entering import Begun, Entering
 from reconciler.controller.rollouts.rollout_inputs import (
     Followed,
+    LastMet,
     RevisionsInForce,
     RolloutInputs,
     Writing,
@@ -73,6 +74,7 @@ class RolloutController:
         self._selected: tuple[object, ...] = ()
         self._followed: tuple[Followed, ...] = ()
         self._seen: Sights = {}
+        self._met: LastMet = {}
         self._asks_conditions = False
         self._staged: tuple[tuple[object, ...], Schedule] | None = None
         """The last staged decision, after what it rests on."""
@@ -154,7 +156,9 @@ class RolloutController:
         return selection
 
     def _see(self, shown: FleetState | None) -> Sights:
-        return {each.name: sights_of(each, self._records.get(each.name, {}), shown) for each in self._followed}
+        return {
+            each.name: sights_of(each, self._records.get(each.name, {}), shown, self._met) for each in self._followed
+        }
 
     async def _look(self, look: RolloutInputs) -> Sights:
         """Return the health probes of Rollouts' copies, with the conditions of gates."""

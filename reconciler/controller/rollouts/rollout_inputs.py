@@ -16,6 +16,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.api.binding import Binding
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
@@ -147,13 +148,19 @@ def followed_in(fleet: Fleet, selection: RolloutSelection) -> tuple[Followed, ..
     )
 
 
-def sights_of(followed: Followed, records: Records, shown: FleetState | None) -> dict[str, Sight]:
+Bindings = Mapping[Identity, Binding]
+LastMet = dict[tuple[str, str], Bindings]
+"""By Rollout and cluster in progress the bindings with which its gate was last met. It is lost with the process."""
+
+
+def sights_of(followed: Followed, records: Records, shown: FleetState | None, met: LastMet) -> dict[str, Sight]:
     """Return the health probes of clusters in progress. `shown`: the state of the fleet after the last round.
 
-    Conditions of gates are left out: nobody watches the objects that they name.
+    Conditions of gates are left out: nobody watches the objects that they name. `met` is updated.
     """
     if shown is None or shown.facts is None or shown.facts.decision.staging is None:
         return {}
+    decision = shown.facts.decision
     drawn = shown.facts.decision.staging.in_force.get(followed.name, {})
     found: dict[str, Sight] = {}
     for name, of_stage in followed.layout.stage_of.items():
@@ -163,13 +170,26 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None) ->
             found[name] = Unseen("another process applies there")
             continue
         if record is None or not record.revision or record.completed_at or state is None:
+            met.pop((followed.name, name), None)
             continue
         if state.why_away is not None:
             found[name] = Unseen(state.why_away)
         else:
-            plain = replace(of_stage.stage.gate, checks=())
-            found[name] = sight_of(plain, drawn.get(name, ""), copies_of(state, followed.identities), {})
+            plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), decision.bindings
+            copies = [
+                copy._replace(is_scaling=_is_scaling(copy.identity, name, met.get(at, bindings), bindings))
+                for copy in copies_of(state, followed.identities)
+            ]
+            sight = found[name] = sight_of(plain, drawn.get(name, ""), copies, {})
+            if isinstance(sight, Met):
+                met[at] = bindings
     return found
+
+
+def _is_scaling(identity: Identity, cluster: str, before: Bindings, after: Bindings) -> bool:
+    """Return whether a copy was and is in a cluster, with other replicas."""
+    was, now = (found.replicas_on(cluster) if (found := each.get(identity)) else None for each in (before, after))
+    return was is not None and now is not None and was != now
 
 
 async def with_conditions(

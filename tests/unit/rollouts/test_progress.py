@@ -51,7 +51,7 @@ def sight_of_case(text: str, record: Record) -> Sight:
     if verb == "met":
         since, _, revision = rest.partition(" ")
         return Met(REVISIONS[revision] if revision else record.revision, at(float(since)) if since else "")
-    return Unmet(rest) if verb == "unmet" else Unseen(rest)
+    return Unseen(rest) if verb == "unseen" else Unmet(rest, is_scaling=verb == "scaling")
 
 
 def look(case: Case, records: dict[str, Record], sights: dict[str, Sight]) -> RolloutProgress:

@@ -16,9 +16,23 @@ DONE = ConditionCheck(condition="Complete", of=JOB)
 TESTED = ConditionCheck(condition="Tested")
 
 
-def copy(name: str = "web", *, in_step: bool = True, why: str = "", tested: str = "") -> Copy:
+def copy(name: str = "web", *, in_step: bool = True, why: str = "", tested: str = "", scales: bool = False) -> Copy:
     conditions = {"status": {"conditions": [{"type": "Tested", "status": tested}]}} if tested else {}
-    return Copy(Identity("apps", "Deployment", "shop", name), in_step, not why, why, conditions)
+    return Copy(Identity("apps", "Deployment", "shop", name), in_step, not why, why, conditions, scales)
+
+
+@pytest.mark.parametrize(
+    ("copies", "is_scaling"),
+    [
+        ([copy(in_step=False, scales=True)], True),
+        ([copy(why="2 of 4", scales=True)], True),
+        ([copy(why="2 of 4", scales=True), copy("api", why="0 of 1")], False),
+        ([copy(why="2 of 4"), copy("api", in_step=False, scales=True)], False),
+    ],
+)
+def test_replicas_that_placement_gave_are_no_break(copies: list[Copy], *, is_scaling: bool) -> None:
+    found = sight_of(Gate(), "r1", copies, {})
+    assert isinstance(found, Unmet) and found.is_scaling is is_scaling
 
 
 def job(status: str, **more: Any) -> dict[str, Any]:

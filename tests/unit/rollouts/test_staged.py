@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
+from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
+from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
 from tests.fakes.worlds import config_map, deployment, policy
 from tests.unit.rollouts.staged_bed import StagedBed, begun, done, rollout, store, told
 
@@ -292,6 +294,48 @@ def test_a_commit_that_stages_nothing_is_no_new_release() -> None:
     assert standing.newest == {"default": "r2"}
     _, standing = bed.standing(fleet("r2", deployment(), override("nginx:o1")))
     assert standing.newest == {"default": "r2"}
+
+
+def job(parallelism: int | None, completions: int | None = None) -> dict[str, Any]:
+    given = {"parallelism": parallelism, "completions": completions}
+    pods = {"spec": {"containers": [{"name": "main", "image": "busybox:1"}], "restartPolicy": "Never"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": "demo"},
+            "spec": {key: value for key, value in given.items() if value is not None} | {"template": pods}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_release"),
+    [
+        (deployment(replicas=2), deployment(replicas=5), False),
+        (deployment(replicas=2), deployment(replicas=0), False),
+        (deployment(replicas=2), deployment(replicas=5, image="nginx:2"), True),
+        (job(2, 8), job(4, 8), False),
+        (job(2, 8), job(2, 9), True),
+        (job(None), job(3), True),  # One run becomes a work queue.
+    ],
+)
+def test_replicas_alone_are_no_new_release(before: dict[str, Any], after: dict[str, Any], *, is_release: bool) -> None:
+    """They move at once, like all that placement divides, so that nothing is left to be staged."""
+    placed = policy("Deployment"), policy("Job", name="job")
+    bed = bed_at(store("r1", *placed, before, rollout()))
+    bed.records["m1"] = done("r1")
+    _, standing = bed.standing(store("r2", *placed, after, rollout()))
+    assert standing.newest == {"default": "r2" if is_release else "r1"}
+    assert standing.progress["default"].is_done is not is_release
+
+
+def test_replicas_that_no_placement_assigns_are_a_release() -> None:
+    """An installed interpreter may let a Deployment follow: its replicas are those of its body."""
+    maps = BUILT_IN_KINDS.of("", "ConfigMap")
+    needs = replace(maps, dependencies=lambda body: (DependencyRef(identity=APP, path="spec"),))
+    placed = policy("ConfigMap", propagateDeps=True)
+    first = store("r1", placed, config_map("app", a="1"), deployment(replicas=2), rollout())
+    head = store("r2", placed, config_map("app", a="1"), deployment(replicas=5), rollout())
+    bed = StagedBed(*EVERYWHERE)
+    bed.interpreters = Registry({**BUILT_IN_KINDS.by_kind, ("", "ConfigMap"): needs})
+    bed.older["r1"], bed.records = first, {name: done("r1") for name in EVERYWHERE}
+    assert {target.replicas for target in bed.decided(head).bindings[APP].targets} == {None}
+    assert bed.standing(head)[1].newest == {"default": "r2"}
 
 
 def test_a_copy_that_was_lost_is_made_from_the_revision_of_its_cluster() -> None:
