@@ -23,6 +23,7 @@ from reconciler.cli.main import ALIASES, COMMANDS, cli
 from reconciler.kinds.built_in import BUILT_IN
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.lint.lint_codes import PROBLEM_CODES
+from reconciler.ownership.directives import DIRECTIVES
 from reconciler.report.further_codes import FURTHER_CODES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +57,33 @@ def problem_codes() -> str:
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
         remedy = f" → {explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
         parts.append(f"## {found}\n\n{explained.meaning}{remedy}")
+    return "\n\n".join(parts)
+
+
+def directives() -> str:
+    """Every label and annotation of another tool that is known, and its meaning here."""
+    merged: dict[tuple[str, str, str], dict[str, list[str]]] = {}
+    for row in DIRECTIVES:
+        keys = merged.setdefault((row.tool, row.effect.value, row.here), {})
+        keys.setdefault(row.key, []).extend([row.value] if row.value else [])
+    rows = [
+        (
+            tool,
+            "<br>".join(code(f"{key}: {', '.join(values)}" if values else key) for key, values in keys.items()),
+            effect,
+            here,
+        )
+        for (tool, effect, here), keys in merged.items()
+    ]
+    parts = [
+        "# Directives of other tools",
+        GENERATED,
+        "Labels and annotations by which an object tells another tool how to treat it. *keep* and *replace* are done, "
+        "*same* needs nothing, *dropped* is a warning, *refused* an error; *left out* is an error too, and "
+        "[`hydrate`](../how-to/hydrate.md) leaves the object out. What is in no row is *unknown*: a warning, or "
+        "an error where other values of the key are refused. `import` names all but the first three.",
+        table(("tool", "the object says", "effect", "here"), rows),
+    ]
     return "\n\n".join(parts)
 
 
@@ -248,6 +276,7 @@ def _sentence(text: str) -> str:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "policy-fields.md": policy_fields,
+    "directives.md": directives,
     "problem-codes.md": problem_codes,
     "cli.md": command_line,
     "kinds.md": kinds,

@@ -180,6 +180,8 @@ def _tell(store: ImportedStore, folder: Path) -> None:
         remark(str(line))
     for why in store.failed:
         remark(f"not carried over: {why}")
+    for told in store.directives:
+        remark(f"not kept to: {told}")
     for path in store.secret_values:
         remark(f"warning: {path} may hold a secret; encrypt it or refer to one before you commit it")
     if not store.count:

@@ -18,7 +18,7 @@ from reconciler.api.demand import exact
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, HeldBy, Hold
 from reconciler.documents import Schema, SchemaNode
 from reconciler.errors import RefusedField
-from reconciler.ownership import FieldPath, matches, parse_path
+from reconciler.ownership import DirectiveEffect, FieldPath, has_effect, matches, parse_path
 
 IMMUTABLE: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("apps", "Deployment"): ("spec.selector",),
@@ -206,7 +206,8 @@ def why_not_replaced(kind: str, body: JsonObject, at: str) -> Hold | None:
     """Return why an object is not replaced for the change of the field `at`; None: its template allows it."""
     if kind in _NEVER_REPLACED:
         return Hold(HeldBy.REPLACEMENT, f"{at} cannot be changed and a {kind} is never replaced")
-    if dig(body, "metadata", "annotations", ALLOW_REPLACE) == "allowed":
+    metadata: JsonObject = dig(body, "metadata") or {}
+    if dig(metadata, "annotations", ALLOW_REPLACE) == "allowed" or has_effect(metadata, DirectiveEffect.REPLACE):
         return None
     return Hold(
         HeldBy.REPLACEMENT,

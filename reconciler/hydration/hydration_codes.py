@@ -39,7 +39,9 @@ HYDRATION_CODES: Mapping[str, Code] = {
         "A variant has an object in another apiVersion than the base.",
         "Let all variants write one version, by kubeVersion and apiVersions.",
     ),
-    "render-hook-dropped": Code("Helm hooks are not run.", "Do its work in another way."),
+    "render-hook-dropped": Code(
+        "Hooks are not run, and what no tool applies is left out.", "Do its work in another way."
+    ),
     "render-secret": Code(
         "Rendered files are committed, and a plain Secret would be readable.",
         "Encrypt it with sops, or let the chart refer to a Secret that exists.",

@@ -16,7 +16,7 @@ from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
 from reconciler.kinds.registry import Registry
-from reconciler.ownership import TAKE_OVER, strip_marks
+from reconciler.ownership import TAKE_OVER, DirectiveEffect, directives_of, strip_marks
 from reconciler.secrets import is_secret_kind
 from reconciler.templates import read_template
 from reconciler.yaml import read_yaml
@@ -110,7 +110,6 @@ def without_nulls(tree: Json) -> Json:
     return [without_nulls(item) for item in tree] if isinstance(tree, list) else tree
 
 
-HOOK: Final = "helm.sh/hook"
 _STEERING: Final = ("fleet.reconciler", "cluster.karmada.io", "cluster.open-cluster-management.io")
 """Groups whose documents configure the fleet: rendered objects are distributed, and may not configure it."""
 
@@ -163,10 +162,11 @@ class _ObjectReader:
     def take(self, document: Document) -> None:
         body = document.body
         subject = _subject(body)
-        hook = dig(body, "metadata", "annotations", HOOK)
-        if hook is not None:
-            self.error("render-hook-dropped", f"{subject} is a hook ({hook}) and left out", Severity.WARNING)
-            return
+        for found in directives_of(dig(body, "metadata") or {}):
+            if found.effect is DirectiveEffect.LEFT_OUT:
+                why = f"{subject} says {found} and is left out: {found.here}"
+                self.error("render-hook-dropped", why, Severity.WARNING)
+                return
         encrypted = isinstance(body.get("sops"), dict)
         if is_secret_kind(str(body.get("kind", ""))) and not encrypted:
             self.error("render-secret", f"{subject} would be committed as it is; encrypt it, or refer to one")

@@ -16,7 +16,9 @@ from reconciler.importers.app import App, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored
 from reconciler.importers.names import safe_name
 from reconciler.importers.reading import LeftOut
+from reconciler.ownership import directives_of
 from reconciler.secrets import holds_credential
+from reconciler.yaml import SUFFIXES, read_yaml
 
 _FLEET: Final = "fleet.reconciler/v1alpha1"
 _SECRET_NAME: Final = re.compile(r"(?:password|passwd|secret|token|api[_-]?key)$", re.IGNORECASE)
@@ -48,6 +50,19 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
             path
             for path, content in self.files.items()
             if path.startswith("values/") and isinstance(content, tuple) and _has_secret(content[0])
+        )
+
+    @property
+    def directives(self) -> tuple[str, ...]:
+        """Return the directives of copied objects that are not kept to here, with file and line."""
+        copied = [(path, data) for path, data in self.files.items() if isinstance(data, bytes)]
+        return tuple(
+            f"{document.at('metadata', found.place.value, found.key)} {found}: {found.here}"
+            for path, data in copied
+            if path.endswith((*SUFFIXES, ".json"))
+            for document in read_yaml(path, data).documents
+            for found in directives_of(_mapping(document.body.get("metadata")))
+            if not found.is_kept_to
         )
 
     @property
@@ -235,6 +250,10 @@ class _Composing:
     @staticmethod
     def _variant(group: Sequence[App]) -> str:
         return safe_name(group[0].cluster if len(group) == 1 else "-".join(sorted(app.cluster for app in group)), 40)
+
+
+def _mapping(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
 
 
 def _has_secret(values: Json) -> bool:

@@ -1,6 +1,12 @@
 """Owners of objects and of their fields: marks, field managers, adoption and release."""
 
 from reconciler.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
+from reconciler.ownership.directives import (
+    DirectiveEffect,
+    directives_of,
+    has_effect,
+    is_directive,
+)
 from reconciler.ownership.field_path import (
     FieldPath,
     FieldStep,

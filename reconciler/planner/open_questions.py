@@ -19,7 +19,7 @@ from reconciler.diff import SeenCopies, tree_changes
 from reconciler.documents import builtin_schema
 from reconciler.incremental import changed_keys
 from reconciler.overrides import OverrideIndex
-from reconciler.ownership import ObjectOwner, Ownership, OwnershipRecord, path_text
+from reconciler.ownership import DirectiveEffect, ObjectOwner, Ownership, OwnershipRecord, has_effect, path_text
 from reconciler.placement import concerned_by
 from reconciler.planner.deletion import DeletionAction, LossInputs, lost_copies
 from reconciler.planner.revisions import policy_changes
@@ -157,7 +157,8 @@ class _Differences:
         binding = self._before.bindings[identity]
         if policy is None:
             return _RELEASED
-        owner = OwnershipRecord(policy.ref, policy.flavor, policy.keep, None, binding.is_dependency)
+        keep = policy.keep or has_effect({"annotations": template.annotations}, DirectiveEffect.KEEP)
+        owner = OwnershipRecord(policy.ref, policy.flavor, keep, None, binding.is_dependency)
         live = LiveObject(gvk=template.gvk, identity=identity, uid="", resource_version="", body=template.body)
         seen = SeenCopies({_ANYWHERE: Ownership(standing=ObjectOwner.OURS, owner=owner)}, {_ANYWHERE: None})
         members = {_ANYWHERE: Read(name=_ANYWHERE, objects={identity: live})}

@@ -145,7 +145,7 @@ class RenderCache:
         """The targets of a binding by their terms, by the targets and the id of the rules of the template."""
         self.groups_of_same: dict[tuple[int, int], Groups] = {}
         """The same by the id of the targets, which the bindings keep: most share them, and they are hashed slowly."""
-        self.owners: dict[tuple[int, int | None, bool, bool], tuple[PolicyRef | None, str]] = {}
+        self.owners: dict[tuple[int, int | None, bool, bool, bool], tuple[PolicyRef | None, str]] = {}
         """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
 
 

@@ -7,16 +7,17 @@ The problem of an object that cannot be rendered or compared for a fault of the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from reconciler.api.binding import Binding
-from reconciler.api.content import Content, JsonObject, Unmade
+from reconciler.api.content import Content, JsonObject, Unmade, dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import internal_error
 from reconciler.overrides import FieldOverride, apply_quiet_rules, apply_rules, changing_quietly, may_add_fields
-from reconciler.ownership import OwnershipRecord, mark, strip_marks, written_terms
+from reconciler.ownership import DirectiveEffect, OwnershipRecord, has_effect, mark, strip_marks, written_terms
 from reconciler.render.declared_body import Common, DeclaredBody, RenderCache, RenderInputs, RenderSubject, RenderTerms
 from reconciler.render.override_references import AddedReference, added_references
 from reconciler.render.with_secrets import touched_ciphertext
@@ -46,7 +47,8 @@ def _unmade(
     `names`: of the rules that change something.
     """
     template = subject.template
-    policy, written = _owner(subject, terms, cache)
+    # Rules that may add a directive are never quiet.
+    policy, written = _owner(subject, terms, cache, template.annotations)
     content = Unmade(source=_QuietBody(subject.declared, terms, inputs.fleet.settings.name, written))
     return Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
 
@@ -85,7 +87,8 @@ def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms
     problems = (*problems, *unfit)
     if any(problem.severity is Severity.ERROR for problem in unfit):
         return Common(None, problems, trace)
-    policy, written = _owner(subject, terms, cache)
+    annotations = dig(body, "metadata", "annotations") or {}
+    policy, written = _owner(subject, terms, cache, annotations)
     added: tuple[AddedReference, ...] = ()
     if cache.check.may_refer(terms.rules):
         added = added_references(template.identity, declared, body, trace, interpreter)
@@ -93,18 +96,23 @@ def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms
     return Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)
 
 
-def _owner(subject: RenderSubject, terms: RenderTerms, cache: RenderCache) -> tuple[PolicyRef | None, str]:
+def _owner(
+    subject: RenderSubject, terms: RenderTerms, cache: RenderCache, annotations: Mapping[str, str]
+) -> tuple[PolicyRef | None, str]:
     """Return the owning policy, and the terms in the marks.
 
     No policy for a Namespace that only follows its objects.
     """
     policy = subject.policy
-    key = (id(policy), terms.replicas, subject.is_dependency, terms.follows)
+    keeps = has_effect({"annotations": annotations}, DirectiveEffect.KEEP)
+    key = (id(policy), terms.replicas, subject.is_dependency, terms.follows, keeps)
     known = cache.owners.get(key)
     if known is None:
         owner = OwnershipRecord(policy=None)
         if policy is not None and not terms.follows:
-            owner = OwnershipRecord(policy.ref, policy.flavor, policy.keep, terms.replicas, subject.is_dependency)
+            owner = OwnershipRecord(
+                policy.ref, policy.flavor, policy.keep or keeps, terms.replicas, subject.is_dependency
+            )
         known = cache.owners[key] = (owner.policy, written_terms(owner))
     return known
 

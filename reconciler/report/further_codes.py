@@ -207,6 +207,13 @@ CLUSTERS: Mapping[str, Code] = {
     "template-of-another-tool": Code(
         "The tool whose mark the template carries may delete its objects.", "Remove the label or annotation."
     ),
+    "directive-refused": Code(
+        "The object says to another tool what cannot be kept to here.", "Do as the table of marks says."
+    ),
+    "directive-dropped": Code("What the object says to another tool has no effect here.", "Remove it, or accept that."),
+    "directive-unknown": Code(
+        "A label or annotation in the domain of another tool is in no table.", "Remove it if it is meant for the tool."
+    ),
     "take-over-unknown": Code(
         "fleet.reconciler/take-over names no known tool, fleet or object.",
         "Write the name as object-of-another-tool says it.",

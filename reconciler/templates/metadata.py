@@ -28,7 +28,14 @@ from reconciler.documents import (
 )
 from reconciler.kinds.body_fields import SERVER_METADATA
 from reconciler.kinds.cluster_fields import fields_of_the_cluster
-from reconciler.ownership import FOREIGN_TOOLS, TAKE_OVER, foreign_mark
+from reconciler.ownership import (
+    FOREIGN_TOOLS,
+    TAKE_OVER,
+    DirectiveEffect,
+    directives_of,
+    foreign_mark,
+    is_directive,
+)
 from reconciler.regex import regex
 
 MAX_ANNOTATIONS_BYTES: Final = 262_144
@@ -125,7 +132,7 @@ def _is_usual_label(key: str, value: str) -> bool:
 
 def may_be_refused(field: str, key: str, value: Json) -> bool:
     """Return whether an entry of `labels` or `annotations` may have a problem: then it is checked as a whole."""
-    if not isinstance(value, str) or key.startswith(RESERVED_PREFIX):
+    if not isinstance(value, str) or key.startswith(RESERVED_PREFIX) or is_directive(key):
         return True
     if field == "labels":
         return not _is_usual_label(key, value) or _is_mark(field, key, value)
@@ -304,6 +311,20 @@ def check_foreign_marks(metadata: JsonObject, findings: Findings) -> None:
         return
     message = f"{mark.tool} knows by {mark} what it holds, and may delete the object; take it out"
     findings.warning("template-of-another-tool", message, "metadata", mark.place.value, mark.key)
+
+
+def check_directives(kind: str, metadata: JsonObject, findings: Findings) -> None:
+    """Name what an object says to another tool and nothing here does. Source: design#directives."""
+    for found in directives_of(metadata):
+        says = f"{kind} {metadata.get('name')} says {found}"
+        steps = ("metadata", found.place.value, found.key)
+        match found.effect:
+            case DirectiveEffect.UNKNOWN:
+                findings.warning("directive-unknown", f"{says}, which has no effect: {found.here}", *steps)
+            case DirectiveEffect.DROPPED:
+                findings.warning("directive-dropped", f"{says}, which has no effect: {found.here}", *steps)
+            case DirectiveEffect.REFUSED | DirectiveEffect.LEFT_OUT:
+                findings.error("directive-refused", f"{says}: {found.here}", *steps)
 
 
 def _mapping(value: Json) -> JsonObject:

@@ -34,6 +34,29 @@ def test_guards_count_releases_as_they_count_deletions(keep: bool, action: Actio
     assert by_guard(changes(bed, fleet_of(config_map("d"), rule), action)) == [False] * 3
 
 
+@pytest.mark.parametrize(
+    "said", [{"helm.sh/resource-policy": "keep"}, {"argocd.argoproj.io/sync-options": "Validate=true,Prune=false"}]
+)
+@pytest.mark.parametrize("is_by_override", [False, True])
+def test_what_another_tool_was_to_keep_is_released(said: dict[str, str], is_by_override: bool) -> None:
+    bed, rule = TestBed(), policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    body, overrides = config_map("a"), []
+    if is_by_override:
+        overriders = {"annotationsOverrider": [{"operator": "add", "value": said}]}
+        spec = {
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap"}],
+            "overrideRules": [{"overriders": overriders}],
+        }
+        overrides = [{"apiVersion": rule["apiVersion"], "kind": "OverridePolicy",
+                      "metadata": {"name": "o", "namespace": "demo"}, "spec": spec}]  # fmt: skip
+    else:
+        body["metadata"]["annotations"] = said
+    bed.run(fleet_of(body, config_map("b"), rule, *overrides))
+    if not is_by_override:
+        assert [c.identity.name for c in changes(bed, fleet_of(rule), Action.DELETE)] == ["b"]
+    assert "a" in [c.identity.name for c in changes(bed, fleet_of(rule), Action.RELEASE)]
+
+
 def test_a_move_counts_with_the_copy_that_it_deletes() -> None:
     bed = TestBed()
     bed.run(fleet_of(*map(deployment, NAMES), policy("Deployment", "m1")))

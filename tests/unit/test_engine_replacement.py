@@ -38,14 +38,17 @@ def rule(body: dict[str, Any]) -> dict[str, Any]:
             "metadata": {"name": "p"}, "spec": {"resourceSelectors": [selector], "placement": {}}}  # fmt: skip
 
 
-def replaced(body: dict[str, Any], *, is_allowed: bool) -> list[Change]:
+ALLOWED = {"fleet.reconciler/replace": "allowed"}
+
+
+def replaced(body: dict[str, Any], *, is_allowed: bool, says: dict[str, str] = ALLOWED) -> list[Change]:
     """Return what is planned in m1 when the immutable field of an object that is there changes."""
     bed = TestBed("m1")
     bed.run(fleet_of(body, rule(body), clusters=("m1",)))
     changed = copy.deepcopy(body)
     changed["spec"] |= CHANGES[body["kind"]]
     if is_allowed:
-        changed["metadata"]["annotations"] = {"fleet.reconciler/replace": "allowed"}
+        changed["metadata"]["annotations"] = says
     return [c for c in bed.plan(fleet_of(changed, rule(body), clusters=("m1",))).plan.changes if c.action != "release"]
 
 
@@ -55,6 +58,19 @@ def test_a_replacement_is_held_until_the_template_allows_it() -> None:
     assert "set the annotation fleet.reconciler/replace: allowed" in (held.held or "")
     (free,) = replaced(deployment(), is_allowed=True)
     assert (free.action, free.held) == (Action.REPLACE, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_free"),
+    [
+        ({"argocd.argoproj.io/sync-options": "Force=true,Replace=true"}, True),
+        ({"kustomize.toolkit.fluxcd.io/force": "Enabled"}, True),
+        ({"argocd.argoproj.io/sync-options": "Replace=true"}, False),
+    ],
+)
+def test_what_another_tool_may_replace_is_replaced_here(said: dict[str, str], is_free: bool) -> None:
+    (change,) = replaced(deployment(), is_allowed=True, says=said)
+    assert (change.action, change.held is None) == (Action.REPLACE, is_free)
 
 
 @pytest.mark.parametrize("body", [CLAIM, VOLUME, DEFINITION], ids=lambda body: str(body["kind"]))

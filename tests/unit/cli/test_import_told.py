@@ -65,6 +65,34 @@ def test_a_store_is_written_that_is_valid_but_for_what_is_to_be_rendered(desk: D
     assert all("[render-stale]" in line for line in lines), lines
 
 
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: drop-database
+  annotations:
+    argocd.argoproj.io/hook: PostDelete
+    argocd.argoproj.io/sync-options: Prune=false
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: psql}]}}}
+"""
+
+
+def test_what_an_object_says_to_its_tool_is_named_with_file_and_line(desk: Desk) -> None:
+    manifests = desk.checkout / "manifests"
+    manifests.mkdir()
+    (manifests / "job.yaml").write_text(JOB)
+    done = desk.types(
+        told=SECRET + APPLICATION.replace('charts/web, helm: {values: "password: canary-1"}', "manifests")
+    )
+    assert done.code == 0, done.err
+    said = [line for line in done.err.splitlines() if line.startswith("not kept to: ")]
+    assert said == [line for line in said if "job.yaml:6 argocd.argoproj.io/hook: PostDelete: " in line] != []
+    validated = run("validate", str(manifests))
+    assert validated.code == 1
+    for words in (" job.yaml:6 ", " Job drop-database says argocd.argoproj.io/hook: PostDelete", "[directive-refused]"):
+        assert words in validated.out + validated.err
+
+
 def test_what_is_not_carried_over_fails_the_command_and_the_rest_is_written(desk: Desk) -> None:
     other = APPLICATION.replace("name: web", "name: other").replace("https://eu", "https://elsewhere")
     done = desk.types(told=f"{SECRET}{APPLICATION}---\n{other}")
