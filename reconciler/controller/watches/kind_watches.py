@@ -13,14 +13,13 @@ Source: design#events-are-nudges; Kubernetes: list, then watch from there, list 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from itertools import chain
-from typing import Final, Protocol
+from functools import partial
+from typing import Final
 
 from msgspec import Struct
 
@@ -32,8 +31,8 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller import timing
-from reconciler.controller.tasks import ended, start
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.watches.polls import Polls
 from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
 from reconciler.incremental import changed_keys
@@ -64,131 +63,118 @@ class EventHandlers(Struct, frozen=True, kw_only=True):
     """Told of each watch that ended before its time, or failed."""
 
 
-class Watches:
-    """Running watches by (cluster, kind)."""
+class Watches(PerClient["ClusterWatches"]):
+    """Running watches, and what those of all clusters share."""
 
     def __init__(
         self, listeners: EventHandlers, clock: Clock, jitter: Callable[[], float] = random.random, namespace: str = ""
     ) -> None:
         """Nothing is watched before `keep`. `namespace`: empty: all of them."""
-        self._listeners = listeners
-        self._namespace = namespace
-        self._clock = clock
-        self._jitter = jitter
-        self._tasks: dict[str, dict[GVK, asyncio.Task[None]]] = {}
-        self._members: dict[str, MemberCluster] = {}
-        self._restless: dict[str, set[GVK]] = {}
-        self._told = Transitions(log)
+        super().__init__(lambda member: ClusterWatches(member, self))
+        self.listeners, self.clock, self.jitter, self.namespace = listeners, clock, jitter, namespace
+        self.told = Transitions(log)
 
-    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
-        """Watch exactly these kinds of the cluster from now on; a cluster that is reached otherwise, anew."""
-        if self._members.get(member.name) is not member:
-            self.drop(member.name)
-            self._members[member.name] = member
-        tasks = self._tasks.setdefault(member.name, {})
-        for gvk in tasks.keys() - kinds:
-            tasks.pop(gvk).cancel()
+
+class ClusterWatches(ClusterTasks[GVK]):
+    """The watches of one cluster over one client, by kind."""
+
+    def __init__(self, member: MemberCluster, shared: Watches) -> None:
+        """Nothing is watched before `keep`."""
+        super().__init__(member)
+        self._shared, self._listeners, self._clock = shared, shared.listeners, shared.clock
+        self._restless: set[GVK] = set()
+
+    def keep(self, kinds: frozenset[GVK], selector: str) -> None:
+        """Watch exactly these kinds from now on."""
+        super().keep(kinds, selector)
+        for gvk in self.tasks.keys() - kinds:
+            self.tasks.pop(gvk).cancel()
         for gvk in sorted(kinds):
-            task = tasks.get(gvk)
-            if task is None or task.done():
-                tasks[gvk] = start(self._follow(member, gvk, selector), f"watching {member.name} {gvk.kind}")
+            self.begin(gvk, partial(self._follow, gvk, selector), f"watching {self.member.name} {gvk.kind}")
 
-    def drop(self, cluster: str) -> None:
-        """Stop watching a cluster."""
-        self._members.pop(cluster, None)
-        self._restless.pop(cluster, None)
-        for task in self._tasks.pop(cluster, {}).values():
-            task.cancel()
-
-    async def close(self) -> None:
-        """Stop every watch."""
-        tasks = list(chain.from_iterable(kept.values() for kept in self._tasks.values()))
-        self._tasks.clear()
-        await ended(tasks)
-
-    async def _follow(self, member: MemberCluster, gvk: GVK, selector: str) -> None:
-        early_ends = EarlyEnds(self._jitter)
+    async def _follow(self, gvk: GVK, selector: str) -> None:
+        name, early_ends = self.member.name, EarlyEnds(self._shared.jitter)
         while True:
             try:
-                version = await self._listed(member, gvk, selector)
+                version = await self._listed(gvk, selector)
                 if version is None:
                     await self._clock.sleep(early_ends.ended_early_s(has_failed=True))
                     continue
-                await self._stream(member, gvk, selector, version, early_ends)
+                await self._stream(gvk, selector, version, early_ends)
             except ListExpired:
-                await self._ended_early(member.name, gvk, early_ends, early_ends.ended_early_s())
+                await self._ended_early(gvk, early_ends, early_ends.ended_early_s())
             except MemberClusterError as error:
                 if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
-                    self._listeners.trouble(member.name, error)
+                    self._listeners.trouble(name, error)
                 pause_s = early_ends.ended_early_s(has_failed=True)
-                await self._ended_early(member.name, gvk, early_ends, pause_s, error.message)
+                await self._ended_early(gvk, early_ends, pause_s, error.message)
             except Exception as error:
                 # The boundary of one watch: its new list shows missed changes.
                 text = "a watch failed by a fault of this program; it begins anew"
-                self._told.fault((member.name, gvk), error, text, **fault_fields(member.name, gvk.kind))
+                self._shared.told.fault((name, gvk), error, text, **fault_fields(name, gvk.kind))
                 pause_s = early_ends.ended_early_s(has_failed=True)
-                await self._ended_early(member.name, gvk, early_ends, pause_s, INTERNAL_ERROR)
+                await self._ended_early(gvk, early_ends, pause_s, INTERNAL_ERROR)
 
-    async def _listed(self, member: MemberCluster, gvk: GVK, selector: str) -> str | None:
+    async def _listed(self, gvk: GVK, selector: str) -> str | None:
         """The version from which on to watch; None: the kind gives no answer, and the cluster does.
 
         The list itself is not kept for as long as the watch lasts.
         """
-        self._listeners.asked(member.name, gvk)
+        name = self.member.name
+        self._listeners.asked(name, gvk)
         try:
-            listing = await member.list_metadata(gvk, namespace=self._namespace, label_selector=selector)
+            listing = await self.member.list_metadata(gvk, namespace=self._shared.namespace, label_selector=selector)
         except Forbidden:
             raise
         except KindFault:
-            self._listeners.unlisted(member.name, gvk)
+            self._listeners.unlisted(name, gvk)
             return None
-        self._listeners.as_of(member.name, gvk, listing.resource_version)
-        self._listeners.listed(member.name, gvk, listing.objects)
+        self._listeners.as_of(name, gvk, listing.resource_version)
+        self._listeners.listed(name, gvk, listing.objects)
         return listing.resource_version
 
-    async def _stream(
-        self, member: MemberCluster, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds
-    ) -> None:
+    async def _stream(self, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds) -> None:
         """Watch from a version on, again and again. Return when a list has to show missed changes."""
+        namespace = self._shared.namespace
         while True:
             begun_s, has_told, has_spoken = self._clock.monotonic_s(), False, False
-            stream = member.watch(gvk, namespace=self._namespace, label_selector=selector, resource_version=version)
+            stream = self.member.watch(gvk, namespace=namespace, label_selector=selector, resource_version=version)
             async with aclosing(stream) as events:
                 async for found in events:
                     has_spoken = True
-                    self._lived(member.name, gvk, early_ends, begun_s)
+                    self._lived(gvk, early_ends, begun_s)
                     if isinstance(found, Bookmark):
                         version = found.resource_version
                         continue
                     has_told = True
                     version = found.object.resource_version
-                    self._listeners.event(member.name, found)
-            if not self._lived(member.name, gvk, early_ends, begun_s):
-                pause_s = early_ends.ended_early_s(has_told=has_told)
-                await self._ended_early(member.name, gvk, early_ends, pause_s)
+                    self._listeners.event(self.member.name, found)
+            if not self._lived(gvk, early_ends, begun_s):
+                await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_told=has_told))
             elif not has_spoken:
                 # An API server speaks at least once before it ends a watch: what came between may have been lost.
                 return
 
-    def _lived(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
+    def _lived(self, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
         """Return whether the stream lived long enough for a watch."""
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
         early_ends.lived()
-        restless = self._restless.get(cluster, set())
-        restless.discard(gvk)
-        if not restless:
-            self._told.leave(cluster, "watches last again", event="WatchesLast", cluster=cluster)
+        self._restless.discard(gvk)
+        if not self._restless:
+            name = self.member.name
+            self._shared.told.leave(name, "watches last again", event="WatchesLast", cluster=name)
         return True
 
-    async def _ended_early(self, cluster: str, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
-        self._listeners.ended_early(cluster)
+    async def _ended_early(self, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
+        name = self.member.name
+        self._listeners.ended_early(name)
         if early_ends.is_restless:
-            self._restless.setdefault(cluster, set()).add(gvk)
-            self._told.enter(cluster, "restless", logging.WARNING,
-                             "watches end as soon as they begin, or fail; they are opened ever more rarely, and what "
-                             "changes in the cluster is seen later", event="WatchesEndEarly", cluster=cluster,
-                             obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip
+            self._restless.add(gvk)
+            self._shared.told.enter(name, "restless", logging.WARNING,
+                                    "watches end as soon as they begin, or fail; they are opened ever more rarely, and "
+                                    "what changes in the cluster is seen later", event="WatchesEndEarly", cluster=name,
+                                    obj=gvk.kind, **({"error": why} if why else {}))  # fmt: skip
         if pause_s:
             await self._clock.sleep(pause_s)
 
@@ -237,28 +223,15 @@ def our_label(settings: FleetSettings) -> str:
 _Placed = tuple[GVK, tuple[TargetCluster, ...]]
 
 
-class _Watching(Protocol):
-    """A source of observations between rounds."""
-
-    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
-        """Look at exactly these kinds."""
-        ...
-
-    def drop(self, cluster: str) -> None:
-        """Look at a cluster no more."""
-        ...
-
-
 class WatchKeeper:
-    """Remembers the kinds, since a round that changes few objects rarely changes any."""
+    """Chooses the kinds to look at in each cluster, since a round that changes few objects rarely changes any."""
 
     def __init__(self, watches: Watches, polls: Polls) -> None:
         """Nothing is watched or polled yet."""
         self._watches, self._polls = watches, polls
-        self._chosen: _Watching = watches
+        self._chosen: Watches | Polls = watches
         self._placed = PlacedKinds()
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
-        self._kept: dict[str, tuple[MemberCluster, frozenset[GVK]]] = {}
 
     def follow(self, decision: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
         """Watch or poll the relevant kinds in every member, and nothing elsewhere.
@@ -269,7 +242,7 @@ class WatchKeeper:
         self._placed.follow(decision)
         selector = our_label(settings)
         self._choose(settings)
-        for name in self._kept.keys() - members.keys():
+        for name in self._chosen.clusters.keys() - members.keys():
             self.drop(name)
             self._applied.pop(name, None)
         is_polled = self._chosen is self._polls
@@ -277,24 +250,22 @@ class WatchKeeper:
         lookout = frozenset() if is_polled else self._lookout()
         for name, member in members.items():
             kinds = self._placed.of(name) | self._applied_in(name, ledger) | everywhere or lookout
-            if anew or (member, kinds) != self._kept.get(name):
+            known = self._chosen.clusters.get(name)
+            if anew or known is None or known.member is not member or known.kinds != kinds:
                 self._chosen.keep(member, kinds, selector)
-                self._kept[name] = member, kinds
 
     def drop(self, cluster: str) -> None:
         """Ask a cluster nothing until it is followed again."""
         self._chosen.drop(cluster)
-        self._kept.pop(cluster, None)
 
     def _choose(self, settings: FleetSettings) -> None:
         """Watch or poll, as the store sets it now; stop the other."""
         self._polls.every(settings.resync_s)
-        chosen: _Watching = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
-        if chosen is self._chosen:
-            return
-        for name in self._kept:
-            self._chosen.drop(name)
-        self._chosen, self._kept = chosen, {}
+        chosen = self._polls if settings.drift_mode is DriftMode.POLL else self._watches
+        if chosen is not self._chosen:
+            for name in tuple(self._chosen.clusters):
+                self.drop(name)
+            self._chosen = chosen
 
     async def close(self) -> None:
         """Ask nothing any more."""

@@ -17,16 +17,14 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, Protocol
 
-from msgspec import Struct
-
 from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import FleetSettings
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.tasks import ended, start
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
@@ -105,79 +103,65 @@ class PollJudge(Protocol):
         ...
 
 
-class _PolledState(Struct, frozen=True):
-    member: MemberCluster
-    kinds: frozenset[GVK]
-    selector: str
-
-
-class Polls:
-    """The polled clusters. One task begins due polls; each cluster is asked by itself."""
+class Polls(PerClient["ClusterPolls"]):
+    """The polled clusters, and what they share. One task begins due polls; each cluster is asked by itself."""
 
     def __init__(self, judge: PollJudge, clock: Clock) -> None:
         """No cluster is listed before `keep`."""
-        self._judge = judge
-        self._clock = clock
-        self._kept: dict[str, _PolledState] = {}
-        self._turns, self._looks = PollSchedule(FleetSettings().resync_s), Looks(clock)
-        self._slots = SharedSlots(_AT_ONCE, timing.SLOW_S)
-        self._lists: dict[str, asyncio.Task[None]] = {}
-        self._reads: dict[str, asyncio.Task[None]] = {}
-        self._told = Transitions(log)
+        super().__init__(lambda member: ClusterPolls(member, self))
+        self.judge, self.clock, self.interval_s = judge, clock, float(FleetSettings().resync_s)
+        self.looks, self.slots = Looks(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
+        self.told = Transitions(log)
 
     def every(self, interval_s: float) -> None:
         """List each cluster so often."""
-        self._turns.every(interval_s, self._clock.monotonic_s())
-
-    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
-        """List exactly these kinds of a cluster from now on; it was read just now."""
-        kept = self._kept.get(member.name)
-        if kept is not None and kept.member is not member:
-            self.drop(member.name)  # What is asked may be asked of another cluster.
-        self._kept[member.name] = _PolledState(member, kinds, selector)
-        self._turns.begin(member.name, self._clock.monotonic_s())
-
-    def drop(self, cluster: str) -> None:
-        """Ask a cluster nothing any more."""
-        self._kept.pop(cluster, None)
-        self._turns.drop(cluster)
-        for tasks in (self._lists, self._reads):
-            if cluster in tasks:
-                tasks.pop(cluster).cancel()
-
-    async def close(self) -> None:
-        """Cancel running polls."""
-        tasks = [*self._lists.values(), *self._reads.values()]
-        self._kept.clear()
-        await ended(tasks)
+        if interval_s != self.interval_s:
+            self.interval_s = interval_s
+            for polled in self.clusters.values():
+                polled.turn.every(interval_s, self.clock.monotonic_s())
 
     async def run(self) -> None:
         """Begin due polls for ever. None are due without clusters."""
         while True:
-            await self._clock.sleep(timing.TICK_S)
-            if self._kept:
-                self._begin_due(self._clock.monotonic_s())
+            await self.clock.sleep(timing.TICK_S)
+            if self.clusters:
+                self._begin_due(self.clock.monotonic_s())
 
     def _begin_due(self, now_s: float) -> None:
-        self._lists = {name: task for name, task in self._lists.items() if not task.done()}
-        self._reads = {name: task for name, task in self._reads.items() if not task.done()}
-        for name in self._turns.due(now_s, self._judge.hurried()):
-            if name not in self._lists:
-                kept = self._kept[name]
-                self._lists[name] = start(self._asked(kept, partial(self._list, kept)), f"listing {name}")
+        hurried = self.judge.hurried()
+        for name, polled in sorted(self.clusters.items()):
+            if polled.turn.take(now_s, is_hurried=name in hurried):
+                polled.begin("list", polled.list, f"listing {name}")
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
-        free = self._kept.keys() - self._reads.keys()
-        for cluster, identity in self._looks.due(copy for copy in self._judge.unhealthy() if copy[0] in free):
+        free = {name for name, polled in self.clusters.items() if not polled.is_running("look")}
+        for cluster, identity in self.looks.due(copy for copy in self.judge.unhealthy() if copy[0] in free):
             copies[cluster].append(identity)
         for name, identities in copies.items():
-            kept = self._kept[name]
-            looking = self._asked(kept, partial(self._look, kept, identities))
-            self._reads[name] = start(looking, f"looking at {name}")
+            polled = self.clusters[name]
+            polled.begin("look", partial(polled.look, identities), f"looking at {name}")
 
-    async def _asked(self, kept: _PolledState, ask: Callable[[], Awaitable[None]]) -> None:
+
+class ClusterPolls(ClusterTasks[str]):
+    """The polls of one cluster over one client: at most one list, and one look at single objects, at a time."""
+
+    def __init__(self, member: MemberCluster, shared: Polls) -> None:
+        """It is listed when its turn comes."""
+        super().__init__(member)
+        self.turn = PollTurn(member.name, shared.interval_s, shared.clock.monotonic_s())
+        self._shared, self._judge = shared, shared.judge
+
+    async def list(self) -> None:
+        """Compare all of our objects in the cluster with the last seen ones."""
+        await self._asked(self._list)
+
+    async def look(self, identities: Collection[Identity]) -> None:
+        """Read these in full."""
+        await self._asked(partial(self._look, identities))
+
+    async def _asked(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Run one poll within the error boundary of its cluster: a failure is no news, and the next poll comes."""
-        name = kept.member.name
-        async with self._slots.slot():
+        name, told = self.member.name, self._shared.told
+        async with self._shared.slots.slot():
             asked = await try_await(ask())
         if isinstance(asked.fault, TimeoutError):
             self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
@@ -185,13 +169,12 @@ class Polls:
             self._judge.trouble(name, asked.fault)
         elif asked.fault is not None:
             text = "a cluster could not be polled by a fault of this program; it is tried again at its next turn"
-            self._told.fault(name, asked.fault, text, **fault_fields(name))
+            told.fault(name, asked.fault, text, **fault_fields(name))
         else:
-            self._told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
+            told.leave(name, "a cluster is polled again", event="PollMended", cluster=name)
 
-    async def _list(self, kept: _PolledState) -> None:
-        """Compare all of our objects in a cluster with the last seen ones."""
-        member = kept.member
+    async def _list(self) -> None:
+        member, kinds = self.member, self.kinds
         async with asyncio.timeout(timing.PROMPT_S):
             is_known = await self._judge.is_as_known(member)
         if not is_known:
@@ -202,73 +185,69 @@ class Polls:
         if not self._judge.is_served_as_known(member.name, served, discovery.stale):
             self._judge.doubted(member.name)
         # One after the other: a list is large, and nobody waits for it.
-        for gvk in sorted(gvk for gvk in kept.kinds if gvk in served):
-            await self._list_kind(kept, gvk)
+        for gvk in sorted(gvk for gvk in kinds if gvk in served):
+            await self._list_kind(gvk)
         self._judge.answered(member.name)
 
-    async def _list_kind(self, kept: _PolledState, gvk: GVK) -> None:
-        member, judge = kept.member, self._judge
-        judge.asked(member.name, gvk)
+    async def _list_kind(self, gvk: GVK) -> None:
+        name, judge = self.member.name, self._judge
+        judge.asked(name, gvk)
         try:
-            listing = await member.list_metadata(gvk, label_selector=kept.selector, is_cached=True)
+            listing = await self.member.list_metadata(gvk, label_selector=self.selector, is_cached=True)
         except Forbidden:
             # What was applied can be read by name; of all else nothing is known, and nothing follows.
-            judge.unlisted(member.name, gvk)
-            applied = judge.applied(member.name).items()
-            refs = [_ref(identity, gvk) for identity, found in applied if found == gvk]
-            await asyncio.gather(*(self._read(member, ref) for ref in refs))
+            judge.unlisted(name, gvk)
+            refs = [_ref(identity, gvk) for identity, found in judge.applied(name).items() if found == gvk]
+            await asyncio.gather(*map(self._read, refs))
             return
         except KindFault:
-            judge.unlisted(member.name, gvk)
+            judge.unlisted(name, gvk)
             return
-        judge.as_of(member.name, gvk, listing.resource_version)
-        unseen = judge.polled(member.name, gvk, listing.objects)
-        await self._read_all(kept, [_ref(identity, gvk) for identity in sorted(unseen)])
+        judge.as_of(name, gvk, listing.resource_version)
+        unseen = judge.polled(name, gvk, listing.objects)
+        await self._read_all([_ref(identity, gvk) for identity in sorted(unseen)])
 
-    async def _look(self, kept: _PolledState, identities: Collection[Identity]) -> None:
-        applied = self._judge.applied(kept.member.name)
-        refs = [_ref(identity, applied[identity]) for identity in identities if identity in applied]
-        await self._read_all(kept, refs)
+    async def _look(self, identities: Collection[Identity]) -> None:
+        applied = self._judge.applied(self.member.name)
+        await self._read_all([_ref(identity, applied[identity]) for identity in identities if identity in applied])
 
-    async def _read_all(self, kept: _PolledState, refs: Iterable[ResourceRef]) -> None:
+    async def _read_all(self, refs: Iterable[ResourceRef]) -> None:
         """Read these in full: one by one, or where there are many of a kind, those of its list first."""
         by_kind: defaultdict[GVK, list[ResourceRef]] = defaultdict(list)
         for ref in refs:
             by_kind[ref.gvk].append(ref)
         for gvk, wanted in sorted(by_kind.items()):
-            left = wanted
+            left: Iterable[ResourceRef] = wanted
             if len(wanted) > _BY_NAME_MAX:
-                left = await self._read_list(kept, gvk, {ref.identity: ref for ref in wanted})
-            await asyncio.gather(*(self._read(kept.member, ref) for ref in left))
+                left = await self._read_list(gvk, {ref.identity: ref for ref in wanted})
+            await asyncio.gather(*map(self._read, left))
 
-    async def _read_list(
-        self, kept: _PolledState, gvk: GVK, wanted: Mapping[Identity, ResourceRef]
-    ) -> list[ResourceRef]:
+    async def _read_list(self, gvk: GVK, wanted: Mapping[Identity, ResourceRef]) -> Iterable[ResourceRef]:
         """Those that a list of the kind did not show."""
         try:
-            listing = await kept.member.list_objects(gvk, label_selector=kept.selector)
+            listing = await self.member.list_objects(gvk, label_selector=self.selector)
         except Forbidden:
-            return list(wanted.values())
+            return wanted.values()
         except KindFault:
             return []
         there = [live for live in listing.objects if live.identity in wanted]
         for live in there:
-            self._saw(kept.member.name, live)
+            self._saw(live)
         return [wanted[identity] for identity in sorted(wanted.keys() - {live.identity for live in there})]
 
-    async def _read(self, member: MemberCluster, ref: ResourceRef) -> None:
+    async def _read(self, ref: ResourceRef) -> None:
         try:
-            live = await member.get(ref.gvk, ref.namespace, ref.name)
+            live = await self.member.get(ref.gvk, ref.namespace, ref.name)
         except ObjectNotFound:
-            self._judge.missed(member.name, ref.identity)
+            self._judge.missed(self.member.name, ref.identity)
         except KindFault:
             return
         else:
-            self._saw(member.name, live)
+            self._saw(live)
 
-    def _saw(self, cluster: str, live: LiveObject) -> None:
-        self._looks.saw((cluster, live.identity), live.resource_version)
-        self._judge.seen(cluster, WatchEvent(type="MODIFIED", object=live))
+    def _saw(self, live: LiveObject) -> None:
+        self._shared.looks.saw((self.member.name, live.identity), live.resource_version)
+        self._judge.seen(self.member.name, WatchEvent(type="MODIFIED", object=live))
 
 
 class Looks:
@@ -297,52 +276,29 @@ class Looks:
             self._queue.requeue_rate_limited(copy)
 
 
-class _ScheduledPoll(Struct):
-    last_s: float
-    next_s: float
-
-
-class PollSchedule:
-    """The next turn of each cluster, once in an interval. All times are monotonic seconds.
+class PollTurn:
+    """The turn of one cluster, once in an interval. All times are monotonic seconds.
 
     Each has a moment of its own, made of its name: clusters are spread over the interval, the same after every start.
     """
 
-    def __init__(self, interval_s: float) -> None:
-        """No cluster has a turn yet."""
-        self._interval_s = interval_s
-        self._turns: dict[str, _ScheduledPoll] = {}
-
-    def begin(self, cluster: str, now_s: float) -> None:
-        """A cluster has turns from now on. It was read just now; one that has turns keeps them."""
-        if cluster not in self._turns:
-            self._turns[cluster] = _ScheduledPoll(now_s, moment_after(cluster, self._interval_s, now_s))
-
-    def drop(self, cluster: str) -> None:
-        """A cluster has no turns any more."""
-        self._turns.pop(cluster, None)
+    def __init__(self, cluster: str, interval_s: float, now_s: float) -> None:
+        """The cluster was read just now."""
+        self._cluster, self._last_s = cluster, now_s
+        self.every(interval_s, now_s)
 
     def every(self, interval_s: float, now_s: float) -> None:
-        """Have each cluster's turn come so often from now on."""
-        if interval_s == self._interval_s:
-            return
-        self._interval_s = interval_s
-        for cluster, turn in self._turns.items():
-            turn.next_s = moment_after(cluster, interval_s, now_s)
+        """Have the turn come so often from now on."""
+        self._interval_s, self._next_s = interval_s, moment_after(self._cluster, interval_s, now_s)
 
-    def due(self, now_s: float, hurried: Collection[str]) -> list[str]:
-        """The clusters whose turn has come, each once. `hurried`: their turns come every `timing.HURRY_S` at least."""
-        due = [
-            name
-            for name, turn in sorted(self._turns.items())
-            if now_s >= turn.next_s or (name in hurried and now_s >= turn.last_s + timing.HURRY_S)
-        ]
-        for name in due:
-            turn = self._turns[name]
-            turn.last_s = now_s
-            if now_s >= turn.next_s:
-                turn.next_s = moment_after(name, self._interval_s, now_s)
-        return due
+    def take(self, now_s: float, *, is_hurried: bool) -> bool:
+        """Return whether the turn has come, once. `is_hurried`: it comes every `timing.HURRY_S` at least."""
+        if now_s < self._next_s and not (is_hurried and now_s >= self._last_s + timing.HURRY_S):
+            return False
+        self._last_s = now_s
+        if now_s >= self._next_s:
+            self._next_s = moment_after(self._cluster, self._interval_s, now_s)
+        return True
 
 
 def moment_after(cluster: str, interval_s: float, now_s: float) -> float:

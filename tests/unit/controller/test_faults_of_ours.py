@@ -18,7 +18,7 @@ from reconciler.controller import timetable as ticks
 from reconciler.controller.reading import read_clusters as reading
 from reconciler.controller.round import act, dry_runs, recover
 from reconciler.controller.round.perform import perform
-from reconciler.controller.watches.kind_watches import Watches
+from reconciler.controller.watches.kind_watches import ClusterWatches
 from reconciler.documents import schema_of_openapi
 from reconciler.kube.client import MemberCluster
 from reconciler.planner import losses_of
@@ -217,8 +217,8 @@ async def test_a_client_that_raises_for_one_cluster_leaves_the_others_alone(
 async def test_a_watch_that_fails_by_a_fault_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fault = Faulty(in_m2)
-    monkeypatch.setattr(Watches, "_stream", fault.before_awaiting(Watches._stream))
+    fault = Faulty(lambda watches, *_: in_m2(watches.member))
+    monkeypatch.setattr(ClusterWatches, "_stream", fault.before_awaiting(ClusterWatches._stream))
     async with running_after(tmp_path, fault) as scene:
         scene.box.servers["m2"].break_connections()
         await scene.until(lambda: fault.struck > 1)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 from reconciler.api.clusters import Observations
@@ -7,6 +10,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Ledger
 from reconciler.api.refs import GVK, Identity
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
+from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.watches.polls import Polls
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.kube.client import MemberCluster
@@ -17,43 +21,41 @@ CONFIG_MAP, DEPLOYMENT, JOB = GVK("", "v1", "ConfigMap"), GVK("apps", "v1", "Dep
 NAMESPACE = GVK("", "v1", "Namespace")
 
 
-class Polled:
-    """Says what would be polled, cluster by cluster, and how often."""
+class Asked(PerClient[ClusterTasks[GVK]]):
+    """Says what would be watched or polled, cluster by cluster, and how often."""
 
     def __init__(self) -> None:
-        self.now: dict[str, frozenset[GVK]] = {}
-        self.interval_s = 0.0
+        super().__init__(ClusterTasks)
+        self.times, self.interval_s = 0, 0.0
+
+    @property
+    def now(self) -> dict[str, frozenset[GVK]]:
+        return {name: found.kinds for name, found in self.clusters.items()}
 
     def every(self, interval_s: float) -> None:
         self.interval_s = interval_s
 
-    def drop(self, member: str) -> None:
-        del self.now[member]
-
-    def keep(self, member: str, kinds: frozenset[GVK], selector: str) -> None:
-        self.now[member] = kinds
+    def keep(self, member: MemberCluster, kinds: frozenset[GVK], selector: str) -> None:
+        super().keep(member, kinds, selector)
+        self.times += 1
 
 
 class Kept:
-    """Says what would be watched, cluster by cluster; members are their names."""
+    """The kinds that would be watched and polled, by cluster."""
 
     def __init__(self) -> None:
-        self.now: dict[str, frozenset[GVK]] = {}
-        self.polled = Polled()
-        self.keeper = WatchKeeper(cast("Watches", self), cast("Polls", self.polled))
-        self.times = 0
+        self.watched, self.polled = Asked(), Asked()
+        self.keeper = WatchKeeper(cast("Watches", self.watched), cast("Polls", self.polled))
+        self.members = {name: SimpleNamespace(name=name) for name in ("m1", "m2")}
 
-    def drop(self, member: str) -> None:
-        del self.now[member]
-
-    def keep(self, member: str, kinds: frozenset[GVK], selector: str) -> None:
-        self.now[member] = kinds
-        self.times += 1
+    @property
+    def now(self) -> dict[str, frozenset[GVK]]:
+        return self.watched.now
 
     def follow(
         self, fleet: Fleet, ledger: Ledger | None = None, *names: str, anew: bool = False
     ) -> dict[str, frozenset[GVK]]:
-        members: Any = {name: name for name in names or ("m1", "m2")}
+        members: Any = {name: self.members[name] for name in names or self.members}
         decision = schedule_fleet(fleet, Observations(), "2026-11-21T10:00:00Z", interpreters=BUILT_IN_KINDS)
         self.keeper.follow(decision, ledger or {}, cast("dict[str, MemberCluster]", members), anew=anew)
         return self.now
@@ -117,9 +119,9 @@ def test_watches_are_left_alone_where_nothing_differs_unless_all_are_looked_afte
     kept, fleet = Kept(), store(config_map(), policy("ConfigMap", "m1"))
     kept.follow(fleet)
     kept.follow(fleet)
-    assert kept.times == 2
+    assert kept.watched.times == 2
     kept.follow(fleet, anew=True)
-    assert kept.times == 4
+    assert kept.watched.times == 4
 
 
 def test_a_cluster_that_left_the_fleet_is_no_longer_watched() -> None:
@@ -152,3 +154,26 @@ def test_a_change_of_the_mode_ends_what_was_done_before_in_every_cluster() -> No
     kept.follow(store(settings("watch"), *documents))
     assert kept.now.keys() == {"m1", "m2"}
     assert not kept.polled.now
+
+
+async def test_a_cluster_that_is_reached_otherwise_or_dropped_ends_all_that_was_asked_of_it() -> None:
+    """One that is followed again over the same client stays as it is."""
+    kept, fleet = Kept(), store(config_map(), policy("ConfigMap", "m1"))
+
+    def asked() -> asyncio.Task[None]:
+        kept.watched.clusters["m1"].begin(CONFIG_MAP, partial(asyncio.sleep, 3600), "asking")
+        return kept.watched.clusters["m1"].tasks[CONFIG_MAP]
+
+    kept.follow(fleet)
+    first = asked()
+    kept.follow(fleet, anew=True)
+    assert asked() is first
+    kept.members["m1"] = SimpleNamespace(name="m1")
+    kept.follow(fleet)
+    other = asked()
+    kept.keeper.drop("m1")
+    kept.follow(fleet)
+    last = asked()
+    await kept.keeper.close()
+    await asyncio.gather(first, other, last, return_exceptions=True)
+    assert [task.cancelled() for task in {first, other, last}] == [True, True, True]
