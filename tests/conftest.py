@@ -48,6 +48,8 @@ class ThreeClusters(NamedTuple):
 def pytest_configure(config: pytest.Config) -> None:
     """Treat a request to terminate as ctrl-C, so that fixtures are torn down. A worker may be killed meanwhile."""
     signal.signal(signal.SIGTERM, _interrupt)
+    # Tests write kubeconfigs, tokens and keys, and files of secrets that everybody can read are refused.
+    os.umask(0o077)
     if hasattr(config, "workerinput"):
         config.stash[REAPER] = end_together()
 

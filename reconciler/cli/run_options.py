@@ -108,10 +108,11 @@ def program_named(named: KeysNamed, store: str) -> Program | None:
     Raises:
         ConfigurationError: it is unusable.
     """
-    from reconciler.sops.keyring import identities_file
+    from reconciler.secret_files import credential_file
+    from reconciler.sops.keyring import CREDENTIAL
     from reconciler.sops.program import program_of
 
-    identities = identities_file(named.sops_age_key_file, os.environ)
+    identities = credential_file(named.sops_age_key_file, CREDENTIAL)
     return program_of(named.sops_binary, named.sops_binary_sha256, os.environ, identities=identities, store=store)
 
 
@@ -120,6 +121,8 @@ _KINDS: Final = ("github", "gitlab", "gitea", "forgejo")
 _TELLING_OPTIONS: Final = (
     options.option("--webhook", "webhooks", multiple=True, metavar="URL",
                    help="Tell this address each event of history, as CloudEvents. May be repeated."),
+    options.option("--webhook-file", type=_FILE, default=None, metavar="FILE",
+                   help="Tell the addresses in this file too, one a line. Default: credential webhook."),
     options.option("--webhook-secret-file", type=_FILE, default=None, metavar="FILE",
                    help="Sign what webhooks are told with this secret. Default: credential webhook-secret."),
     options.option("--webhook-events", default="", metavar="KINDS",
@@ -142,6 +145,7 @@ class NotifyOptions(NamedTuple):
     """The options, as they were given."""
 
     webhooks: tuple[str, ...]
+    webhook_file: Path | None
     webhook_secret_file: Path | None
     webhook_events: str
     allow_plain_http: bool
@@ -172,27 +176,31 @@ def telling_of(asked: NotifyOptions, store: str, commits: Commits) -> Telling | 
 def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:
     from reconciler.api.ledger import EventKind
     from reconciler.cli.printing import remark
-    from reconciler.notify.address import addresses, read_secret, secret_file
+    from reconciler.notify.address import addresses
     from reconciler.notify.cloud_event import keys_in
     from reconciler.notify.webhook import WebhookOptions
+    from reconciler.secret_files import credential_file, secret_text
 
     kinds = frozenset(name.strip() for name in asked.webhook_events.split(",") if name.strip())
     unknown = sorted(kinds - set(map(str, EventKind)))
     if unknown:
         known = ", ".join(map(str, EventKind))
         raise ConfigurationError(f"--webhook-events: there is no event {unknown[0]!r}; there are {known}")
-    found = addresses(asked.webhooks, allows_http=asked.allow_plain_http)
-    secret = secret_file(asked.webhook_secret_file, "webhook-secret", os.environ)
+    file = credential_file(asked.webhook_file, "webhook")
+    in_file = secret_text(file, "--webhook-file").split() if file is not None else []
+    found = addresses((*asked.webhooks, *in_file), allows_http=asked.allow_plain_http)
+    secret = credential_file(asked.webhook_secret_file, "webhook-secret")
     if found and secret is None:
         remark("what webhooks are told is not signed: name a secret with --webhook-secret-file")
     elif found and secret is not None:
-        keys_in(read_secret(secret))
+        keys_in(secret_text(secret, "--webhook-secret-file"))
     return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in found)
 
 
 def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
-    from reconciler.notify.address import checked_host, read_secret, secret_file
+    from reconciler.notify.address import checked_host
     from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, repository_of
+    from reconciler.secret_files import credential_file, token_in
     from reconciler.store.git.url import is_git_url, parse_git_url
 
     if asked.forge_status is None:
@@ -209,8 +217,8 @@ def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     checked_host(repository.api, allows_http=asked.allow_plain_http, option="--forge-api")
     if asked.page_url:
         checked_host(asked.page_url, allows_http=True, option="--page-url")
-    token = secret_file(asked.forge_token_file, "forge-token", os.environ)
+    token = credential_file(asked.forge_token_file, "forge-token")
     if token is None:
         raise ConfigurationError("--forge-status needs a token: name its file with --forge-token-file")
-    read_secret(token)
+    token_in(token, "--forge-token-file")
     return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -11,7 +10,7 @@ import click
 from reconciler.cli import options
 
 if TYPE_CHECKING:
-    from reconciler.remote import RemoteService
+    from reconciler.cli.remote import RemoteService
     from reconciler.report.views.questions import HistoryQuestion
 
 _PAGE = 10_000
@@ -31,11 +30,11 @@ class ServiceAddress(NamedTuple):
         Raises:
             ConfigurationError: the address, the token's file or the authorities are unusable.
         """
-        from reconciler.remote import RemoteService
-        from reconciler.server.routes import read_token
+        from reconciler.cli.remote import RemoteService
+        from reconciler.secret_files import token_in
 
         file = self.token_file
-        token = read_token(file, "--server-token-file", os.environ) if file is not None else ""
+        token = token_in(file, "--server-token-file") if file is not None else ""
         return RemoteService(self.url, token=token, ca=self.ca)
 
 

@@ -1,21 +1,18 @@
-"""Addresses and secrets of an operator, and their form without secrets.
+"""Addresses of an operator, and their form without secrets.
 
-A webhook's path and query are often its whole protection, so no output holds more than the host. Secrets are read from
-files each time that they are needed, so that a renewed one is used at once. Source: systemd.exec, "Credentials".
+A webhook's path and query are often its whole protection, so no output holds more than the host.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from reconciler.errors import ConfigurationError
+from reconciler.secret_files import is_loopback
 
 
 class Address(Struct, frozen=True, kw_only=True):
@@ -75,39 +72,3 @@ def checked_host(url: str, *, allows_http: bool, option: str) -> str:
             f"{option}: http://{shown} would be told in clear text; use https://, or allow it with --allow-plain-http"
         )
     return shown
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-_BYTES_MAX: Final = 65_536
-
-
-def secret_file(named: Path | None, credential: str, environ: Mapping[str, str]) -> Path | None:
-    """The file that was named, else the credential of that name; None: there is neither."""
-    if named is not None:
-        return named
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    found = Path(folder) / credential if folder else None
-    return found if found is not None and found.is_file() else None
-
-
-def read_secret(path: Path) -> str:
-    """Return the content of the file, without blanks around it.
-
-    Raises:
-        ConfigurationError: it cannot be read, or is empty.
-    """
-    try:
-        with path.open("rb") as file:
-            text = file.read(_BYTES_MAX).decode("utf-8", errors="replace").strip()
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}; it was named to tell others") from error
-    if not text:
-        raise ConfigurationError(f"{path}: it is empty; it was named to tell others")
-    return text

@@ -21,9 +21,9 @@ from msgspec import Struct
 from reconciler.api.rollout_progress import Paused, RolloutProgress, Skipped, StageDone, StageProgress
 from reconciler.clock import Clock
 from reconciler.errors import ConfigurationError
-from reconciler.notify.address import read_secret
 from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
 from reconciler.report.plan.stages import state_words
+from reconciler.secret_files import token_in
 from reconciler.state import HealthWord, Lag, RevisionStep
 
 log = logging.getLogger("reconciler")
@@ -313,11 +313,9 @@ class CommitStatuses:
     async def _send(self, found: CommitStatus) -> Reply:
         options = self._options
         try:
-            token = read_secret(options.token)
+            token = token_in(options.token, "--forge-token-file")
         except ConfigurationError as error:
             return Reply(why=str(error))
-        if not token.isprintable() or not token.isascii():
-            return Reply(why="the token of the forge holds what is no token; it is one line")
         request = options.repository.status_request(
             found.commit, found.state, found.description,
             context=f"fleet-reconciler/{self._fleet()}", target_url=options.page_url, token=token,

@@ -16,7 +16,7 @@ from yarl import URL
 
 from reconciler.clock import BackOff, epoch_s
 from reconciler.kube.connection.session import aiohttp, system_tls
-from reconciler.notify.address import is_loopback
+from reconciler.secret_files import is_loopback
 
 BACK_OFF: Final = BackOff(least_s=1.0, most_s=300.0)
 ASKED_MAX_S: Final = 3600.0

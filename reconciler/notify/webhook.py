@@ -20,10 +20,11 @@ from reconciler.errors import ConfigurationError
 from reconciler.fail_points import reach
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.notify.address import Address, read_secret
+from reconciler.notify.address import Address
 from reconciler.notify.cloud_event import CONTENT_TYPE, cloud_event, event_body, keys_in, signed_headers
 from reconciler.notify.post import Deliveries, Poster, Reply, pause_s
 from reconciler.report.status.history_text import Words
+from reconciler.secret_files import secret_text
 
 log = logging.getLogger("reconciler")
 
@@ -114,7 +115,9 @@ class Webhook:
 
     async def _send(self, recorded: Recorded, now: str) -> Reply:
         try:
-            secret = read_secret(self._options.secret) if self._options.secret is not None else ""
+            secret = (
+                secret_text(self._options.secret, "--webhook-secret-file") if self._options.secret is not None else ""
+            )
             keys = keys_in(secret) if secret else ()
         except ConfigurationError as error:
             return Reply(why=str(error))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -21,7 +20,7 @@ from reconciler.clock import Clock
 from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
-from reconciler.notify.address import is_loopback, secret_file
+from reconciler.secret_files import credential_file, is_loopback, token_in
 from reconciler.server import site as signs
 from reconciler.server.api import Api
 from reconciler.server.live_views import LiveViews
@@ -33,7 +32,6 @@ from reconciler.server.routes import (
     has_token,
     is_for_us,
     plain,
-    read_token,
 )
 from reconciler.server.server_events import Events
 from reconciler.server.site import Site
@@ -65,8 +63,8 @@ class Listening(Struct, frozen=True, kw_only=True):
         Raises:
             ConfigurationError: the file is unusable.
         """
-        file = secret_file(self.token_file, CREDENTIAL, os.environ)
-        return read_token(file, "--listen-token-file", os.environ) if file is not None else ""
+        file = credential_file(self.token_file, CREDENTIAL)
+        return token_in(file, "--listen-token-file") if file is not None else ""
 
 
 def answering(routes: Sequence[Route], names: Collection[str] | None, token: str) -> Handler:
@@ -101,6 +99,13 @@ def answering(routes: Sequence[Route], names: Collection[str] | None, token: str
     return answer
 
 
+class _Request(web.BaseRequest):
+    """A request whose answer does not name the library and its version."""
+
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        response.headers.pop("Server", None)
+
+
 class _Connection(web.RequestHandler):
     """A connection that answers malformed requests with a short line and logs nothing."""
 
@@ -126,11 +131,15 @@ class _Connection(web.RequestHandler):
         log.debug(*args, **kw)
 
 
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    return _Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
+
+
 class _Server(web.Server):
     """Makes the connections."""
 
     def __init__(self, handler: Handler, **options: Any) -> None:
-        super().__init__(_answer_or_fault(handler))
+        super().__init__(_answer_or_fault(handler), request_factory=_request)
         self._options = options
 
     def __call__(self) -> web.RequestHandler:

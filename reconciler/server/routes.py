@@ -12,11 +12,9 @@ import hashlib
 import hmac
 import json
 import re
-import stat
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -24,7 +22,6 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from reconciler.errors import ConfigurationError
 from reconciler.report.json_parts import json_text
 from reconciler.report.safe import ascii_json
 
@@ -121,31 +118,6 @@ def has_token(given: Sequence[str], token: str) -> bool:
     return hmac.compare_digest(value.encode(errors="replace"), token.encode())
 
 
-def read_token(file: Path, option: str, environ: Mapping[str, str]) -> str:
-    """The token in a file: one line without spaces.
-
-    Raises:
-        ConfigurationError: it cannot be read, everybody can read it, or it holds no token. No message quotes it.
-    """
-    try:
-        with file.open("rb") as opened:
-            mode, data = file.stat().st_mode, opened.read(_TOKEN_MAX + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{option} {file}: {error.strerror}") from error
-    # A folder of credentials is closed by itself, whatever the modes in it: Kubernetes mounts Secrets as 644.
-    is_apart = str(file.parent) == environ.get("CREDENTIALS_DIRECTORY")
-    if mode & stat.S_IROTH and not is_apart:
-        raise ConfigurationError(f"{option} {file}: everybody on this machine can read it; chmod 600 {file}")
-    text = data.decode("utf-8", errors="replace").strip()
-    if not text:
-        raise ConfigurationError(f"{option} {file}: it is empty; `openssl rand -hex 32` makes a token")
-    if len(data) > _TOKEN_MAX or _TOKEN.fullmatch(text) is None:
-        raise ConfigurationError(
-            f"{option} {file}: a token is one line of at most {_TOKEN_MAX} letters, digits and signs"
-        )
-    return text
-
-
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)
@@ -161,8 +133,8 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_REVALIDATED: Final = {**HEADERS, "Cache-Control": "no-cache", "Vary": "Authorization, Accept-Encoding"}
-"""Headers of answers with a tag: clients may cache them and revalidate each time."""
+_TAGGED: Final = {**HEADERS, "Vary": "Authorization, Accept-Encoding"}
+"""Headers of answers with a tag: no cache stores them, but a client that has one may ask whether it has changed."""
 _PACKED_FROM: Final = 16_384
 """So many bytes are worth packing."""
 
@@ -220,7 +192,7 @@ def tagged(
     status: int = HTTPStatus.OK,
 ) -> web.Response:
     """The text, packed where the reader can unpack it; 304 where the reader has it already."""
-    sent = {**_REVALIDATED, **(headers or {}), "ETag": found.tag}
+    sent = {**_TAGGED, **(headers or {}), "ETag": found.tag}
     known = (each.strip().removeprefix("W/") for each in request.headers.get("If-None-Match", "").split(","))
     if found.tag in known and status == HTTPStatus.OK:
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)

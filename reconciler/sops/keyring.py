@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,6 +25,7 @@ from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.clock import BackOff
 from reconciler.errors import ConfigurationError
+from reconciler.secret_files import credential_file, read_secret_file
 from reconciler.secrets import TAMPERED, UNKNOWN
 from reconciler.sops.decrypt import NO_KEY, DecryptRefused, decrypted_file
 from reconciler.sops.program import Program, Ran, unfit, values_of
@@ -217,7 +217,6 @@ def _answer(part: Sealed, ran: Ran) -> Opened | DecryptRefused:
 CREDENTIAL: Final = "sops-age"
 """The name of the file among the credentials of a systemd service."""
 _OPTION: Final = "--sops-age-key-file"
-_BYTES_MAX: Final = 65_536
 _BEGIN: Final = "AGE-SECRET-KEY-1"
 
 
@@ -228,32 +227,13 @@ class Identities(NamedTuple):
     digest: bytes = b""
 
 
-def identities_file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """The file that was named, else the credential `sops-age`; None: there is neither."""
-    if named is not None:
-        return named
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    found = Path(folder) / CREDENTIAL if folder else None
-    return found if found is not None and found.is_file() else None
-
-
 def read_identities(file: Path, environ: Mapping[str, str]) -> Identities:
     """The identities of a file as `age-keygen` writes it: one a line, lines with # are comments.
 
     Raises:
-        ConfigurationError: it cannot be read, everybody can read it, or a line is no identity. No message quotes it.
+        ConfigurationError: as `read_secret_file`, or a line is no identity. No message quotes it.
     """
-    try:
-        with file.open("rb") as decrypted_file:
-            mode, data = file.stat().st_mode, decrypted_file.read(_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigurationError(f"{_OPTION} {file}: {error.strerror}") from error
-    # A folder of credentials is closed by itself, whatever the modes in it: Kubernetes mounts Secrets as 644.
-    is_apart = str(file.parent) == environ.get("CREDENTIALS_DIRECTORY")
-    if mode & stat.S_IROTH and not is_apart:
-        raise ConfigurationError(f"{_OPTION} {file}: everybody on this machine can read it; chmod 600 {file}")
-    if len(data) > _BYTES_MAX:
-        raise ConfigurationError(f"{_OPTION} {file}: it is larger than {_BYTES_MAX:,} bytes")
+    data = read_secret_file(file, _OPTION, environ)
     keys = []
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
         text = line.strip()
@@ -362,7 +342,7 @@ class Keyring:
         return self._attempts.ask(wanted, self._wait_s) if wanted else {}
 
     def _identities(self) -> Identities:
-        file = identities_file(self._named, self._environ)
+        file = credential_file(self._named, CREDENTIAL, self._environ)
         return read_identities(file, self._environ) if file is not None else Identities()
 
 

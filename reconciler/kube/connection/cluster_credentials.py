@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.clock import Clock, epoch_s
-from reconciler.errors import ClusterUnreachable, CredentialsRejected, MemberClusterError
+from reconciler.errors import ClusterUnreachable, ConfigurationError, CredentialsRejected, MemberClusterError
 from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
 from reconciler.kube.connection.risks import why_rejected
 from reconciler.kube.connection.tls import SharedContexts, system_authorities
 from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
+from reconciler.secret_files import read_secret_file, token_in
 
 TOKEN_FILE_AGE_MAX_S = 60.0
 PLUGIN_DEADLINE_S = 30.0
@@ -41,7 +42,6 @@ TOKEN_MAX_BYTES: Final = 65_536
 """API servers take no larger headers. Source: Go, http.DefaultMaxHeaderBytes is 1 MiB for all of them."""
 Headers = tuple[tuple[str, str], ...]
 """Name and value; a name may be there several times."""
-_TOKEN: Final = regex(r"[\x21-\x7e]+")
 _CONTROL: Final = regex(r"[\x00-\x1f\x7f]")
 
 
@@ -113,7 +113,7 @@ class Credentials:
         """Make a new TLS context if its parts have changed: connections belong to a context, and end with it."""
         config, ca = self._config, b""
         if pair is None and config.client_certificate:
-            pair = (self._read(config.client_certificate), self._read(config.client_key))
+            pair = (self._read(config.client_certificate), self._key())
         if config.ca and not config.is_insecure:
             ca = self._read(config.ca)
         made_of = _digests(ca, pair)
@@ -231,17 +231,20 @@ class Credentials:
         return str(configuration.api_key.get("BearerToken", ""))
 
     def _token_in(self, file: Path) -> str:
+        config = self._config
         try:
-            with file.open("rb") as opened:
-                data = opened.read(TOKEN_MAX_BYTES + 1)
-        except OSError as error:
-            raise self._unreadable(error) from error
-        text = data.decode("ascii", errors="replace").strip()
-        if not text:
-            raise self._rejected(f"token file {file} is empty")
-        if len(data) > TOKEN_MAX_BYTES or _TOKEN.fullmatch(text) is None:
-            raise self._rejected(f"token file {file} holds no token: that is one line of letters, digits and signs")
-        return text
+            return token_in(file, "token file", is_private=config.needs_private_files, max_length=TOKEN_MAX_BYTES)
+        except ConfigurationError as error:
+            raise self._rejected(f"{error}{config.where_files_come_from}") from error
+
+    def _key(self) -> bytes:
+        config = self._config
+        if config.client_key.file is None:
+            return config.client_key.data
+        try:
+            return read_secret_file(config.client_key.file, "client-key", is_private=config.needs_private_files)
+        except ConfigurationError as error:
+            raise self._rejected(str(error)) from error
 
     def _read(self, pem: Pem) -> bytes:
         try:

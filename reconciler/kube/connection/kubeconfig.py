@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
 from reconciler.kube.kube_requests import shown_without
+from reconciler.secret_files import is_loopback, privacy_fault, read_secret_file
 
 FILE_MAX_BYTES = 16 * 1024 * 1024
 IN_CLUSTER: Final = "in-cluster"
@@ -87,6 +88,19 @@ class MemberConfig(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Without secrets."""
         return shown_without(self, _SECRET)
+
+    @property
+    def needs_private_files(self) -> bool:
+        """Return whether files with credentials are refused that others can read: not where the kubelet mounted them.
+
+        Nor for an API server of this machine, as kind, k3s and minikube set one up for trying: `doctor` warns.
+        """
+        return not self.is_in_cluster and not is_loopback(urlsplit(self.server).hostname or "")
+
+    @property
+    def has_credentials(self) -> bool:
+        """Return whether the kubeconfig itself holds a secret."""
+        return bool(self.token or self.password or self.client_key.data or self.auth_provider)
 
     @property
     def where_files_come_from(self) -> str:
@@ -249,12 +263,12 @@ def read_files(files: Sequence[Path], *, may_be_missing: bool = False) -> Kubeco
 
 def _read_yaml(file: Path) -> Mapping[str, Any]:
     try:
-        if file.stat().st_size > FILE_MAX_BYTES:
-            raise ConfigurationError(f"kubeconfig {file} is larger than {FILE_MAX_BYTES} bytes")
-        body = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
-    except OSError as error:
+        # Without credentials in it everybody may read it: see `_config`.
+        data = read_secret_file(file, "kubeconfig", bytes_max=FILE_MAX_BYTES, is_private=False)
+        body = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
+    except ConfigurationError as error:
         advice = "name a file that is there with --kubeconfig, or a folder with a file for each cluster"
-        raise ConfigurationError(f"kubeconfig {file} cannot be read: {error.strerror}; {advice}") from error
+        raise ConfigurationError(f"{error}; {advice}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         # A YAML error quotes the line, which may hold a token.
         mark = getattr(error, "problem_mark", None)
@@ -304,7 +318,7 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
 
 def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_url: str) -> MemberConfig:
     token_file = user.body.get("tokenFile")
-    return MemberConfig(
+    config = MemberConfig(
         name=name,
         server=str(cluster.body["server"]).rstrip("/"),
         ca=_pem(cluster, "certificate-authority"),
@@ -324,6 +338,10 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
         folder=user.file.parent.absolute(),
         source=str(user.file),
     )
+    fault = privacy_fault(user.file) if config.has_credentials and config.needs_private_files else ""
+    if fault:
+        raise ConfigurationError(f"cluster {name}: kubeconfig {user.file} holds credentials: {fault}")
+    return config
 
 
 def _exec_extension(cluster: Mapping[str, Any]) -> Any:

@@ -10,8 +10,6 @@ The reason of a 401, as far as the kubeconfig shows, and the remedy.
 from __future__ import annotations
 
 import binascii
-import ipaddress
-import os
 import re
 import ssl
 import stat
@@ -26,6 +24,7 @@ import orjson
 
 from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
 from reconciler.regex import regex
+from reconciler.secret_files import is_loopback, is_mounted_for_us
 
 _PEM: Final = regex(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SEQUENCE: Final = 0x30
@@ -103,20 +102,13 @@ def exec_plugin_of(config: MemberConfig) -> str:
 
 def _connection(config: MemberConfig) -> Iterator[str]:
     url = urlsplit(config.server)
-    if url.scheme == "http" and not _is_loopback(url.hostname or ""):
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
         yield "server is an http:// URL: credentials and Secrets are sent in clear; use https://"
     if config.is_insecure:
         yield (
             "insecure-skip-tls-verify: whoever is on the way can pose as the API server and gets the credentials and "
             "Secrets; give certificate-authority instead"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _certificates(config: MemberConfig, now: datetime) -> Iterator[str]:
@@ -140,21 +132,15 @@ def _validity(what: str, pem: Pem, now: datetime, deciding: Callable[[list[datet
 
 
 def _files(config: MemberConfig) -> Iterator[str]:
-    has_credentials = config.token or config.password or config.client_key.data or config.auth_provider
     held = (
-        ("the kubeconfig", Path(config.source) if config.source and has_credentials else None),
+        ("the kubeconfig", Path(config.source) if config.source and config.has_credentials else None),
         ("client-key", config.client_key.file),
         ("tokenFile", config.token_file),
     )
     for what, file in held:
-        who = _other_readers(file) if file is not None and not _is_mounted(file, config) else ""
+        who = _other_readers(file) if file is not None and not (config.is_in_cluster or is_mounted_for_us(file)) else ""
         if who:
             yield f"{what} {file} holds credentials and {who} can read it; chmod 600 {file}"
-
-
-def _is_mounted(file: Path, config: MemberConfig) -> bool:
-    """Return whether the file is in a folder made for us alone: there modes mean nothing, and chmod is refused."""
-    return config.is_in_cluster or str(file.parent) == os.environ.get("CREDENTIALS_DIRECTORY")
 
 
 def _other_readers(file: Path) -> str:

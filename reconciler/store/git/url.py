@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.regex import regex
+from reconciler.secret_files import credential_file, secret_text
 
 _SCHEME: Final = regex(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
 _LIKE_SCP: Final = regex(r"(?:(?P<user>[^/\\:@\s]+)@)?(?P<host>[^/\\:@\s]{2,}):(?P<path>[^\\]+)")
@@ -219,12 +220,12 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
         StoreError: a file that was named cannot be read.
     """
     files = _files(environ)
-    user = url.user or _text(files.get("git-username")) or "git"
+    user = url.user or _secret(files, "git-username", environ) or "git"
     if url.scheme == "ssh":
-        passphrase = _text(files.get("git-ssh-key-passphrase"))
+        passphrase = _secret(files, "git-ssh-key-passphrase", environ)
         key = files.get("git-ssh-key")
         # OpenSSH's own words for a missing file name no cause.
-        _text(key)
+        _secret(files, "git-ssh-key", environ)
         # Relative names mean the daemon's folder, not that of the process that fetches.
         return GitAccess(
             user=user, key=str(key.absolute()) if key else "", passphrase=passphrase,
@@ -232,7 +233,7 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
         )  # fmt: skip
     if url.scheme == "file":
         return GitAccess()
-    token = _text(files.get("git-token")) or url.password
+    token = _secret(files, "git-token", environ) or url.password
     proxies = {name.lower(): value for name, value in sorted(environ.items()) if value}
     helper = environ.get("RECONCILER_GIT_CREDENTIAL_HELPER", "")
     return GitAccess(
@@ -245,19 +246,26 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
 
 
 def _files(environ: Mapping[str, str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    folder = environ.get("CREDENTIALS_DIRECTORY")
-    for name, variable in _VARIABLES.items():
-        if environ.get(variable):
-            found[name] = Path(environ[variable])
-        elif folder and (Path(folder) / name).is_file():
-            found[name] = Path(folder) / name
-    return found
+    found = {
+        name: credential_file(Path(environ[variable]) if environ.get(variable) else None, name, environ)
+        for name, variable in _VARIABLES.items()
+    }
+    return {name: path for name, path in found.items() if path is not None}
 
 
-def _text(path: Path | None) -> str:
-    if path is None:
+def _secret(files: Mapping[str, Path], name: str, environ: Mapping[str, str]) -> str:
+    if name not in files:
         return ""
+    try:
+        text = secret_text(files[name], name, environ)
+    except ConfigurationError as error:
+        raise StoreError(str(error)) from error
+    if name != "git-ssh-key" and len(text.splitlines()) > 1:
+        raise StoreError(f"{name} {files[name]}: it has several lines; write one")
+    return text
+
+
+def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", errors="replace").strip()

@@ -15,11 +15,11 @@ import pytest
 from aiohttp import web
 
 from reconciler.api.ledger import Event
+from reconciler.cli.remote import RemoteService
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.remote import RemoteService
 from reconciler.report.status.state_document import state_document
 from reconciler.report.views.cluster_views import matrix_view
 from reconciler.report.views.view_inputs import ViewModel
@@ -100,7 +100,8 @@ async def test_every_endpoint_answers_with_json_and_the_headers_of_all_pages(tmp
             assert status == 200, (path, body)
             assert path == "clusters" or body["version"] == 1, path
             assert headers["Content-Security-Policy"].startswith("default-src 'none'"), path
-            assert headers["Cache-Control"] == "no-cache", path
+            assert headers["Cache-Control"] == "no-store", path
+            assert "Server" not in headers, path
         _, fleet, _ = await asker.get("/api/v1/fleet")
         assert (fleet["clusters"]["total"], fleet["since"]) == (2, "2026-11-21T09:00:00Z")
         assert [need["what"] for need in fleet["needs"]] == ["degraded"]

@@ -12,12 +12,12 @@ import ssl
 import zlib
 from collections.abc import Mapping
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
+from reconciler.secret_files import is_loopback
 
 _BASE: Final = "/api/v1"
 _TIMEOUT_S: Final = 30.0
@@ -59,7 +59,7 @@ class RemoteService:
                 f"--server {_bare(url)}: name the address alone; a token goes into --server-token-file"
             )
         is_secure = parts.scheme == "https"
-        if token and not is_secure and not _is_here(host):
+        if token and not is_secure and not is_loopback(host):
             raise ConfigurationError(
                 f"--server {_bare(url)}: the token would be sent for everybody on the way to read; use https, a tunnel "
                 "to a loopback address, or unix:PATH"
@@ -174,14 +174,6 @@ def _document(headers: Mapping[str, str], body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, zlib.error, RecursionError):
         return None
-
-
-def _is_here(host: str) -> bool:
-    """Return whether a host is this machine, so that nobody reads on the way."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _bare(url: str) -> str:

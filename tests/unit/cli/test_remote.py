@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.cli.remote import RemoteService
 from reconciler.errors import ConfigurationError, ServiceError
-from reconciler.remote import RemoteService
 
 GOOD = {"version": 1, "found": "it"}
 
