@@ -30,7 +30,7 @@ class _Awaited(NamedTuple):
 
 
 @click.command(context_settings=options.SETTINGS)
-@click.argument("stage")
+@click.argument("words", nargs=-1, required=True, metavar="STAGE [STORE]")
 @options.option("--rollout", "name", default=None, help="The Rollout, when more than one has such a stage.")
 @options.option("--revision", default=None, metavar="REV", help="What is approved. Default: what waits there.")
 @options.option("--until", "span", default=None, metavar="SPAN", help="The approval ends after so long: 30m, 2h, 2d.")
@@ -39,7 +39,7 @@ class _Awaited(NamedTuple):
 @server_options
 def command(
     *,
-    stage: str,
+    words: tuple[str, ...],
     name: str | None,
     revision: str | None,
     span: str | None,
@@ -49,6 +49,7 @@ def command(
 ) -> None:
     """Let the revision that waits after STAGE go on: write it under `spec.approvals`, and commit that file.
 
+    STAGE is its name, or ROLLOUT/STAGE; STORE, a checkout, may come first.
     The commit is yours, on the branch that is checked out, and is in force once it is pushed and merged. What waits is
     read from the journal, or from the service (--server); with neither, --revision says what is approved.
     """
@@ -58,6 +59,7 @@ def command(
     from reconciler.rollouts import approved
     from reconciler.store.git.work_tree import commit_file, resolved
 
+    stage, store, name = _stage_and_store(words, store, name)
     until = rfc3339(epoch_s(SystemClock().now()) + seconds_in(span)) if span else ""
     folder = _folder(store)
     fleet_rollouts = read_fleet(store).rollouts
@@ -74,6 +76,23 @@ def command(
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
     answer(f"{rollout.source.path}: commit {made.commit[:_REVISION_CHARS]} on {made.branch}")
     remark("next: push it ('git push'); it is in force once the branch that is followed has it")
+
+
+def _stage_and_store(words: tuple[str, ...], store: str, name: str | None) -> tuple[str, str, str | None]:
+    """Return the stage, the store and the Rollout of `STAGE [STORE]`, in either order.
+
+    Raises:
+        UsageError: more is typed than these, or the store or the Rollout is given twice.
+    """
+    stage, *rest = words
+    if len(rest) == 1 and not Path(rest[0]).is_dir() and Path(stage).is_dir():
+        stage, rest = rest[0], [stage]
+    if rest and (len(rest) > 1 or options.is_typed("store")):
+        raise click.UsageError(f"one STAGE and one STORE are taken; {' '.join(rest)} is too much")
+    of, slash, bare = stage.rpartition("/")
+    if slash and name not in (None, of):
+        raise click.UsageError(f"the Rollout is given twice: {of} and --rollout {name}")
+    return bare, rest[0] if rest else store, of or name
 
 
 def _folder(store: str) -> Path:

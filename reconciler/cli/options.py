@@ -168,14 +168,15 @@ def kind_argument(name: str) -> Callable[[Command], Command]:
 def _either_store(function: Command, default: str | None) -> Command:
     @functools.wraps(function)
     def chosen(*, store: str | None, named_store: str | None, **values: Any) -> Any:
-        if store is not None and _is_typed("named_store") and named_store != store:
+        if store is not None and is_typed("named_store") and named_store != store:
             raise click.UsageError(f"STORE is given twice: {store} and --store {named_store}")
         return function(store=store or named_store or default, **values)
 
     return click.argument("store", required=False)(_named_store(chosen))  # type: ignore[return-value]
 
 
-def _is_typed(name: str) -> bool:
+def is_typed(name: str) -> bool:
+    """Return whether an option was given on the command line."""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
 

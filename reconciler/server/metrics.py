@@ -74,7 +74,7 @@ def _waiting_since_s(vitals: Vitals) -> float | None:
     shown = vitals.shown
     if shown.step is None:
         return None
-    return 0.0 if shown.step.is_complete or shown.is_told_in_step else _moment(shown.revision_seen_at)
+    return 0.0 if shown.step.is_settled or shown.is_told_in_step else _moment(shown.revision_seen_at)
 
 
 def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
@@ -143,7 +143,8 @@ def _of_changes(vitals: Vitals) -> tuple[MetricRow, ...]:
         _gauge("clusters_in_step", "Clusters in which every object is as the revision in force says.",
                _one(step.in_step if step is not None else None)),
         _gauge("commit_waiting_since_timestamp_seconds",
-               "When the revision in force was seen, as Unix time, while not all was in step with it yet; else 0.",
+               "When the revision in force was seen, as Unix time, while not all was in step with it yet and more than "
+               "a Rollout holds it up; else 0.",
                _one(_waiting_since_s(vitals))),
     )  # fmt: skip
 

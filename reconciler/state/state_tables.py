@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from reconciler.api.plan import NEEDS_PERSON
 from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
+from reconciler.api.rollout_progress import Staging
 from reconciler.incremental import Table
 from reconciler.placement import SHORTFALLS
 from reconciler.state.dirty import dirty_keys, turned
@@ -192,6 +193,8 @@ class RevisionStep(Struct, frozen=True, kw_only=True):
     revision: str
     clusters: int
     in_step: int
+    behind: int = 0
+    """Number of clusters that are in step with an older revision of a Rollout, which is in force there."""
     away: tuple[str, ...] = ()
     syncs: Mapping[Lag, int] = field(default_factory=dict)
     healths: Mapping[HealthWord, int] = field(default_factory=dict)
@@ -209,7 +212,13 @@ class RevisionStep(Struct, frozen=True, kw_only=True):
         A revision with errors, or with unreadable files, is not fully known. An unplaced template is in no cluster that
         could be out of step with it.
         """
-        return 0 < self.clusters == self.in_step and not (self.errors or self.broken or self.unread or self.unplaced)
+        return self.is_settled and not self.behind
+
+    @property
+    def is_settled(self) -> bool:
+        """Return the same where each cluster counts by the revision in force there."""
+        faults = self.errors or self.broken or self.unread or self.unplaced
+        return 0 < self.clusters == self.in_step + self.behind and not faults
 
 
 def step_of(state: FleetState) -> RevisionStep:
@@ -223,13 +232,16 @@ def step_of(state: FleetState) -> RevisionStep:
     healths: Counter[HealthWord] = Counter()
     counted = [found for found in state.clusters.values() if not found.is_left]
     unread = {found.name: kinds for found in counted if (kinds := state.unread_kinds(found.name))}
+    equal = [found.name for found in counted if found.is_in_step and found.name not in unread]
+    behind = sum(_is_behind(state.facts.decision.staging, name) for name in equal)
     for found in counted:
         syncs.update(found.syncs)
         healths.update(found.healths)
     return RevisionStep(
         revision=fleet.revision,
         clusters=len(counted),
-        in_step=sum(found.is_in_step and found.name not in unread for found in counted),
+        in_step=len(equal) - behind,
+        behind=behind,
         away=tuple(sorted(found.name for found in counted if found.why_away is not None)),
         syncs=dict(syncs),
         healths=dict(healths),
@@ -238,6 +250,13 @@ def step_of(state: FleetState) -> RevisionStep:
         broken=len({reach.source.path for reach in fleet.frozen}),
         unread=sum(map(len, unread.values())),
         unplaced=sum(found.code in SHORTFALLS for found in state.facts.decision.problems),
+    )
+
+
+def _is_behind(staging: Staging | None, cluster: str) -> bool:
+    """Return whether the newest revision of a Rollout is not in force in a cluster."""
+    return staging is not None and any(
+        staging.in_force.get(name, {}).get(cluster, "") != revision for name, revision in staging.newest.items()
     )
 
 

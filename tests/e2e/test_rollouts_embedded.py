@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record
+from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
@@ -109,10 +111,19 @@ def test_an_approval_is_a_commit(tmp_path: Path) -> None:
         last = store.commit("something else")
         until(daemon, lambda: followed(daemon) == last, "the commits to be followed")
         assert referee.images() == images("nginx:2", "nginx:1"), "an approval of another revision is none"
+        assert not {revision, last} & in_step(daemon), "five clusters are behind"
         store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
-        store.commit("approve")
+        head = store.commit("approve")
         until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
+        until(daemon, lambda: head in in_step(daemon), "all to be in step")
         assert not referee.wrong
+
+
+def in_step(daemon: Daemon) -> set[str]:
+    """Return the revisions of which history says that all is in step."""
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        found = journal.newest_events(EventFilter(kinds=(str(EventKind.IN_STEP),)), 100)
+    return {str(each.event.data["revision"]) for each in found}
 
 
 def followed(daemon: Daemon) -> str:

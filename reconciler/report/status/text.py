@@ -84,7 +84,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
     limit = None if wide else _SHOWN_MAX
     sections = [
         _head(document, style),
-        _text_clusters(document["clusters"], style),
+        _text_clusters(document["clusters"], document.get("rollouts", ()), style),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
@@ -156,16 +156,26 @@ _HEALTHS = ("Progressing", "Degraded", "Missing")
 _CALM = frozenset({"synced", "pending", "held"})
 
 
-def _text_clusters(clusters: Sequence[Document], style: Style) -> list[str]:
-    """Return a row for each cluster. A column with only zeros is left out, unless it is a fixed one."""
+def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], style: Style) -> list[str]:
+    """Return a row for each cluster. A column with only zeros is left out, unless it is a fixed one.
+
+    BEHIND names the Rollouts whose newest revision is not in force there: objects are synced with an older one.
+    """
     if not clusters:
         return [style.yellow("No clusters: the store has no document of kind Cluster.")]
     states = [*_ALWAYS, *(name for name in _WHERE_ANY if any(_count(cluster, "objects", name) for cluster in clusters))]
     healths = [name for name in _HEALTHS if any(_count(cluster, "health", name) for cluster in clusters)]
+    behind = {
+        (found["name"], entry["name"])
+        for found in rollouts
+        for entry in found["clusters"]
+        if entry["revision"] != (found["waiting"] or found["release"])
+    }
     rows = [
         [
             visible(cluster["name"]),
             _reach(cluster),
+            *([cluster_list(sorted(of for of, name in behind if name == cluster["name"])) or "-"] if rollouts else ()),
             *(str(_count(cluster, "objects", name)) for name in states),
             *(str(_count(cluster, "health", name)) for name in healths),
             cluster["lastSuccess"] or "never",
@@ -173,12 +183,21 @@ def _text_clusters(clusters: Sequence[Document], style: Style) -> list[str]:
         ]
         for cluster in clusters
     ]
-    header = ["CLUSTER", "REACHABLE", *(name.upper() for name in (*states, *healths)), "LAST SUCCESS", "WHY NOT"]
-    contact = 2 + len(states) + len(healths)
+    column = ["BEHIND"] if rollouts else []
+    header = [
+        "CLUSTER",
+        "REACHABLE",
+        *column,
+        *(name.upper() for name in (*states, *healths)),
+        "LAST SUCCESS",
+        "WHY NOT",
+    ]
+    first = 2 + len(column)
+    contact = first + len(states) + len(healths)
     # The reason of an unreachable cluster matters more than its last contact. Other omissions are listed below.
-    extra = range(2 + len(_ALWAYS), contact)
-    fit = Fit(width=style.width, drop=(contact, 3, 1, *reversed(extra)), cuts_last=True)
-    lines = aligned([header, *rows], right=frozenset(range(2, contact)), fit=fit)
+    extra = range(first + len(_ALWAYS), contact)
+    fit = Fit(width=style.width, drop=(contact, first + 1, 1, *reversed(extra)), cuts_last=True)
+    lines = aligned([header, *rows], right=frozenset(range(first, contact)), fit=fit)
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]

@@ -92,6 +92,32 @@ def test_one_line_is_committed_by_the_person_and_nothing_else(checkout: Checkout
     assert checkout.git.status() == {"README": pygit2.enums.FileStatus.INDEX_MODIFIED}
 
 
+@pytest.mark.parametrize("words", ["canary STORE", "STORE canary", "default/canary STORE", "STORE default/canary"])
+def test_stage_and_store_are_taken_as_people_type_them(checkout: Checkout, words: str) -> None:
+    typed = [str(checkout.store) if word == "STORE" else word for word in words.split()]
+    done = run("approve", *typed, "--journal", str(checkout.journal), **checkout.environment)
+    assert done.code == 0, done.err
+    assert f"approved {checkout.head[:12]} after the stage canary of the rollout default" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["canary", "nowhere"], "nowhere: a commit is made in a checkout; name its folder"),
+        (["canary", ".", "rest"], "one STAGE and one STORE are taken; . rest is too much"),
+        (["other/canary", "--rollout", "default"], "the Rollout is given twice: other and --rollout default"),
+    ],
+)
+def test_other_words_are_refused(words: list[str], said: str) -> None:
+    refused = run("approve", *words)
+    assert refused.code != 0
+    assert said in " ".join(refused.err.split())
+
+
+def test_a_store_given_twice_is_refused(checkout: Checkout) -> None:
+    assert "is too much" in checkout.approve("canary", str(checkout.store)).err
+
+
 def test_what_is_approved_already_is_said(checkout: Checkout) -> None:
     assert checkout.approve("canary").code == 0
     again = checkout.approve("canary")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.report.plan.plan_json import rollouts_part
 from reconciler.report.shown_values import PLAIN
 from reconciler.report.status.state_document import state_document
-from reconciler.report.status.text import status_lines
+from reconciler.report.status.text import status_lines, status_text
 from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.unit.report.status.test_state_document import picture, planned
 
@@ -53,6 +55,15 @@ def test_the_document_has_each_stage_and_each_cluster() -> None:
     assert found["clusters"][1] == {
         "name": "m2", "stage": "rest", "revision": OLD, "phase": "behind", "why": "why m2 is behind",
     }  # fmt: skip
+
+
+def test_a_cluster_that_is_synced_with_an_older_revision_is_behind() -> None:
+    seen = state_document(replace(picture(planned()), rollouts=(AWAITED, replace(DONE, rollout="other"))))
+    rest: dict[str, Any] = {"fleet": "f", "writer": None, "suspensions": [], "constraints": [], "released": []}
+    text = status_text({**seen, **rest}).splitlines()
+    assert [line.split()[:3] for line in text if line.startswith(("CLUSTER", "m1", "m2"))] == [
+        ["CLUSTER", "REACHABLE", "BEHIND"], ["m1", "yes", "-"], ["m2", "yes", "default"]
+    ]  # fmt: skip
 
 
 def test_a_picture_without_rollouts_is_as_before() -> None:
