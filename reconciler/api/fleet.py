@@ -10,7 +10,13 @@ from msgspec import Struct, field
 
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, JsonObject, Sealed, mapping_in_metadata
-from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy, ResourceSelector
+from reconciler.api.policies import (
+    ClusterAffinity,
+    LabelSelector,
+    OverridePolicy,
+    PropagationPolicy,
+    ResourceSelector,
+)
 from reconciler.api.problem import NOWHERE, Problem, Source
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollouts import FleetWindow, Rollout
@@ -269,6 +275,36 @@ class RenderPlacement(Struct, frozen=True, kw_only=True):
     take_over: str = ""
 
 
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """One of `spec.leaveOut`: objects that are no part of the output. Empty fields match any."""
+
+    kind: str
+    group: str | None = None
+    namespace: str = ""
+    name: str = ""
+    labels: LabelSelector = LabelSelector()
+    source: Source = NOWHERE
+
+    def matches(self, identity: Identity, labels: Mapping[str, str]) -> bool:
+        """Return whether an object is left out."""
+        return (
+            self.kind == identity.kind
+            and self.group in (None, identity.group)
+            and self.namespace in ("", identity.namespace)
+            and self.name in ("", identity.name)
+            and self.labels.matches(labels)
+        )
+
+
+class RenderSecrets(Struct, frozen=True, kw_only=True):
+    """`spec.secrets`: the treatment of Secrets with content; of the fields one is given, or none: they are refused."""
+
+    made_by: str = ""
+    """`leaveOut`: the name of what makes them instead."""
+    age: tuple[str, ...] = ()
+    """Recipients for which sops encrypts them."""
+
+
 class Render(Struct, frozen=True, kw_only=True):
     """A document of kind `Render`: of `helm` and `kustomize` one is given. Paths are from the root of the store."""
 
@@ -278,6 +314,8 @@ class Render(Struct, frozen=True, kw_only=True):
     """The folder of the base's kustomization."""
     variants: tuple[RenderVariant, ...] = ()
     placement: RenderPlacement | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    secrets: RenderSecrets = RenderSecrets()
     output: str
     digest: str
     """Of the name and the spec: the inputs of the output other than files."""

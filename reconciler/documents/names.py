@@ -152,6 +152,11 @@ class Findings:
         self.problems.append(self.document.problem(code, message, *steps, severity=Severity.WARNING))
         self.places.append(steps)
 
+    def hint(self, code: str, message: str, *steps: Step) -> None:
+        """Add a hint at a field."""
+        self.problems.append(self.document.problem(code, message, *steps, severity=Severity.HINT))
+        self.places.append(steps)
+
     @property
     def has_errors(self) -> bool:
         """Return whether the template must not be used."""

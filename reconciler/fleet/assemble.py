@@ -24,7 +24,7 @@ from reconciler.documents import is_namespaced
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
 from reconciler.hydration import is_input
-from reconciler.templates import DEFAULT_NAMESPACE
+from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
 
 _Value = TypeVar("_Value")
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
@@ -145,11 +145,15 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
         if namespaced and not template.identity.namespace:
             settled.append(_in_default_namespace(template))
         elif namespaced is False and template.identity.namespace:
-            message = "this kind is cluster-scoped by its definition in the store; take metadata.namespace out"
+            message = (
+                "this kind is cluster-scoped by its definition in the store: metadata.namespace is ignored; take it out"
+            )
             path, code = "metadata.namespace", "namespace-on-cluster-kind"
-            collected.problems.append(Problem(source=template.source, path=path, code=code, message=message))
-            identities = frozenset({template.identity, template.identity._replace(namespace="")})
-            collected.frozen.append(FrozenReach(source=template.source, identities=identities))
+            hint = Problem(source=template.source, path=path, code=code, message=message, severity=Severity.HINT)
+            collected.problems.append(hint)
+            identity = template.identity._replace(namespace="")
+            body = Content(tree=without_namespace(template.body))
+            settled.append(replace(template, body=body, identity=identity))
         else:
             settled.append(template)
     return settled

@@ -7,19 +7,30 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, Render, RenderLock
+from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, LeftOut, Render, RenderLock
 from reconciler.api.problem import Problem, Severity
 from reconciler.errors import StoreError
+from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import ToolInputs, digest_of_archive, export, inputs_of, problem
 from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
 from reconciler.helm.tools import Tool, Tools
-from reconciler.hydration import Bodies, blob_id, compile_variants, disproofs, lock_text, nondeterminism, read_rendered
+from reconciler.hydration import (
+    Bodies,
+    blob_id,
+    compile_variants,
+    disproofs,
+    encrypted_objects,
+    lock_text,
+    nondeterminism,
+    read_rendered,
+    split_file,
+)
 from reconciler.kinds.registry import Registry
 from reconciler.yaml import MAX_BYTES
 
@@ -62,11 +73,11 @@ class ToolRenderer:
             return Output(None)
         try:
             written = self._run(render, inputs, tool)
+            return self._compiled(render, lock, inputs, tool, written)
         except InputRefused as error:
             return Output({}, (problem(render, "render-refused", str(error)),))
         except RenderFailed as error:
             return Output({}, (problem(render, "render-failed", str(error)),))
-        return self._compiled(render, inputs, tool, written)
 
     def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
         if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:
@@ -84,43 +95,78 @@ class ToolRenderer:
             return render_twice(commands, folder, allow_network=self._allow_network)
 
     def _compiled(
-        self, render: Render, inputs: ToolInputs, tool: Tool, written: Sequence[tuple[bytes, bytes]]
-    ) -> Output:  # fmt: skip
+        self,
+        render: Render,
+        lock: RenderLock | None,
+        inputs: ToolInputs,
+        tool: Tool,
+        written: Sequence[tuple[bytes, bytes]],
+    ) -> Output:
         found: dict[str, Bodies] = {}
         problems: list[Problem] = []
+        used: set[LeftOut] = set()
         for name, texts in zip(["", *(variant.name for variant in render.variants)], written, strict=True):
-            if len(texts[0]) > MAX_BYTES:
-                message = (
-                    f"{name or 'the base'} has {len(texts[0]):,} bytes, and a file of a store {MAX_BYTES:,} at most"
-                )
-                problems.append(problem(render, "render-too-large", message))
-                continue
             one, other = (read_rendered(render, name, text, self._interpreters) for text in texts)
             problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
             found[name] = one.objects
+            used |= one.used
+        problems += _unused(render, used)
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
+        if render.secrets.age:
+            committed = self._committed(render, lock, inputs, tool)
+            sops = self._tools.tool("sops")
+            found = encrypted(render, found, committed, sops, allow_network=self._allow_network)
         base = found.pop("")
         compiled = compile_variants(render, base, found)
         problems += compiled.problems
+        texts_of = {
+            f"{render.output}/{name}": text
+            for stem, bodies in compiled.files.items()
+            for name, text in self._texts(render, tool, stem, bodies).items()
+        }
+        problems += _too_large(render, texts_of)
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
-        texts_of = {
-            f"{render.output}/{name}": self._text(render, tool, bodies) for name, bodies in compiled.files.items()
-        }
         wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
         assert not wrong, f"what was compiled is not what was rendered: {wrong}"
         ids = {path: blob_id(text) for path, text in texts_of.items()}
-        lock = lock_text(render, inputs.ids, tool.versions, ids)
-        return Output({**texts_of, render.lock_path: lock}, tuple(sorted(set(problems))))
+        text = lock_text(render, inputs.ids, tool.versions, ids)
+        return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
 
-    def _text(self, render: Render, tool: Tool, bodies: Sequence[JsonObject]) -> bytes:
+    def _committed(self, render: Render, lock: RenderLock | None, inputs: ToolInputs, tool: Tool) -> Bodies:
+        """Return the encrypted objects that the same inputs made before: what they hold is the same, too."""
+        if lock is None or (lock.spec, lock.inputs, lock.tool) != (render.digest, inputs.ids, tool.versions):
+            return {}
+        ids = self._files.ids([render.output])
+        kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
+        return encrypted_objects({path: self._files.read(path) for path in kept})
+
+    def _texts(self, render: Render, tool: Tool, name: str, bodies: Sequence[JsonObject]) -> dict[str, bytes]:
+        """Return the files of some of the objects by name."""
         made_by = ", ".join(f"{name} {version}" for name, version in sorted(tool.versions.items()))
         header = (
             f"# Made by `reconciler hydrate` from {render.source.path} with {made_by}.\n"
             "# Change what it is made from and run it again; an edit here would be lost.\n"
         )
-        return (header + "".join(f"---\n{self._write(body)}" for body in bodies)).encode()
+        files = split_file(name, ((body, f"---\n{self._write(body)}") for body in bodies))
+        return {file: (header + "".join(texts)).encode() for file, texts in files.items()}
+
+
+def _unused(render: Render, used: Collection[LeftOut]) -> Iterator[Problem]:
+    for entry in render.left_out:
+        if entry not in used:
+            message = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
+            yield Problem(
+                source=entry.source, code="render-leave-out-unused", message=message, severity=Severity.WARNING
+            )
+
+
+def _too_large(render: Render, texts: Mapping[str, bytes]) -> Iterator[Problem]:
+    for path, text in texts.items():
+        if len(text) > MAX_BYTES:
+            message = f"{path} has {len(text):,} bytes, and a file of a store {MAX_BYTES:,} at most"
+            yield problem(render, "render-too-large", message)
 
 
 def _has_errors(problems: Sequence[Problem]) -> bool:

@@ -1,4 +1,4 @@
-"""Which helm and which kubectl: those of the person who runs the command, never those of a store."""
+"""Which helm, kubectl and sops: those of the person who runs the command, never those of a store."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _VERSION: Final = re.compile(r"v?(\d+\.\d+(?:\.\d+)?(?:[-+][0-9A-Za-z.+-]+)?)", 
 _QUESTION: Final[Mapping[str, tuple[str, ...]]] = {
     "helm": ("version", "--template={{.Version}}"),
     "kubectl": ("version", "--client"),
+    "sops": ("--disable-version-check", "--version"),
 }
 
 
@@ -55,7 +56,7 @@ class Tools:
         self._found: dict[str, Tool] = {}
 
     def tool(self, name: str) -> Tool:
-        """`helm` or `kubectl`.
+        """`helm`, `kubectl` or `sops`.
 
         Raises:
             ConfigurationError: it is not there, in the store, or another one than was named.
@@ -81,9 +82,8 @@ class Tools:
             folders = [part for part in self._environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
             which = shutil.which(name, path=os.pathsep.join(folders))
             if which is None:
-                raise ConfigurationError(
-                    f"{name} is not on the PATH; install it, or name it by --{name} and --{name}-sha256"
-                )
+                named = "" if name == "sops" else f", or name it by --{name} and --{name}-sha256"
+                raise ConfigurationError(f"{name} is not on the PATH; install it{named}")
             path = Path(which)
         if path.resolve().is_relative_to(self._store) or path.is_relative_to(self._store):
             raise ConfigurationError(f"{path} is in the store, and nothing in a store is ever run; use another {name}")
@@ -103,7 +103,7 @@ class Tools:
             except RenderFailed as error:
                 raise ConfigurationError(f"{path} does not say its version: {error}") from error
         found = _VERSION.findall(said)
-        names = ("helm",) if name == "helm" else ("kubectl", "kustomize")
+        names = ("kubectl", "kustomize") if name == "kubectl" else (name,)
         if len(found) < len(names):
             raise ConfigurationError(f"{path} does not say its version: {said[:200]!r}")
         versions = dict(zip(names, found, strict=False))

@@ -39,12 +39,13 @@ HYDRATION_CODES: Mapping[str, Code] = {
         "A variant has an object in another apiVersion than the base.",
         "Let all variants write one version, by kubeVersion and apiVersions.",
     ),
+    "render-leave-out-unused": Code("An entry of leaveOut matches nothing.", "Correct it, or take it out."),
     "render-hook-dropped": Code(
         "Hooks are not run, and what no tool applies is left out.", "Do its work in another way."
     ),
     "render-secret": Code(
         "Rendered files are committed, and a plain Secret would be readable.",
-        "Encrypt it with sops, or let the chart refer to a Secret that exists.",
+        "Let the chart refer to a Secret that exists, or write spec.secrets: age encrypts, leaveOut names its maker.",
     ),
     "render-not-deterministic": Code(
         "Two renders of the same inputs differ (random values, time, machine).", "Set the value in the values files."

@@ -5,13 +5,15 @@ Values are compared with their types: `true` is not `1`, and `1` is not `1.0`.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.content import Json, JsonObject, Step, canonical_bytes, dig, with_value
-from reconciler.api.fleet import Render, Template
+from reconciler.api.content import Json, JsonObject, Step, canonical_bytes, dig, mapping_in_metadata, with_value
+from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
@@ -113,6 +115,7 @@ def without_nulls(tree: Json) -> Json:
 _STEERING: Final = ("fleet.reconciler", "cluster.karmada.io", "cluster.open-cluster-management.io")
 """Groups whose documents configure the fleet: rendered objects are distributed, and may not configure it."""
 
+_MARK: Final = re.compile(rb"^---(?=\s|$)", re.MULTILINE)
 _OF_ALL: Final = frozenset({"render-hook-dropped", "render-scope-unknown"})
 """Codes that are reported once, and not for each variant."""
 
@@ -121,10 +124,14 @@ Bodies = Mapping[Identity, JsonObject]
 
 
 class ToolObjects(NamedTuple):
-    """The objects of one run of a tool, and their problems."""
+    """The objects of one run of a tool, their problems, and the entries of `leaveOut` that left something out.
+
+    With recipients, Secrets are in clear: `is_in_clear` tells which.
+    """
 
     objects: Bodies
     problems: tuple[Problem, ...]
+    used: frozenset[LeftOut]
 
 
 def read_rendered(render: Render, variant: str, data: bytes, interpreters: Registry) -> ToolObjects:
@@ -133,15 +140,30 @@ def read_rendered(render: Render, variant: str, data: bytes, interpreters: Regis
     Bodies are as the engine has them before overrides: without server-written fields and nulls.
     """
     reading = _ObjectReader(render, variant, interpreters)
-    found = read_yaml("rendered.yaml", data)
-    for problem in found.problems:
-        if problem.severity is Severity.ERROR:
-            reading.error("render-object", f"line {problem.source.line} of what it wrote: {problem.message}")
-    documents = [document for document in found.documents if document.body]
+    documents: list[Document] = []
+    for first, piece in _pieces(data):
+        found = read_yaml("rendered.yaml", piece)
+        for problem in found.problems:
+            if problem.severity is Severity.ERROR:
+                line = first + problem.source.line
+                reading.error("render-object", f"line {line} of what it wrote: {problem.message}")
+        documents += (document for document in found.documents if document.body)
     reading.scopes.update(_scopes(documents))
     for document in documents:
         reading.take(document)
-    return ToolObjects(dict(sorted(reading.objects.items())), tuple(sorted(set(reading.problems))))
+    problems = tuple(sorted(set(reading.problems)))
+    return ToolObjects(dict(sorted(reading.objects.items())), problems, frozenset(reading.used))
+
+
+def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each document with the number of lines before it: together they may be more than a file of a store has."""
+    starts = [0, *(mark.start() for mark in _MARK.finditer(data)), len(data)]
+    line = 0
+    for start, end in itertools.pairwise(starts):
+        piece = data[start:end]
+        if piece.strip():
+            yield line, piece
+        line += piece.count(b"\n")
 
 
 class _ObjectReader:
@@ -152,6 +174,7 @@ class _ObjectReader:
         self.scopes: dict[tuple[str, str], bool] = {}
         self.objects: dict[Identity, JsonObject] = {}
         self.problems: list[Problem] = []
+        self.used: set[LeftOut] = set()
 
     def error(self, code: str, message: str, severity: Severity = Severity.ERROR, path: str = "") -> None:
         part = f", variant {self._variant}" if self._variant else ", base"
@@ -162,14 +185,15 @@ class _ObjectReader:
     def take(self, document: Document) -> None:
         body = document.body
         subject = _subject(body)
+        if self._is_left_out(body):
+            return
         for found in directives_of(dig(body, "metadata") or {}):
             if found.effect is DirectiveEffect.LEFT_OUT:
                 why = f"{subject} says {found} and is left out: {found.here}"
                 self.error("render-hook-dropped", why, Severity.WARNING)
                 return
         encrypted = isinstance(body.get("sops"), dict)
-        if is_secret_kind(str(body.get("kind", ""))) and not encrypted:
-            self.error("render-secret", f"{subject} would be committed as it is; encrypt it, or refer to one")
+        if is_in_clear(body) and not self._takes_secret(body, subject):
             return
         if _steers(body):
             self.error("render-object", f"{subject} steers the fleet; write it into the store yourself")
@@ -185,6 +209,31 @@ class _ObjectReader:
                 self.error("render-object", f"{subject} {problem.path}: {problem.message}")
         if template is not None:
             self._keep(template, document.body if encrypted else self._pruned(template))
+
+    def _is_left_out(self, body: JsonObject) -> bool:
+        """Return whether an entry of `leaveOut` matches an object, in the namespace of the release if it has none."""
+        helm = self._render.helm
+        gvk = GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", "")))
+        namespace = dig(body, "metadata", "namespace") or (helm.namespace if helm is not None else "")
+        if is_namespaced(*gvk.group_kind) is False:
+            namespace = ""
+        identity = Identity(gvk.group, gvk.kind, str(namespace), str(dig(body, "metadata", "name")))
+        labels = mapping_in_metadata(body, "labels")
+        found = [entry for entry in self._render.left_out if entry.matches(identity, labels)]
+        self.used.update(found)
+        return bool(found)
+
+    def _takes_secret(self, body: JsonObject, subject: str) -> bool:
+        secrets = self._render.secrets
+        if secrets.age and body.get("kind") == "Secret" and body.get("apiVersion") == "v1":
+            return True
+        if not secrets.made_by:
+            message = (
+                f"{subject} would be committed as it is; let the chart refer to one, or write spec.secrets: "
+                "age encrypts it, leaveOut names what makes it"
+            )
+            self.error("render-secret", message)
+        return False
 
     def _keep(self, template: Template, body: JsonObject) -> None:
         if template.identity in self.objects:
@@ -212,6 +261,17 @@ class _ObjectReader:
             message = f"{subject} says no namespace, and nothing tells whether its kind has any; it is left without"
             self.error("render-scope-unknown", message, Severity.WARNING)
         return with_value(body, ("metadata", "namespace"), helm.namespace) if namespaced else body
+
+
+def is_in_clear(body: JsonObject) -> bool:
+    """Return whether an object is a Secret, or may mean one, with content that nothing encrypts."""
+    if isinstance(body.get("sops"), dict) or not is_secret_kind(str(body.get("kind", ""))):
+        return False
+    return body.get("kind") != "Secret" or any(_has_content(body.get(part)) for part in ("data", "stringData"))
+
+
+def _has_content(part: Json) -> bool:
+    return any(part.values()) if isinstance(part, Mapping) else bool(part)
 
 
 def plain(body: JsonObject) -> JsonObject:

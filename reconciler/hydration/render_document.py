@@ -9,11 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.content import dig, digest_of
-from reconciler.api.fleet import HelmChart, Render, RenderPlacement, RenderVariant
-from reconciler.api.policies import ClusterAffinity
+from reconciler.api.fleet import HelmChart, LeftOut, Render, RenderPlacement, RenderSecrets, RenderVariant
+from reconciler.api.policies import ClusterAffinity, LabelSelector
 from reconciler.api.problem import NOWHERE, Document, Problem
 from reconciler.documents import (
     AFFINITY_SHAPE,
+    LABEL_SELECTOR_SHAPE,
     Fields,
     check_own_api_version,
     document_fields,
@@ -30,7 +31,7 @@ from reconciler.documents import (
     text_field,
     texts_field,
 )
-from reconciler.policy import read_affinity
+from reconciler.policy import read_affinity, read_label_selector
 from reconciler.regex import regex
 
 _NAME_MAX: Final = 53
@@ -40,6 +41,8 @@ _DIGEST: Final = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
 _REPOSITORY: Final = regex(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)
 _REMOTE_CHART: Final = regex(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
 _CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
+
+_RECIPIENT: Final = regex(r"age1[0-9a-z]{50,2000}", re.ASCII)
 
 _HELM: Final = shape(
     text_field(
@@ -92,6 +95,21 @@ RENDER_SHAPE: Final = document_shape(
             "Where the objects go: a policy is written beside them. Without it policies of your own place them.",
             shape=_PLACEMENT,
         ),
+        objects_field(
+            "leaveOut",
+            "Objects that are left out of the output.",
+            text_field("kind", "Their kind.", required=True),
+            text_field("group", "Their API group; empty text: the core group.", default="any"),
+            text_field("namespace", "Their namespace.", default="any"),
+            text_field("name", "Their name.", default="any"),
+            object_field("labelSelector", "Their labels.", shape=LABEL_SELECTOR_SHAPE),
+        ),
+        object_field(
+            "secrets",
+            "Secrets with content: one of both, or they are refused. Empty ones are kept, for what fills them.",
+            text_field("leaveOut", "They are left out; what makes them instead, in words."),
+            texts_field("age", "They are encrypted by sops for these recipients of age."),
+        ),
         text_field("output", "The folder that the command writes, and nobody else.", required=True),
         required=True,
     )
@@ -134,6 +152,8 @@ def _render(document: Fields, spec: Fields, name: str) -> Render:
         kustomize=path,
         variants=tuple(_variants(spec, is_helm=helm is not None)),
         placement=_placement(spec),
+        left_out=tuple(_left_out(fields) for fields in spec.children("leaveOut")),
+        secrets=_secrets(spec),
         output=_path(spec, "output"),
         digest=digest_of({"name": name, "spec": document.report.document.body.get("spec")}),
         source=document.source(),
@@ -236,6 +256,31 @@ def _placement(spec: Fields) -> RenderPlacement | None:
     return RenderPlacement(
         clusters=read_affinity(clusters), written=written["clusters"], terms=terms, take_over=fields.text("takeOver")
     )
+
+
+def _left_out(fields: Fields) -> LeftOut:
+    labels = fields.child("labelSelector")
+    return LeftOut(
+        kind=fields.text("kind"),
+        group=fields.text("group") if fields.has("group") else None,
+        namespace=fields.text("namespace"),
+        name=fields.text("name"),
+        labels=read_label_selector(labels) if labels else LabelSelector(),
+        source=fields.source(),
+    )
+
+
+def _secrets(spec: Fields) -> RenderSecrets:
+    fields = spec.child("secrets")
+    if fields is None:
+        return RenderSecrets()
+    if fields.is_empty("leaveOut") == fields.is_empty("age"):
+        fields.error("render-secret", "write one of leaveOut (what makes them) and age (recipients)")
+    recipients = fields.texts("age")
+    for index, recipient in enumerate(recipients):
+        if not _RECIPIENT.fullmatch(recipient):
+            fields.error("render-secret", f"{recipient!r} is no recipient of age; write age1…", "age", index)
+    return RenderSecrets(made_by=fields.text("leaveOut"), age=recipients)
 
 
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:

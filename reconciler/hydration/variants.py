@@ -263,6 +263,11 @@ def _is_for(target: ClusterAffinity, clusters: ClusterAffinity) -> bool:
     return replace(target, source=NOWHERE) == replace(clusters, source=NOWHERE)
 
 
+def encrypted_objects(files: Mapping[str, bytes]) -> dict[Identity, JsonObject]:
+    """Return the encrypted objects of some files of an output."""
+    return {identity: body for identity, (_, body) in _read(files)[0].items() if body is not None}
+
+
 def _read(
     files: Mapping[str, bytes],
 ) -> tuple[dict[Identity, tuple[Template, JsonObject | None]], list[OverridePolicy]]:

@@ -11,6 +11,7 @@ from reconciler.lint.effects import (
     CLUSTER_ROWS,
     DOCUMENT_ROWS,
     FLEET_ROWS,
+    LABELS,
     MEMBER_ROWS,
     PROFILE_ROWS,
     REMOVED,
@@ -33,7 +34,9 @@ RENDER_ROWS: Final[Rows] = {
         ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "releaseName", "namespace",
          "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path", "variants",
          "variants[].name", *(f"variants[].clusters{path}" for path in AFFINITY), "variants[].values",
-         "variants[].overlay", "placement", *(f"placement.clusters{path}" for path in AFFINITY), "output"),
+         "variants[].overlay", "leaveOut", *(f"leaveOut[].{name}" for name in ("kind", "group", "namespace", "name")),
+         *(f"leaveOut[].labelSelector{path}" for path in LABELS), "secrets", "secrets.leaveOut",
+         "placement", *(f"placement.clusters{path}" for path in AFFINITY), "output"),
         "objects are made of other inputs when `hydrate` runs next",
     ),
     "spec.placement.conflictResolution": Effect(
@@ -44,6 +47,7 @@ RENDER_ROWS: Final[Rows] = {
         meaning="what leaves the store is released and not deleted: {after}",
         looser=Looser.MORE, order=("true", "false"),
     ),
+    "spec.secrets.age": Effect(meaning="who can read the Secrets that `hydrate` encrypts", looser=Looser.MORE),
     "spec.placement.takeOver": Effect(meaning="objects of {after} are taken over", looser=Looser.ALWAYS),
 }  # fmt: skip
 LOCK_ROWS: Final[Rows] = {

@@ -39,7 +39,10 @@ POLICY_CODES: Mapping[str, Code] = {
         "ClusterPropagationPolicy and ClusterOverridePolicy have no namespace.",
         "Take metadata.namespace out, or write the namespaced kind.",
     ),
-    "namespace-on-cluster-kind": Code("The kind has no namespace.", "Take metadata.namespace."),
+    "namespace-on-cluster-kind": Code(
+        "The kind has no namespace: in objects it is ignored, as by kubectl (a hint); in policies it is an error.",
+        "Take metadata.namespace out.",
+    ),
     "system-namespace": Code(
         "A policy is in or selects kube-*, karmada-system, karmada-cluster, karmada-es-* or fleet-system.",
         "Use another namespace.",

@@ -13,5 +13,12 @@ from reconciler.templates.facts import (
 )
 from reconciler.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
-from reconciler.templates.rules import DEFAULT_NAMESPACE, has_rules_of_its_own, judge, read_template, told_identities
+from reconciler.templates.rules import (
+    DEFAULT_NAMESPACE,
+    has_rules_of_its_own,
+    judge,
+    read_template,
+    told_identities,
+    without_namespace,
+)
 from reconciler.templates.workloads import claims_of, replicas_moved, why_confirmed, why_share_confirmed

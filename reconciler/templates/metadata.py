@@ -99,7 +99,10 @@ def _broken_name_rule(name: str, group_kind: tuple[str, str]) -> str:
 
 
 def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Findings) -> str:
-    """The namespace as it is written; empty when none is, or with an error when it is not legal or has no place."""
+    """The namespace of the object; empty when it has none, and with an error when it is not legal.
+
+    That of a cluster-scoped object is dropped, as kubectl does.
+    """
     namespace = metadata.get("namespace")
     if namespace is None or namespace == "":
         return ""
@@ -107,8 +110,8 @@ def check_namespace(metadata: JsonObject, namespaced: bool | None, findings: Fin
         findings.error("wrong-type", not_a_string(namespace), "metadata", "namespace")
         return ""
     if namespaced is False:
-        message = "this kind is cluster-scoped; take metadata.namespace out"
-        findings.error("namespace-on-cluster-kind", message, "metadata", "namespace")
+        message = "this kind is cluster-scoped: metadata.namespace is ignored; take it out"
+        findings.hint("namespace-on-cluster-kind", message, "metadata", "namespace")
         return ""
     if not is_dns_label(namespace):
         message = f"{namespace[:80]!r} cannot name a namespace: small letters, digits and dashes, at most 63"

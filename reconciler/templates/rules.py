@@ -76,6 +76,8 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     if namespaced and not namespace:
         namespace = DEFAULT_NAMESPACE
         body = with_value(body, ("metadata", "namespace"), namespace)
+    elif namespaced is False and "namespace" in metadata:
+        body = without_namespace(body)
     # Writing every object as JSON only to count the bytes would be a tenth of the parse.
     if not document.is_small and (size := len(canonical_bytes(body))) > MAX_OBJECT_BYTES:
         message = f"{size:,} bytes as JSON, a cluster takes {MAX_OBJECT_BYTES:,}; split the object"
@@ -85,6 +87,12 @@ def read_template(document: Document) -> tuple[Template | None, tuple[Problem, .
     identity = Identity(gvk.group, gvk.kind, namespace, name)
     template = Template(gvk=gvk, identity=identity, body=Content(tree=body), source=document.source)
     return template, tuple(findings.problems)
+
+
+def without_namespace(body: JsonObject) -> JsonObject:
+    """Return a cluster-scoped object without metadata.namespace, which kubectl ignores."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "namespace"}
+    return with_value(body, ("metadata",), metadata)
 
 
 def judge(gvk: GVK, body: JsonObject, findings: Findings, defined: Schema | None = None) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -16,6 +18,7 @@ from click.testing import CliRunner, Result
 from reconciler.cli.main import cli
 from reconciler.errors import ReconcilerError
 from reconciler.yaml import read_yaml
+from tests.fakes.sops import Sops
 from tests.hydration import copied_store, folder_of_helm
 
 pytestmark = pytest.mark.usefixtures("tools_on_path")
@@ -190,6 +193,45 @@ def test_a_secret_in_an_output_is_refused_and_not_told(store: Path) -> None:
     assert not (store / "rendered").exists()
 
 
+def test_secrets_are_encrypted_for_the_recipients_and_stay_while_the_inputs_do(
+    store: Path, sops: Sops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{sops.binary.parent}")
+    one_render(store, "jobs")
+    document = store / "renders/jobs.yaml"
+    document.write_text(f"{document.read_text()}  secrets: {{age: [{sops.recipient()}]}}\n")
+    chart = store / "charts/jobs/templates/secret.yaml"
+    head = "---\napiVersion: v1\nkind: Secret\nmetadata:"
+    secrets = "".join(f"{head} {{name: {name}}}\nstringData: {{p: canary-4711}}\n" for name in "st")
+    chart.write_text(secrets)
+    assert hydrate(store).exit_code == 0
+    written = contents(store / "rendered")
+    value = base64.b64encode(b"canary-4711")
+    assert not any(text in b"".join(written.values()) for text in (b"canary-4711", value))
+    assert value in sops.decrypt(written["jobs/secrets/demo/s.yaml"])
+    assert hydrate(store, "--check").exit_code == 0
+    assert run("validate", store).exit_code == 0
+    chart.write_text(secrets.replace("4711", "4712"))
+    assert hydrate(store).exit_code == 0
+    assert base64.b64encode(b"canary-4712") in sops.decrypt((store / "rendered/jobs/secrets/demo/t.yaml").read_bytes())
+    # Other ciphertext than the lock names is no output of these inputs.
+    (store / "rendered/jobs/secrets/demo/t.yaml").write_bytes(written["jobs/secrets/demo/t.yaml"])
+    assert hydrate(store, "--check").exit_code == 1
+
+
+def test_secrets_and_other_objects_are_left_out_by_the_render(store: Path) -> None:
+    one_render(store, "jobs")
+    document = store / "renders/jobs.yaml"
+    more = "  secrets: {leaveOut: an ExternalSecret}\n  leaveOut: [{kind: Job}, {kind: Gauge}]\n"
+    document.write_text(f"{document.read_text()}{more}")
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: canary-4711}\n"
+    (store / "charts/jobs/templates/secret.yaml").write_text(secret)
+    result = hydrate(store)
+    assert result.exit_code == 0, result.output
+    assert "renders/jobs.yaml" in result.output and "leaves out nothing" in " ".join(result.output.split())
+    assert not {"Secret", "Job"} & {kind for kind, _ in bodies(store / "rendered/jobs/base.yaml")}
+
+
 def test_an_encrypted_secret_goes_through_with_its_fields_in_their_order(store: Path) -> None:
     one_render(store, "jobs")
     text = """apiVersion: v1
@@ -201,7 +243,7 @@ sops: {version: 3.13.3, mac: "ENC[AES256_GCM,data:eA==,type:str]", lastmodified:
     (store / "charts/jobs/templates/secret.yaml").write_text(text)
     result = hydrate(store)
     assert result.exit_code == 0, result.output
-    secret = bodies(store / "rendered/jobs/base.yaml")["Secret", "s"]
+    secret = bodies(store / "rendered/jobs/secrets/demo/s.yaml")["Secret", "s"]
     assert list(secret["data"]) == ["z", "a"]
     assert list(secret["sops"]) == ["version", "mac", "lastmodified"]
 

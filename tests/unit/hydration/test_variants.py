@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from reconciler.hydration import (
     overlaps,
     parse_render,
     read_rendered,
+    split_file,
 )
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.report.render_json import dump_yaml
@@ -38,7 +40,7 @@ TREES = st.recursive(
 SPECS = st.dictionaries(KEYS, TREES, max_size=4)
 
 
-def render_of(*, placement: JsonObject | None = None, **clusters: Any) -> Render:
+def render_of(*, placement: JsonObject | None = None, more: JsonObject | None = None, **clusters: Any) -> Render:
     variants = [{"name": name, "clusters": found, "values": [f"{name}.yaml"]} for name, found in clusters.items()]
     helm = {"chart": "charts/web", "namespace": "demo", "kubeVersion": "1.36"}
     body = {
@@ -50,6 +52,7 @@ def render_of(*, placement: JsonObject | None = None, **clusters: Any) -> Render
             "variants": variants,
             "output": "rendered/web",
             **({"placement": placement} if placement else {}),
+            **(more or {}),
         },
     }
     render, problems = parse_render(Document(path="web.yaml", line=1, body=body, locate=lambda steps: 1))
@@ -198,6 +201,62 @@ def test_hooks_secrets_and_steering_documents_are_left_out_or_refused() -> None:
     ]
     assert [str(identity) for identity in found.objects] == ["Secret demo/e", "ExternalSecret demo/x"]
     assert "canary" not in str(found.problems)
+
+
+def test_what_is_left_out_is_chosen_by_kind_namespace_name_and_labels() -> None:
+    entries = [
+        {"kind": "Job"},
+        {"kind": "ConfigMap", "group": "", "namespace": "demo", "name": "a"},
+        {"kind": "Thing", "labelSelector": {"matchLabels": {"test": "yes"}}},
+        {"kind": "Thing", "group": "other.example.com"},
+        {"kind": "Namespace", "namespace": "demo"},
+    ]
+    render = render_of(more={"leaveOut": entries})
+    bodies = [
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}},
+        *({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}} for kind, name in
+          (("ConfigMap", "a"), ("ConfigMap", "b"), ("Namespace", "space"))),
+        {**custom("t", {}), "metadata": {"name": "t", "namespace": "demo", "labels": {"test": "yes"}}},
+        custom("u", {}),
+    ]  # fmt: skip
+    found = read_rendered(render, "", yaml.safe_dump_all(bodies).encode(), BUILT_IN_KINDS)
+    assert [str(each) for each in found.objects] == ["ConfigMap demo/b", "Namespace space", "Thing demo/u"]
+    assert found.used == set(render.left_out[:3])
+
+
+@pytest.mark.parametrize("treatment", [{}, {"leaveOut": "an operator"}, {"age": ["age1" + "q" * 58]}])
+def test_empty_secrets_are_kept_and_others_as_the_render_says(treatment: JsonObject) -> None:
+    render = render_of(more={"secrets": treatment} if treatment else {})
+    head = {"apiVersion": "v1", "kind": "Secret"}
+    bodies = [
+        {**head, "metadata": {"name": "filled-later"}},
+        {**head, "metadata": {"name": "filled-too"}, "data": {"ca.crt": ""}},
+        {**head, "metadata": {"name": "full"}, "data": {"p": "Y2FuYXJ5"}},
+    ]
+    found = read_rendered(render, "", yaml.safe_dump_all(bodies).encode(), BUILT_IN_KINDS)
+    assert {each.name for each in found.objects} - {"full"} == {"filled-later", "filled-too"}
+    assert ("full" in {each.name for each in found.objects}) == ("age" in treatment)
+    assert [problem.code for problem in found.problems] == ([] if treatment else ["render-secret"])
+
+
+def test_a_fault_is_told_by_its_line_in_the_whole_output() -> None:
+    text = b"---\na: &x 1\n---\n# nothing\n---\nkind: a\nb: c: d\n"
+    messages = [problem.message for problem in read_rendered(render_of(), "", text, BUILT_IN_KINDS).problems]
+    assert any("line 7 of what it wrote" in message for message in messages), messages
+
+
+def test_a_large_file_is_split_by_kind_and_definitions_are_files() -> None:
+    crd = {"kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"}}
+    maps = [{"kind": "ConfigMap", "metadata": {"name": name, "namespace": "demo"}} for name in "ab"]
+    secret = {"kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}, "sops": {}}
+    small = split_file("base.yaml", [(body, "x") for body in (crd, *maps, secret)])
+    assert {name: len(texts) for name, texts in small.items()} == {"base.yaml": 3, "secrets/demo/s.yaml": 1}
+    large = split_file("base.yaml", [(body, "x" * 2**19) for body in (crd, *maps, secret)])
+    assert {name: len(texts) for name, texts in large.items()} == {
+        "crds/things.example.com.yaml": 1,
+        "base-configmap.yaml": 2,
+        "secrets/demo/s.yaml": 1,
+    }
 
 
 def test_namespaces_are_those_of_the_release() -> None:
