@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test quick soak bench profile trace lint changelog subject format lock wheel build clean
+.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -23,14 +23,19 @@ $(READY): requirements-dev.lock pyproject.toml
 
 setup: $(READY) ## Make the virtual environment.
 
-test: $(READY) ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
 ifdef TESTS
+test: $(READY)
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(TESTS)
 else
+test: together alone ## Run the tests; with KUBEBUILDER_ASSETS also those on real Kubernetes clusters.
+endif
+
+together: $(READY) ## Run the tests that run beside one another.
 	$(BIN)/python -m compileall -q reconciler
 	$(BIN)/pytest -m "not soak and not alone" -n $(WORKERS)
+
+alone: $(READY) ## Run the tests that need a core of their own: one run of the demo.
 	$(BIN)/pytest -m "alone and not soak" $$(grep -rlF mark.alone tests --include='test_*.py')
-endif
 
 # The core, its screens, and the habits of the house: no clusters, no downloads.
 QUICK := tests/golden tests/unit/api tests/unit/report tests/unit tests/unit/test_changelog.py \
