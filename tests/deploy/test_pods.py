@@ -9,8 +9,6 @@ import json
 import random
 import socket
 import ssl
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,6 +22,7 @@ from tests.deploy.pod_process import PodProcess
 from tests.deploy.relay import Relay
 from tests.deploy.rendered import Mounts, kustomized, one, own
 from tests.e2e.daemon_process import ACK, CLUSTER, GitRepository
+from tests.program import run_text
 from tests.real_clusters import RealCluster, wait_until
 from tests.unit.kube.test_rotation import certificate
 
@@ -179,11 +178,9 @@ class OwnCluster(Scene):
         certificate(folder, "second", 2)
         cluster.apply(one(self.objects, "Namespace"), one(self.objects, "ServiceAccount"))
         subject = f"ServiceAccount:{self.pods}/fleet-reconciler"
-        command = [sys.executable, "-m", "reconciler", "doctor", str(self.store.folder), "--rbac", "full"]
-        role = subprocess.run(
-            [*command, "--subject", subject], env={"HOME": str(folder)}, capture_output=True, check=True
-        )
-        cluster.kubectl("apply", "-f", "-", stdin=role.stdout.decode())
+        command = ("doctor", self.store.folder, "--rbac", "full", "--subject", subject)
+        role = run_text(*command, environment={"HOME": str(folder)})
+        cluster.kubectl("apply", "-f", "-", stdin=role.stdout)
         self.mounts.files["kube-root-ca.crt"] = {"ca.crt": (folder / "first.crt").read_bytes()}
         self.mounts.files["serviceAccountToken"] = {"token": self.token("one")}
         url = urlsplit(json.loads(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["server"])

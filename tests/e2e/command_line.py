@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.fleet_on_clusters import FleetOnClusters
+from tests.program import run_text
 
 
 class CommandLine:
@@ -28,14 +28,7 @@ class CommandLine:
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
         """The finished process; its standard input is no terminal."""
-        return subprocess.run(
-            [sys.executable, "-m", "reconciler", *args],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_text(*args, environment=self.environment, code=None)
 
     def done(self, *args: str) -> str:
         """Standard output of a command that must succeed."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ import yaml
 
 from reconciler.errors import JournalError
 from reconciler.journal.sqlite_journal import Journal
+from tests.program import Program
 from tests.real_clusters import wait_until
 
 CLUSTER = "cluster.karmada.io/v1alpha1"
@@ -73,7 +72,7 @@ class Daemon:
         self.log = journal.with_suffix(".log")
         self._arguments = ["run", str(store), "--kubeconfig", str(kubeconfig), "--journal", str(journal)]
         self._arguments += ["--log-format", "json", *args]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Program | None = None
         self._said_before = 0
         self.starts = 0
 
@@ -83,20 +82,13 @@ class Daemon:
         self.journal.parent.mkdir(parents=True, exist_ok=True)
         self._said_before = len(self.text())
         self.starts += 1
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "reconciler", *self._arguments],
-                env={**os.environ, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self._process = Program(self._arguments, {**os.environ, **environment}, out=self.log, err=self.log)
         return self
 
     @property
     def is_running(self) -> bool:
         """Return whether the process lives."""
-        return self._process is not None and self._process.poll() is None
+        return self._process is not None and self._process.code is None
 
     @property
     def pid(self) -> int:
@@ -112,14 +104,13 @@ class Daemon:
     def stop(self, timeout_s: float = 90) -> int:
         """Ask it to stop; its exit code."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self._process.send(signal.SIGTERM)
         return self._process.wait(timeout_s)
 
     def kill(self) -> None:
         """End it without a word."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
 
     def __enter__(self) -> Self:
         return self

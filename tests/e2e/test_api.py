@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 from reconciler.sim import BackgroundFleet, ClusterSpec, Fault, FaultKind, Request, background_fleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, policy
+from tests.program import run_text
 from tests.real_clusters import wait_until
 
 CLUSTERS = ("m1", "m2", "m3")
@@ -74,15 +73,7 @@ class Watched:
 
     def run(self, *args: str) -> str:
         """A command of ours, with what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "reconciler", *args],
-            env={**os.environ, "USER": "bob"},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return run_text(*args, environment={**os.environ, "USER": "bob"}).stdout
 
     def request(self, cluster: str, method: str, path: str, body: dict[str, Any], agent: str = "kubectl/v1") -> None:
         """Somebody else's request."""

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import pytest
 
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import writes_to
+from tests.program import run_text
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -31,13 +31,7 @@ class Example(NamedTuple):
     clusters: dict[str, RealCluster]
 
     def run(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "reconciler", *args],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_text(*args, environment=self.environment, code=None)
 
     def json(self, *args: str) -> Any:
         done = self.run(*args)

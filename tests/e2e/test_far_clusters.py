@@ -6,8 +6,6 @@ Neither has access to the clusters of the other, so that whatever it asked of th
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
 from reconciler.sim.controllers.owned import delete
 from tests.e2e.daemon_process import CLUSTER, FLEET, Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
+from tests.program import run_text
 from tests.real_clusters import wait_until
 from tests.yaml_text import load_yaml
 
@@ -89,9 +88,7 @@ class Scene:
             raise AssertionError(said()) from error
 
     def command(self, *words: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-m", "reconciler", *words], check=True, capture_output=True, text=True
-        ).stdout
+        return run_text(*words).stdout
 
     def status(self, process: Daemon) -> dict[str, Any]:
         return dict(json.loads(self.command("status", "--journal", str(process.journal), "-o", "json")))

@@ -6,8 +6,6 @@ Each process is somebody else to the API servers, and reaches its own clusters a
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from tests.e2e.daemon_process import CLUSTER, Daemon, GitRepository
 from tests.e2e.test_far_clusters import access_to
 from tests.e2e.test_leadership_real import as_somebody
 from tests.fakes.documents import config_map, divided, policy, web
+from tests.program import run_text
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -56,9 +55,7 @@ class Scene:
 
     def status(self, who: str) -> dict[str, Any]:
         """Return what a process tells of itself."""
-        words = ["status", "--journal", str(self.processes[who].journal), "-o", "json"]
-        done = subprocess.run([sys.executable, "-m", "reconciler", *words], check=True, capture_output=True)
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(run_text("status", "--journal", self.processes[who].journal, "-o", "json").stdout))
 
     def found(self, kind: str, name: str, path: str) -> dict[str, str]:
         """By cluster what stands in an object; where there is none, nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import CLUSTER, KARMADA, FleetOnClusters
 from tests.hydration import STORE, path_with_helm
+from tests.program import run_text
 from tests.real_clusters import wait_until
 from tests.yaml_text import load_documents
 
@@ -81,10 +81,7 @@ class Hydrated:
 
     def run(self, *args: str) -> None:
         """A command of ours."""
-        environ = {**os.environ, "PATH": self.path}
-        command = [sys.executable, "-m", "reconciler", *args]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        run_text(*args, environment={**os.environ, "PATH": self.path})
 
     def wanted(self, render: str, stage: str) -> list[dict[str, Any]]:
         """Return the output of helm or kustomize for clusters of a stage, without hooks."""

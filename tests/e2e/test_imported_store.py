@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.conftest import ThreeClusters
 from tests.e2e.fleet_on_clusters import FleetOnClusters, of_action
 from tests.e2e.test_hydrated_store import lacks
 from tests.hydration import STORE, path_with_helm
+from tests.program import run_text
 from tests.yaml_text import load_documents, load_yaml
 
 pytestmark = pytest.mark.apiserver
@@ -39,10 +39,7 @@ class Imported:
 
     def run(self, *args: str, code: int = 0) -> str:
         """A command of ours, and what it said."""
-        environ = {**os.environ, "PATH": self.path}
-        command = [sys.executable, "-m", "reconciler", *args]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        assert done.returncode == code, done.stdout + done.stderr
+        done = run_text(*args, environment={**os.environ, "PATH": self.path}, code=code)
         return done.stdout + done.stderr
 
     def take(self, option: str, *more: str, documents: list[dict[str, Any]]) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.fakes.profiles import DEFINITION, profile
+from tests.program import run_text
 from tests.real_clusters import RealCluster, RealClusters, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -80,8 +80,7 @@ class Hub:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RECONCILER_")}
         environment |= {"RECONCILER_KUBECONFIG": str(self.hub.kubeconfig), "NO_COLOR": "1", "COLUMNS": "500",
                         "RECONCILER_JOURNAL": str(self.folder / "journal.db")}  # fmt: skip
-        return subprocess.run([sys.executable, "-m", "reconciler", *args], env=environment, cwd=self.store.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
+        return run_text(*args, environment=environment, folder=self.store.folder, code=None)
 
     def done(self, *args: str) -> str:
         process = self.run(*args)

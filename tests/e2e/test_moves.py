@@ -6,8 +6,6 @@ Pods take their time to count as available (minReadySeconds), and some find no n
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from reconciler.journal.sqlite_journal import Journal
 from tests.conftest import ThreeClusters
 from tests.e2e.daemon_process import ACK, CLUSTER, Daemon, GitRepository
 from tests.e2e.referee import Referee, Resource, is_available
+from tests.program import run_text
 from tests.real_clusters import RealCluster, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -227,8 +226,7 @@ def wanted(stage: Stage, name: str) -> dict[str, int]:
 
 def told(stage: Stage) -> str:
     """Return what `status` prints."""
-    command = [sys.executable, "-m", "reconciler", "status", "--journal", str(stage.daemon.journal)]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return run_text("status", "--journal", stage.daemon.journal, code=None).stdout
 
 
 def test_a_cluster_without_controllers_takes_nothing_over_and_a_sick_one_holds_up_no_scale_down(stage: Stage) -> None:

@@ -6,8 +6,6 @@ Source: ADR 18.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -19,6 +17,7 @@ import pytest
 from reconciler.journal.sqlite_journal import Journal
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.referee import Referee, Write, is_available, state_at
+from tests.program import run_text
 from tests.real_clusters import RealCluster, RealClusters, wait_until
 
 pytestmark = pytest.mark.apiserver
@@ -224,9 +223,8 @@ def follow(scene: Scene) -> None:
         assert scene.daemon.stop() == 0
         for file in scene.daemon.journal.parent.glob("journal.db*"):
             file.unlink()
-        command = [sys.executable, "-m", "reconciler", "journal", "rebuild", str(scene.store.folder), "--takeover"]
-        options = ["--kubeconfig", str(scene.kubeconfig), "--journal", str(scene.daemon.journal)]
-        subprocess.run([*command, *options], check=True, capture_output=True)
+        options = ("--kubeconfig", scene.kubeconfig, "--journal", scene.daemon.journal)
+        run_text("journal", "rebuild", scene.store.folder, "--takeover", *options)
         assert {name: revision for name, (revision, _) in scene.recorded().items()} == {
             "m1": mended, **dict.fromkeys(BEHIND, release),
         }  # fmt: skip

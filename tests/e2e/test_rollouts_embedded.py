@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
+from tests.program import run_text
 from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, put, recorded, rollout, scene, until
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -199,9 +199,8 @@ def test_a_lost_journal_in_the_middle(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         for file in daemon.journal.parent.glob("journal.db*"):
             file.unlink()
-        command = [sys.executable, "-m", "reconciler", "journal", "rebuild", str(store.folder), "--takeover"]
-        options = ["--kubeconfig", str(fleet.kubeconfig), "--journal", str(daemon.journal)]
-        subprocess.run([*command, *options], check=True, capture_output=True)
+        options = ("--kubeconfig", fleet.kubeconfig, "--journal", daemon.journal)
+        run_text("journal", "rebuild", store.folder, "--takeover", *options)
         daemon.start()
         until(daemon, lambda: bool(waits(daemon, "canary")), "the service to go on")
         drift(fleet, "m5", DRIFT)

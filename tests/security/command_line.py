@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
-_GUARDED = Path(__file__).with_name("guarded.py")
-_DEADLINE_S = 180
+from tests.program import run
+from tests.security.guarded import watch
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -40,15 +39,8 @@ class Ran(Struct, frozen=True, kw_only=True):
 def reconciler(*arguments: str | Path, home: Path, environ: Mapping[str, str] = {}, text: str = "") -> Ran:
     """Run `reconciler ARGUMENT…`. `home` takes whatever the command keeps; nothing of the caller's is seen."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        ended = subprocess.run(
-            [sys.executable, str(_GUARDED), report.name, *map(str, arguments)],
-            input=text.encode(),
-            capture_output=True,
-            timeout=_DEADLINE_S,
-            check=False,
-            cwd=home,
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8", **environ},
-        )
+        seen = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8", **environ}
+        ended = run(*arguments, environment=seen, folder=home, text=text, command=partial(watch, report.name))
         found = json.loads(Path(report.name).read_bytes() or b"{}")
     return Ran(
         code=ended.returncode,
