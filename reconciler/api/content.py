@@ -136,7 +136,8 @@ class Sealed(Struct, frozen=True, kw_only=True):
     """The metadata of sops in a file. Everything in it is public in the store.
 
     `data`: the whole file, whose values are authenticated together. `groups`: if there are several, each gives a share
-    of the data key, and `threshold` of them give all of it.
+    of the data key, and `threshold` of them give all of it. `rule`: the field that says which values are encrypted, and
+    its value; empty: the default of sops.
     """
 
     blob: str
@@ -147,6 +148,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
     mac: str
     last_modified: str
     mac_only_encrypted: bool = False
+    rule: str = ""
 
     @property
     def recipients(self) -> tuple[str, ...]:

@@ -23,22 +23,22 @@ def with_settings(
     Raises:
         StoreError: the store cannot be read any more.
     """
-    from reconciler.lint import held_settings, setting_changes
+    from reconciler.lint import held_settings, setting_changes, sops_changes
 
     old, new = (_steering(side, parsed) for side in sides)
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
-    changes = (*_judges(store, sides), *setting_changes(before, after))
+    changes = (*_judges(store, sides), *setting_changes(before, after), *sops_changes(*fleets))
     return held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
 
 
 def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
-    """Return a row for each changed file of the repository that takes part in judging its pull requests."""
+    """Return a row for each changed file of the repository that steers its check, or what reviewers see."""
     from msgspec.structs import replace
 
     from reconciler.api.plan import MISSING, Direction, SettingChange
     from reconciler.api.problem import Source
-    from reconciler.lint import JUDGES, is_judge
+    from reconciler.lint import repository_effect
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
 
@@ -50,12 +50,12 @@ def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]
     from reconciler.store.git.snapshot import GitStore
 
     base, head = (side.revision for side in sides)
-    paths = [path for path in GitStore(repository).changed_paths(base, head) if is_judge(path)]
     row = SettingChange(
-        source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning=JUDGES,
-        direction=Direction.NEUTRAL,
-    )  # fmt: skip
-    return [replace(row, source=Source(path), document=path) for path in paths]
+        source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning="", direction=Direction.NEUTRAL
+    )
+    paths = GitStore(repository).changed_paths(base, head)
+    found = ((path, repository_effect(path)) for path in paths)
+    return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in found if meaning]
 
 
 def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:

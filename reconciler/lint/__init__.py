@@ -5,5 +5,6 @@ from reconciler.lint.held_settings import held_settings
 from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.lint.lint_store import lint
 from reconciler.lint.policy_effects import EFFECTS, effect_of
-from reconciler.lint.review_check import JUDGES, NOT_SEEN, is_judge, review_faults
+from reconciler.lint.review_check import NOT_SEEN, is_judge, repository_effect, review_faults
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
+from reconciler.lint.sops_changes import sops_changes

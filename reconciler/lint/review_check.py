@@ -18,9 +18,18 @@ WORKFLOWS: Final = ".github/workflows"
 NOT_SEEN: Final = (
     "not seen from here: protection of branches and of the branch observations, required checks, scopes of tokens"
 )
+_JUDGES: Final = "it takes part in judging pull requests: the next ones are judged by it"
+_BESIDE: Final = {
+    ".gitattributes": "the forge may show differences of files collapsed, or none, by what it says",
+    ".gitmodules": "other repositories are bound in: what is in them is neither read nor planned",
+    ".sops.yaml": "from the next edit on sops encrypts by it: other values, or for other keys",
+}
+"""Files that steer neither clusters nor the check, and yet what reviewers see, by name."""
 
 
-JUDGES: Final = "it takes part in judging pull requests: the next ones are judged by it"
+def repository_effect(path: str) -> str:
+    """Return what a change of a file of the repository means, which is no document of the store; empty: nothing."""
+    return _JUDGES if is_judge(path) else _BESIDE.get(path.rpartition("/")[2], "")
 
 
 def is_judge(path: str) -> bool:

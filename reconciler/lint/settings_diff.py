@@ -33,6 +33,7 @@ _STEERS: Final = frozenset(DocumentKind) - {
     DocumentKind.WITHHELD,
 }
 _IGNORE_FILE: Final = ".reconcilerignore"
+_READ_AGAIN: Final = "files that the pattern matches are read again, if no other pattern takes them out"
 _KEYS: Final = ("name", "stage", "affinityName")
 _ITEMS_MAX: Final = 500
 """Longer lists are compared by position: finding the place of each item may take minutes on hostile text."""
@@ -128,7 +129,8 @@ def _ignore_changes(old: _SteeringDocuments, new: _SteeringDocuments) -> Iterato
 
 
 def _ignored(source: Source, path: str, before: Json, after: Json) -> SettingChange:
-    meaning = IGNORED.meaning if after is not MISSING else "files that the pattern matches are read again"
+    is_exception = str(before if after is MISSING else after).startswith("!")
+    meaning = _READ_AGAIN if (after is MISSING) is not is_exception else IGNORED.meaning
     # What an exception (`!`) or an order means is not told from the line alone.
     return SettingChange(
         source=source, document=path, path="pattern", before=before, after=after, meaning=meaning,

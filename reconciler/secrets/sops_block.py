@@ -80,6 +80,7 @@ def read_block(document: Document, file: StoreFile) -> tuple[Sealed | None, tupl
         mac=block["mac"],
         last_modified=block["lastmodified"],
         mac_only_encrypted=block.get("mac_only_encrypted") is True,
+        rule=next((f"{rule}: {block[rule]}" for rule in RULES if block.get(rule)), ""),
     )
     return sealed, ()
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.fakes.sealed_documents import sealed, text_of
 from tests.unit.cli.command_line import Ran, run
 
 TRICKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("settings_tricks.yaml").read_text())
@@ -110,6 +111,7 @@ spec:
     overriders: {labelsOverrider: [{operator: add, value: {note: one}}]}
 """,
     ".reconcilerignore": "drafts/\n",
+    "apps/secret.yaml": text_of(sealed(name="s", a="one", b="two")),
 }
 
 
