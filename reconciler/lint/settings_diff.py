@@ -251,7 +251,7 @@ class _DocumentDiff:
                 way = Direction.LOOSENS if is_looser else Direction.TIGHTENS
             else:
                 way = change.direction
-            yield _with(change, way)
+            yield replace(change, direction=way)
 
     def _row(self, at: _FieldPlace) -> Effect:
         field = at.field
@@ -285,10 +285,6 @@ class _DocumentDiff:
             is_secret=self._is_secret,
             is_always_held=row.is_always_held,
         )
-
-
-def _with(change: SettingChange, way: Direction) -> SettingChange:
-    return replace(change, direction=way)
 
 
 def _canonical(shape: Shape, body: Json) -> dict[str, tuple[str, Json]]:
