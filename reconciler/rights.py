@@ -137,7 +137,7 @@ def needed_rights(
     written = {
         identity: template.gvk.group_kind
         for identity, template in fleet.templates.items()
-        if not is_never_distributed(template.gvk, identity)
+        if not is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted)
     }
     kinds = {*written.values(), *recorded}
     leaving = {*(kinds - {_NAMESPACE}), *_claimed_namespaces(decision), *recorded}

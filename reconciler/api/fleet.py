@@ -61,6 +61,8 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     digest: str = ""
     sealed: Sealed | None = None
     """The metadata of sops, for an encrypted document; the body has the ciphertext."""
+    is_admitted: bool = False
+    """Whether it is in, or is, a system namespace that the Fleet document allows."""
 
 
 _given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__
@@ -186,6 +188,8 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     ha: HighAvailability | None = None
     partial: bool = False
     """`spec.placement.partial`: place as many as fit when not all do."""
+    allowed_namespaces: frozenset[str] = frozenset()
+    """`spec.namespaces.allowed`: system namespaces that policies may distribute to."""
     windows: tuple[FleetWindow, ...] = ()
     """Times for changes, by clusters."""
     ignore: tuple[IgnoreRule, ...] = ()

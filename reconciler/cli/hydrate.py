@@ -16,8 +16,9 @@ from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from reconciler.api.content import JsonObject
-    from reconciler.api.fleet import Fleet, Render
+    from reconciler.api.fleet import Fleet, Render, Snapshot
     from reconciler.api.problem import Problem
+    from reconciler.fleet import ParsedFile
     from reconciler.helm.files import RenderFiles
     from reconciler.helm.run_render import Output
     from reconciler.helm.tools import Tools
@@ -51,7 +52,8 @@ def command(
 ) -> None:
     """Render the charts and kustomizations that documents of kind Render in STORE name, and write their outputs.
 
-    What is fresh is left alone, and no program is started for it. Commit what it writes.
+    What is fresh is left alone, and no program is started for it. Commit what it writes: output that `validate` would
+    refuse is not written.
     """
     from reconciler.helm.files import RenderFiles, check_ordinary, tree_of
     from reconciler.helm.tools import Tools, Wanted
@@ -60,20 +62,26 @@ def command(
 
     location = locate_store(store, as_directory=as_directory)
     check_ordinary(location)
-    fleet = read_fleet(store, as_directory=as_directory)
+    parsed: dict[str, ParsedFile] = {}
+    snapshots: list[Snapshot] = []
+    fleet = read_fleet(store, as_directory=as_directory, parsed=parsed, snapshots=snapshots)
     renders = _chosen(fleet, only)
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
     kept_out = location.repository or location.path
     tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
-    is_good, is_run = not _tell(_of_documents(fleet)), False
+    is_good = not _tell(_of_documents(fleet))
+    made: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
         for render in renders:
             if update and render.helm is not None and render.helm.is_remote:
                 is_good &= _update(render, files, tools, location.path)
             output = _output(fleet, render, files, tools, always=check, allow_network=allow_network)
-            is_run |= output.files is not None
+            made.append((render, output))
+        made = _checked(made, snapshots[0], parsed)
+        for render, output in made:
             is_good &= _finish(fleet, render, files, output, location.path, check=check)
+    is_run = any(output.files is not None for _, output in made)
     if is_run and not hides_files():
         remark(
             "this kernel cannot hide files from helm and kustomize (Landlock, Linux 5.13): they saw what you may see"
@@ -135,6 +143,31 @@ def _output(
     return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
 
 
+def _checked(
+    made: list[tuple[Render, Output]], snapshot: Snapshot, parsed: dict[str, ParsedFile]
+) -> list[tuple[Render, Output]]:
+    """Return the outputs with the errors that `validate` would report of their files."""
+    from reconciler.api.problem import Severity
+    from reconciler.cli.store_reading import problems_of, with_files
+    from reconciler.hydration import is_below
+
+    files = {path: data for _, output in made for path, data in (output.files or {}).items()}
+    if not files:
+        return made
+    folders = [render.output for render, output in made if output.files]
+    fleet = with_files(snapshot, parsed, folders, files)
+    errors = [problem for problem in problems_of(fleet) if problem.severity is Severity.ERROR]
+    return [
+        (
+            render,
+            output._replace(
+                problems=(*output.problems, *(each for each in errors if is_below(each.source.path, render.output)))
+            ),
+        )
+        for render, output in made
+    ]
+
+
 def _text(body: JsonObject) -> str:
     """Return a document as committed: sorted, unless encrypted, as its checksum depends on the order."""
     import json
@@ -150,6 +183,7 @@ def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, ro
     from reconciler.hydration import blob_id
 
     if _tell(output.problems):
+        prose(f"{render.name}: {render.output} is not written\n")
         return False
     if output.files is None:
         prose(f"{render.name}: fresh\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,7 @@ from reconciler.errors import ConfigurationError
 if TYPE_CHECKING:
     from reconciler.api.clusters import Observations
     from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.api.problem import Problem
     from reconciler.cli.last_good_content import LastGood
     from reconciler.fleet import ParsedFile
     from reconciler.store.file_walk import Taker
@@ -240,6 +241,43 @@ def parse_cache_file(folder: Path, store: str) -> Path:
     import hashlib
 
     return folder / f"parsed-{hashlib.sha256(full_name(store).encode()).hexdigest()[:16]}.db"
+
+
+def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
+    """Return all problems of a store that need no cluster, in the order of its files."""
+    from reconciler.api.clusters import Observations
+    from reconciler.clock import SystemClock
+    from reconciler.lint import lint
+    from reconciler.plugins import with_plugins
+    from reconciler.report.render_json import rendering
+    from reconciler.rollouts import selected_of
+    from reconciler.scheduler import schedule_fleet
+
+    decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
+    carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
+    odd = lint(fleet, decision.claims, carried, selected_of(decision), decision.makers)
+    found = sorted({*rendering(decision).problems, *odd})
+    # Without observations free capacity is unknown; that is no fault of the store.
+    return tuple(problem for problem in found if problem.code != "capacity-unknown")
+
+
+def with_files(
+    snapshot: Snapshot, parsed: Mapping[str, ParsedFile], folders: Collection[str], files: Mapping[str, bytes]
+) -> Fleet:
+    """Return the fleet of a store as it is with other files in some folders. `parsed`: the files of the snapshot."""
+    from reconciler.api.fleet import StoreFile
+    from reconciler.fleet import assemble, is_store_file, memo_key, parse_file
+    from reconciler.hydration import blob_id, is_below
+
+    kept = [
+        parsed[memo_key(file)] for file in snapshot.files if not any(is_below(file.path, folder) for folder in folders)
+    ]
+    new = [
+        parse_file(StoreFile(path=path, blob=blob_id(data), data=data))
+        for path, data in files.items()
+        if is_store_file(path)
+    ]
+    return assemble(snapshot.revision, [*kept, *new], snapshot.problems)
 
 
 def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, has_errors, prose, style_for
-from reconciler.cli.store_reading import bulk_load, read_fleet
+from reconciler.cli.store_reading import bulk_load, problems_of, read_fleet
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -18,28 +18,14 @@ from reconciler.cli.store_reading import bulk_load, read_fleet
 @options.output("text", "json", "github", default="text")
 def command(*, chosen: options.StoreChoice, strict: bool, is_all: bool, output: str) -> None:
     """Check STORE: files, policies, overrides, dependencies. Exit code 1 when anything is an error."""
-    from reconciler.api.clusters import Observations
     from reconciler.api.problem import Severity
-    from reconciler.clock import SystemClock
-    from reconciler.lint import lint
-    from reconciler.plugins import with_plugins
     from reconciler.report.json_parts import json_text, problems_part
     from reconciler.report.plan.annotations import github_annotations
     from reconciler.report.problems_text import problems_text
-    from reconciler.report.render_json import rendering
-    from reconciler.rollouts import selected_of
-    from reconciler.scheduler import schedule_fleet
 
-    interpreters = with_plugins()
     with bulk_load():
         fleet = read_fleet(*chosen, with_locks=True)
-        decision = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
-        rendered = rendering(decision)
-        carried = [identity for identity, binding in decision.bindings.items() if binding.owners]
-    odd = lint(fleet, decision.claims, carried, selected_of(decision), decision.makers)
-    found = tuple(sorted({*rendered.problems, *odd}))
-    # Without observations free capacity is unknown; that is no fault of the store.
-    problems = tuple(problem for problem in found if problem.code != "capacity-unknown")
+        problems = problems_of(fleet)
     if output == "json":
         answer(json_text({"version": 1, "revision": fleet.revision, "problems": problems_part(problems)}))
     elif output == "github":

@@ -22,6 +22,7 @@ from reconciler.documents.document_kinds import (
     read_fail_back,
     refuse_namespace,
     refused_kind,
+    system_namespace_of,
 )
 from reconciler.documents.field_reader import Fields, Report, document_fields
 from reconciler.documents.field_tables import (

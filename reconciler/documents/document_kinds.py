@@ -259,10 +259,16 @@ def is_system_namespace(namespace: str) -> bool:
     return _SYSTEM.fullmatch(namespace) is not None
 
 
-def is_never_distributed(gvk: GVK, identity: Identity) -> bool:
-    """Return whether no policy may claim it: it is in or is a system namespace, or belongs to the control API."""
-    if gvk.group in CONTROL_GROUPS:
-        return True
-    if identity.namespace:
-        return is_system_namespace(identity.namespace)
-    return identity.group == "" and identity.kind == "Namespace" and is_system_namespace(identity.name)
+def system_namespace_of(identity: Identity) -> str:
+    """Return the system namespace that an object is in or is; empty for any other object."""
+    is_one = identity.group == "" and identity.kind == "Namespace"
+    namespace = identity.name if is_one else identity.namespace
+    return namespace if is_system_namespace(namespace) else ""
+
+
+def is_never_distributed(gvk: GVK, identity: Identity, *, is_admitted: bool = False) -> bool:
+    """Return whether no policy may claim an object: it belongs to the control API, or to a system namespace.
+
+    `is_admitted`: the Fleet document allows its namespace.
+    """
+    return gvk.group in CONTROL_GROUPS or not (is_admitted or system_namespace_of(identity) == "")

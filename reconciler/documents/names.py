@@ -11,7 +11,7 @@ from reconciler.api.content import Json, Step
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import Document, Problem, Severity
 from reconciler.api.refs import PolicyRef
-from reconciler.documents.document_kinds import FLAVORS, is_system_namespace
+from reconciler.documents.document_kinds import FLAVORS
 from reconciler.documents.field_reader import Fields
 from reconciler.regex import regex
 
@@ -92,7 +92,7 @@ def read_ref(document: Fields) -> PolicyRef | None:
     """The name of a policy, None with errors when it has no legal one.
 
     Source: "PropagationPolicy and OverridePolicy", namespace and name. A namespaced policy without a namespace is in
-    `default`; no policy may live in a system namespace.
+    `default`.
     """
     metadata = document.child("metadata")
     kind = document.text("kind")
@@ -109,11 +109,6 @@ def read_ref(document: Fields) -> PolicyRef | None:
         message = f"{namespace!r} cannot name a namespace: small letters, digits and dashes, at most 63"
         metadata.error("name-illegal", message, "namespace")
         return None
-    if is_system_namespace(namespace):
-        message = (
-            f"a policy in the system namespace {namespace} distributes nothing; move it to the namespace it is for"
-        )
-        metadata.error("system-namespace", message, "namespace")
     return PolicyRef(kind, namespace, name) if name else None
 
 

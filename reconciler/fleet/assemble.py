@@ -23,6 +23,7 @@ from reconciler.api.rollouts import Rollout
 from reconciler.documents import is_namespaced
 from reconciler.fleet.documents import ParsedFile, inputs_of, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
+from reconciler.fleet.system_namespaces import admitted, refusals
 from reconciler.hydration import is_input
 from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
 
@@ -69,11 +70,13 @@ def assemble(
 
 def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> Fleet:
     custom_kinds = _custom_kinds(collected.templates)
-    templates = _unique_templates(_with_scopes(collected, custom_kinds), collected)
-    propagation = _unique_policies(collected.propagation, collected)
-    overrides = _unique_policies(collected.overrides, collected)
-    clusters = _unique_clusters(collected)
     settings = _one_settings(collected)
+    allowed = settings.allowed_namespaces
+    found = _with_scopes(collected, custom_kinds)
+    templates = _unique_templates(admitted(found, allowed) if allowed else found, collected)
+    propagation = _unique_policies(_permitted(collected.propagation, allowed, collected), collected)
+    overrides = _unique_policies(_permitted(collected.overrides, allowed, collected), collected)
+    clusters = _unique_clusters(collected)
     rollouts = _unique_rollouts(collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
     _hint_skipped(collected)
@@ -191,6 +194,19 @@ def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_P
         _report_duplicates(str(found[0].ref), sorted(policy.source for policy in found), collected)
         collected.frozen.extend(_policy_reach(policy) for policy in found)
     return tuple(kept)
+
+
+def _permitted(policies: list[_Policy], allowed: frozenset[str], collected: _Collected) -> list[_Policy]:
+    """Return policies that name no system namespace but allowed ones; what others could select is frozen."""
+    kept = []
+    for policy in policies:
+        found = list(refusals(policy, allowed))
+        if found:
+            collected.problems.extend(found)
+            collected.frozen.append(_policy_reach(policy))
+        else:
+            kept.append(policy)
+    return kept
 
 
 def _grouped(values: list[_Value], key: Callable[[_Value], tuple[str, ...]]) -> list[list[_Value]]:

@@ -18,6 +18,7 @@ from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, with_problems, without_problems
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.fleet.documents import ParsedFile
+from reconciler.fleet.system_namespaces import concerns_system
 from reconciler.hydration import is_input
 from reconciler.incremental import Table
 
@@ -155,6 +156,7 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
         or file.rollouts
         or file.renders
         or file.locks
+        or concerns_system(file.templates, (*file.propagation, *file.overrides))
     ):
         return False
     return not any(

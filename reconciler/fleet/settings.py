@@ -24,6 +24,7 @@ from reconciler.documents import (
     exactly,
     flag_field,
     integer_field,
+    is_dns_label,
     is_label_value,
     object_field,
     objects_field,
@@ -114,6 +115,11 @@ SPEC_SHAPE = shape(
         "Placement of replicas.",
         flag_field("partial", "Whether to place what fits when not everything does.", default="false"),
     ),
+    object_field(
+        "namespaces",
+        "System namespaces.",
+        texts_field("allowed", "Names of namespaces `kube-*` to which policies may distribute."),
+    ),
     objects_field("windows", "When changes may be made, with and without a Rollout.", shape=FLEET_WINDOW_SHAPE),
     object_field(
         "secrets",
@@ -186,6 +192,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         guards=_guards(spec.child("guards")),
         ha=_ha(spec.child("ha")),
         partial=bool(placement and placement.flag("partial")),
+        allowed_namespaces=_allowed_namespaces(spec.child("namespaces")),
         windows=read_fleet_windows(spec),
         plain_secrets=_chosen(spec.child("secrets"), "plain", _DEFAULTS.plain_secrets),
         loosening=_chosen(spec.child("review"), "loosening", _DEFAULTS.loosening),
@@ -193,6 +200,17 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
+
+
+def _allowed_namespaces(fields: Fields | None) -> frozenset[str]:
+    if fields is None:
+        return frozenset()
+    found = fields.texts("allowed")
+    for index, name in enumerate(found):
+        if not (name.startswith("kube-") and is_dns_label(name)):
+            message = f"{name!r} is no namespace kube-*: others are open to policies, or never"
+            fields.error("system-namespace", message, "allowed", index)
+    return frozenset(found)
 
 
 def _review_confirm(review: Fields | None) -> str:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
+import json
 import tarfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HelmChart, Render
 from reconciler.api.problem import Problem
 from reconciler.helm.files import MAX_BYTES, InputRefused, RenderFiles
-from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, input_paths, read_kustomization, round_trip
+from reconciler.hydration import (
+    KUSTOMIZATIONS,
+    StorePathKind,
+    input_paths,
+    merged_values,
+    missing_dependencies,
+    read_kustomization,
+    round_trip,
+)
+from reconciler.yaml import read_yaml
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 _GZIP: Final = 31
@@ -115,6 +128,44 @@ def export(render: Render, ids: dict[str, str], files: RenderFiles, folder: Path
         target = folder / path
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         target.write_bytes(data)
+    if render.helm is not None:
+        _stand_in_for_missing(render, ids, files, folder)
+
+
+def _stand_in_for_missing(render: Render, ids: Mapping[str, str], files: RenderFiles, folder: Path) -> None:
+    """Write an empty chart for each dependency that is missing and turned off; helm asks for it all the same.
+
+    Raises:
+        InputRefused: one is turned on.
+    """
+    chart = render.helm
+    assert chart is not None, "of helm"
+    if f"{chart.path}/Chart.yaml" not in ids:
+        return
+    inside = f"{chart.path}/charts/"
+    held = {path.removeprefix(inside).partition("/")[0] for path in ids if path.startswith(inside)}
+    missing = list(missing_dependencies(_values(files, f"{chart.path}/Chart.yaml"), held))
+    own = [f"{chart.path}/values.yaml"] if f"{chart.path}/values.yaml" in ids else []
+    for found in missing:
+        for variant in ("", *(each.name for each in render.variants)):
+            more = next((each.values for each in render.variants if each.name == variant), ())
+            paths = (*own, *chart.values, *more)
+            if found.is_on(functools.reduce(merged_values, (_values(files, path) for path in paths), {})):
+                where = f" in the variant {variant}" if variant else ""
+                off = f", or set {found.conditions[0]}: false" if found.conditions else ""
+                raise InputRefused(
+                    f"{chart.path} uses {found}{where}, which is not in {inside}: put it there "
+                    f"(helm dependency build){off}"
+                )
+        stand_in = folder / inside / found.name / "Chart.yaml"
+        stand_in.parent.mkdir(parents=True)
+        stand_in.write_text(f"{{apiVersion: v2, name: {json.dumps(found.name)}, version: 0.0.0}}\n", encoding="utf-8")
+
+
+def _values(files: RenderFiles, path: str) -> JsonObject:
+    """Return the tree of a YAML file; empty where helm has more to say about it."""
+    documents = read_yaml("values.yaml", files.read(path)).documents
+    return documents[0].body if documents else {}
 
 
 def _check_archive(chart: HelmChart, data: bytes) -> None:

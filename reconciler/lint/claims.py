@@ -71,7 +71,7 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
     """A warning for each propagation selector that selects no template of the store."""
     by_kind: dict[str, list[Template]] = {}
     for identity, template in sorted(fleet.templates.items()):
-        if not is_never_distributed(template.gvk, identity):
+        if not is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
             by_kind.setdefault(identity.kind, []).append(template)
     for policy in fleet.propagation:
         selecting = claims.selecting.get(policy.ref, frozenset())
@@ -127,7 +127,7 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
         if is_unknown(identity):
             continue
         template = fleet.templates[identity]
-        if identity in carried or is_never_distributed(template.gvk, identity):
+        if identity in carried or is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
             continue
         if identity.kind in PROPAGATION_KINDS | OVERRIDE_KINDS:
             yield _policy_of_no_group(template)

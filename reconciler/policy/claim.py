@@ -364,7 +364,7 @@ class _Reasons:
 
 def _never_distributed(template: Template) -> Problem | None:
     identity = template.identity
-    if not is_never_distributed(template.gvk, identity):
+    if not is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
         return None
     if template.gvk.group in CONTROL_GROUPS:
         why = f"{identity} belongs to Karmada's control API and is never distributed; take it out of the store"

@@ -76,9 +76,11 @@ class PolicyIndex(Generic[AnyPolicy]):
         identity = template.identity
         # Namespaces differ among themselves, since some are system ones; a slash is in no namespace's name.
         namespace = f"/{identity.name}" if identity.kind == "Namespace" else identity.namespace
+        if template.is_admitted:
+            namespace = f"//{namespace}"
         place = self._places.get((template.gvk, namespace))
         if place is None:
-            place = self._places[template.gvk, namespace] = self._find_place(template.gvk, identity)
+            place = self._places[template.gvk, namespace] = self._find_place(template)
         if not place.buckets:
             return place.everywhere
         labels = template.labels if place.label_keys else {}
@@ -95,9 +97,10 @@ class PolicyIndex(Generic[AnyPolicy]):
             place.alike[key] = found
         return found
 
-    def _find_place(self, gvk: GVK, identity: Identity) -> _Place[AnyPolicy]:
+    def _find_place(self, template: Template) -> _Place[AnyPolicy]:
         """Karmada: a cluster-scoped template only meets selectors without a namespace, those of cluster policies."""
-        if is_never_distributed(gvk, identity):
+        gvk, identity = template.gvk, template.identity
+        if is_never_distributed(gvk, identity, is_admitted=template.is_admitted):
             return _Place((), (), frozenset(), (), {})
         namespaces = (identity.namespace, "") if identity.namespace else ("",)
         keys = ((gvk.api_version, gvk.kind, namespace) for namespace in namespaces)
@@ -142,7 +145,7 @@ class TemplateIndex:
         """Add templates. A new version comes after the old one was removed."""
         for template in templates:
             identity = template.identity
-            if is_never_distributed(template.gvk, identity):
+            if is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
                 continue
             kind = (template.gvk.api_version, template.gvk.kind)
             self._by_place.setdefault((*kind, identity.namespace), {})[identity] = template

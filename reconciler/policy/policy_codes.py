@@ -45,7 +45,7 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "system-namespace": Code(
         "A policy is in or selects kube-*, karmada-system, karmada-cluster, karmada-es-* or fleet-system.",
-        "Use another namespace.",
+        "Use another namespace, or allow one kube-* in spec.namespaces.allowed of the Fleet document.",
     ),
     "selectors-missing": Code(
         "A propagation policy without selectors selects nothing; an error in Karmada's group.",

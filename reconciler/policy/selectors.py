@@ -19,7 +19,6 @@ from reconciler.documents import (
     document_fields,
     is_label_key,
     is_label_value,
-    is_system_namespace,
     read_flavor,
     read_ref,
     type_fault,
@@ -56,13 +55,7 @@ def read_selectors(spec: Fields, ref: PolicyRef, flavor: Flavor) -> tuple[Resour
 
 def _selector(fields: Fields, ref: PolicyRef, flavor: Flavor) -> ResourceSelector:
     namespace, name, kind = fields.text("namespace"), fields.text("name"), fields.text("kind")
-    system = namespace if is_system_namespace(namespace) else ""
-    if kind == "Namespace" and fields.text("apiVersion") == "v1" and is_system_namespace(name):
-        system = name
-    if system:
-        message = f"nothing is distributed in the system namespace {system}; take this selector out"
-        fields.error("system-namespace", message, "name" if system == name else "namespace")
-    elif ref.namespace and namespace and namespace != ref.namespace:
+    if ref.namespace and namespace and namespace != ref.namespace:
         _elsewhere(fields, ref, flavor, namespace)
     api_version = fields.text("apiVersion")
     fault = type_fault(api_version, kind) if api_version and kind else None

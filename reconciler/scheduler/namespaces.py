@@ -22,6 +22,7 @@ from reconciler.incremental import Table, union
 NAMESPACE_FOLLOWS: Final = "namespace-follows"
 """The rule of the reason why a cluster has a Namespace that no policy sent there."""
 
+_IN_EVERY_CLUSTER: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _SKIP: Final = "namespace.karmada.io/skip-auto-propagation"
 
 
@@ -141,7 +142,7 @@ def _followed(
 
 def comes_by_itself(fleet: Fleet, name: str) -> bool:
     """Return whether we need not create the Namespace."""
-    if name == "default" or is_system_namespace(name):
+    if name in _IN_EVERY_CLUSTER or (is_system_namespace(name) and name not in fleet.settings.allowed_namespaces):
         return True
     template = fleet.templates.get(namespace_identity(name))
     return template is not None and template.labels.get(_SKIP) == "true"

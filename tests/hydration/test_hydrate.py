@@ -232,20 +232,16 @@ def test_secrets_and_other_objects_are_left_out_by_the_render(store: Path) -> No
     assert not {"Secret", "Job"} & {kind for kind, _ in bodies(store / "rendered/jobs/base.yaml")}
 
 
-def test_an_encrypted_secret_goes_through_with_its_fields_in_their_order(store: Path) -> None:
+def test_an_encrypted_secret_goes_through_with_its_fields_in_their_order(store: Path, sops: Sops) -> None:
     one_render(store, "jobs")
-    text = """apiVersion: v1
-kind: Secret
-metadata: {name: s, namespace: demo}
-data: {z: "ENC[AES256_GCM,data:eA==,type:str]", a: "ENC[AES256_GCM,data:eA==,type:str]"}
-sops: {version: 3.13.3, mac: "ENC[AES256_GCM,data:eA==,type:str]", lastmodified: "2026-01-01T00:00:00Z"}
-"""
-    (store / "charts/jobs/templates/secret.yaml").write_text(text)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}}
+    text = sops.encrypt_documents({**secret, "data": {"z": "eA==", "a": "eA=="}})
+    (store / "charts/jobs/templates/secret.yaml").write_bytes(text)
     result = hydrate(store)
     assert result.exit_code == 0, result.output
-    secret = bodies(store / "rendered/jobs/secrets/demo/s.yaml")["Secret", "s"]
-    assert list(secret["data"]) == ["z", "a"]
-    assert list(secret["sops"]) == ["version", "mac", "lastmodified"]
+    written = store / "rendered/jobs/secrets/demo/s.yaml"
+    assert list(bodies(written)["Secret", "s"]["data"]) == ["z", "a"]
+    assert b"z: eA==" in sops.decrypt(written.read_bytes())
 
 
 def test_a_faulty_document_is_told_and_not_passed_over(store: Path) -> None:
@@ -266,6 +262,34 @@ def test_what_a_merge_left_in_an_output_is_written_anew(store: Path) -> None:
     assert run("validate", store).exit_code == 1
     assert hydrate(store).exit_code == 0
     assert contents(store / "rendered") == written
+
+
+def test_what_validate_would_refuse_is_told_and_not_written(store: Path) -> None:
+    one_render(store, "jobs")
+    budget = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\n"
+    (store / "charts/jobs/templates/budget.yaml").write_text(budget)
+    for arguments in ([], ["--check"]):
+        result = hydrate(store, *arguments)
+        assert result.exit_code == 1
+        assert "rendered/jobs/base.yaml" in result.output
+        assert "[api-version-unknown]" in result.output
+        assert "jobs: rendered/jobs is not written" in result.output
+    assert not (store / "rendered").exists()
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_a_dependency_that_is_not_to_be_had_is_needed_only_where_it_is_used(store: Path, is_on: bool) -> None:
+    one_render(store, "web")
+    chart = store / "charts/web/Chart.yaml"
+    more = "{name: redis-ha, version: 4.x.x, repository: 'https://charts.example.com', condition: cache.enabled}"
+    chart.write_text(f"{chart.read_text()}\ndependencies: [{more}]\n")
+    for path, value in (("charts/web/values.yaml", "false"), ("values/web-prod.yaml", str(is_on).lower())):
+        (store / path).write_text(f"{(store / path).read_text()}\ncache: {{enabled: {value}}}\n")
+    result = hydrate(store)
+    said = " ".join(result.output.split())
+    assert result.exit_code == int(is_on), said
+    assert ("uses redis-ha 4.x.x of https://charts.example.com in the variant prod" in said) == is_on
+    assert ("or set cache.enabled: false" in said) == is_on
 
 
 def test_a_fault_of_a_chart_is_told_in_words_of_helm(store: Path) -> None:
