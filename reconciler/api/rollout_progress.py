@@ -13,12 +13,20 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollouts import ChangeTime, OnNewCommit, Stage
 
 
+class EarlierRevision(Struct, frozen=True, kw_only=True):
+    """A revision that a cluster had completed. `left_at`: RFC 3339 UTC until which it was in force there."""
+
+    revision: str
+    left_at: str
+
+
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The active revision of a cluster, its start and its completion. Times are RFC 3339 UTC.
 
     `revision` empty: nothing of the rollout was written there yet. `completed_at` empty: in progress. `steady_since`:
     since when the gate has been met without a break; kept by the journal alone. `turn`, `turn_at`: the revision whose
-    turn came while the cluster could not be changed, and the time of that.
+    turn came while the cluster could not be changed, and the time of that. `earlier`: revisions to which it may roll
+    back, the one that it left last first.
     """
 
     revision: str = ""
@@ -27,6 +35,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     steady_since: str = ""
     turn: str = ""
     turn_at: str = ""
+    earlier: tuple[EarlierRevision, ...] = ()
 
 
 class Met(Struct, frozen=True, tag="met"):
@@ -65,7 +74,7 @@ class ReleaseFacts(Struct, frozen=True, kw_only=True):
     `missing`: recorded or pinned revisions that the object database does not have. `pinned`: commits by the texts of
     pins; a missing text names no existing commit. `away`: clusters that cannot be changed now, suspended or
     unreachable, with the reason. `closed`: clusters that a window of the fleet closes, with RFC 3339 of the end; empty:
-    no end is known.
+    no end is known. `alike`: revisions that stage the same as HEAD.
     """
 
     order: tuple[str, ...] = ()
@@ -73,14 +82,19 @@ class ReleaseFacts(Struct, frozen=True, kw_only=True):
     pinned: Mapping[str, str] = field(default_factory=dict)
     away: Mapping[str, str] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
+    alike: frozenset[str] = frozenset()
 
 
 class Begin(Struct, frozen=True, tag="begin"):
-    """A revision becomes active in a cluster. To be recorded in the cluster before anything of it is written."""
+    """A revision becomes active in a cluster. To be recorded in the cluster before anything of it is written.
+
+    `is_rollback`: the cluster had completed it, and needs no turn.
+    """
 
     cluster: str
     revision: str
     at: str
+    is_rollback: bool = False
 
 
 class StageSlot(Struct, frozen=True, tag="turn"):

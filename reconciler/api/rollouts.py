@@ -234,7 +234,10 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 
 class Rollout(Struct, frozen=True, kw_only=True):
-    """The staged roll-out of changes of some templates. `pins`: stage or cluster to a revision, without any gate."""
+    """The staged roll-out of changes of some templates. `pins`: stage or cluster to a revision, without any gate.
+
+    `rollback_window_s`: for so long a cluster goes back to what it had completed at once; 0: it takes its turn.
+    """
 
     name: str
     stages: tuple[Stage, ...]
@@ -242,6 +245,7 @@ class Rollout(Struct, frozen=True, kw_only=True):
     on_new_commit: OnNewCommit = OnNewCommit.RESTART
     deletions: ChangeTime = ChangeTime.LAST
     placement: ChangeTime = ChangeTime.NOW
+    rollback_window_s: int = 0
     approvals: tuple[Approval, ...] = ()
     pins: Mapping[str, str] = field(default_factory=dict)
     source: Source = NOWHERE

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal.journal_lock import JournalLock
-from reconciler.journal.rows import CLUSTER, HOLD, ROLLOUT, SUSPENSION, TABLES
+from reconciler.journal.rows import CLUSTER, HOLD, ROLLOUT, ROLLOUT_EARLIER, SUSPENSION, TABLES
 from reconciler.journal.sqlite_file import META, JournalFile, Row, SqlTable
 from reconciler.journal.sqlite_journal import Journal
 
@@ -95,7 +95,7 @@ _SALVAGED = {
     SUSPENSION: "suspensions",
     HOLD: "what it wrote into the clusters' marks",
 }
-_TOLD_BY_MARKS = (ROLLOUT,)
+_TOLD_BY_MARKS = (ROLLOUT, ROLLOUT_EARLIER)
 """Saved for unreachable clusters; without these rows the marks restore them later."""
 
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Confirmed
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollout_progress import Record
+from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.containment import try_call
 from reconciler.fail_points import reach
 from reconciler.journal.mirror import Mirror
@@ -38,6 +38,7 @@ from reconciler.journal.rows import (
     HOLD,
     LOSS,
     ROLLOUT,
+    ROLLOUT_EARLIER,
     SUSPENSION,
     TIMER,
     binding_value,
@@ -101,6 +102,11 @@ class HoldBook:
         with self._file.transaction():
             self._file.remove(ROLLOUT, gone)
             self._file.put(ROLLOUT, [rollout_columns(rollout, cluster, record) for cluster, record in kept.items()])
+            for cluster, record in differing.items():
+                before, after = (one.earlier if one is not None else () for one in (known.get(cluster), record))
+                if before != after:
+                    self._file.remove(ROLLOUT_EARLIER, [(rollout, cluster, each.revision) for each in before])
+                    self._file.put(ROLLOUT_EARLIER, [(rollout, cluster, each.revision, each.left_at) for each in after])
         self._mirror.rolled(rollout, differing)
         reach("after a rollout was recorded")
 
@@ -109,6 +115,12 @@ class HoldBook:
         if self._file.has_table(ROLLOUT):
             for row in self._file.rows(ROLLOUT, "ORDER BY rollout, cluster"):
                 found.setdefault(row[0], {})[row[1]] = rollout_value(row)
+        if self._file.has_table(ROLLOUT_EARLIER):
+            for name, cluster, revision, left_at in self._file.rows(ROLLOUT_EARLIER, "ORDER BY left_at DESC, revision"):
+                record = found.get(name, {}).get(cluster)
+                if record is not None:
+                    earlier = (*record.earlier, EarlierRevision(revision=revision, left_at=left_at))
+                    found[name][cluster] = replace(record, earlier=earlier)
         return found
 
     def versions(self) -> dict[str, dict[GVK, int]]:
@@ -226,7 +238,7 @@ class StoreBook:
 
 
 _LEFT: Final = "left"
-_TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, SUSPENSION, TIMER)
+_TABLES: Final = (CLUSTER, CONSTRAINT, EVICTION, GUARD_HOLD, LOSS, ROLLOUT, ROLLOUT_EARLIER, SUSPENSION, TIMER)
 _BY_IDENTITY: Final = "ORDER BY api_group, kind, namespace, name"
 _READ: Final[Mapping[str, Callable[[Row], object]]] = {
     BINDING.name: binding_value,

@@ -65,11 +65,12 @@ ROLLOUT = SqlTable(
     2,
     ("rollout", "cluster", "revision", "begun_at", "completed_at", "steady_since", "turn", "turn_at"),
 )
+ROLLOUT_EARLIER = SqlTable("rollout_earlier", 3, ("rollout", "cluster", "revision", "left_at"))
 STATE = SqlTable("state", 1, ("name", "document"))
 
 TABLES = (
     *(META, CLUSTER, APPLIED, ESTABLISHED, BASE, BINDING, CONSTRAINT, EVICTION, TIMER, GOOD_BLOB, SUSPENSION, INTENT),
-    *(EVENT, ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX, ROLLOUT),
+    *(EVENT, ROUND, STATE, LOSS, GUARD_HOLD, HOLD, OUTBOX, ROLLOUT, ROLLOUT_EARLIER),
 )
 """Every table with checksums."""
 

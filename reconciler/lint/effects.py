@@ -257,6 +257,7 @@ ROLLOUT_ROWS: Final[Rows] = {
             "spec.stages[].maxConcurrency": "clusters of a stage that change at once: {after}",
             "spec.stages[].gate.maxFailures": "clusters that may fail before a stage is paused: {after}",
             "spec.stages[].gate.timeout": "a cluster has failed only after {after}",
+            "spec.rollbackWindow": "for {after} clusters go back at once to what they had completed, past every gate",
             "spec.pin": "pinned past gate and approval: {key} gets {after} at once",
         },
     ),

@@ -21,4 +21,13 @@ from reconciler.rollouts.release import release_of_head
 from reconciler.rollouts.rollout_document import parse_rollout
 from reconciler.rollouts.rollout_fields import ROLLOUT_CODES, ROLLOUT_SHAPE
 from reconciler.rollouts.staged import staged
-from reconciler.rollouts.standing import ClusterSights, Records, Revisions, RolloutStatus, begun_with, layouts_of, stand
+from reconciler.rollouts.standing import (
+    ClusterSights,
+    Records,
+    Revisions,
+    RolloutStatus,
+    begun_with,
+    layouts_of,
+    revisions_of,
+    stand,
+)

@@ -34,7 +34,7 @@ from reconciler.api.rollout_progress import (
 from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
 from reconciler.rollouts.gate import UNTOLD, note_success
 from reconciler.rollouts.record_book import RolloutRecords
-from reconciler.rollouts.release import Pins, begin_pinned, newest, pins_in_force, release_under_way
+from reconciler.rollouts.release import Pins, begin_pinned, begin_rolled_back, newest, pins_in_force, release_under_way
 from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
 
 
@@ -71,6 +71,8 @@ def progress(
     )
     if layout.is_sound:
         _join(layout, pins, scene)
+        free = [name for name in known if name not in pins.of_clusters and name not in scene.frozen]
+        begin_rolled_back(rollout, free, release, facts, book)
     states = _states(layout, pins, apart, scene)
     is_waiting = any(isinstance(state, WaitsForStage | Unclear) for state in states)
     is_done = layout.is_sound and all(isinstance(state, StageDone | Skipped) for state in states)

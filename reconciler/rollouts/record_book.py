@@ -14,6 +14,7 @@ from reconciler.api.ledger import ENDS, Event, EventKind
 from reconciler.api.rollout_progress import (
     Begin,
     Complete,
+    EarlierRevision,
     Paused,
     Phase,
     Pinned,
@@ -72,7 +73,8 @@ def _of_clusters(
             known = was.get(change.cluster)
             earlier = known.revision if known else ""
             data = {"revision": change.revision, "stage": stage, "before": earlier}
-            why = f"its turn in the stage {stage}; {earlier[:12] or 'nothing'} before"
+            turn = "it rolls back to what it had completed" if change.is_rollback else f"its turn in the stage {stage}"
+            why = f"{turn}; {earlier[:12] or 'nothing'} before"
             yield EventKind.ROLLOUT_BEGUN, subject, {**data, "why": why}
         else:
             revision = after.records[change.cluster].revision
@@ -109,10 +111,16 @@ _NOTHING: Final = Record()
 
 
 @prepared
+class _EarlierEntry(msgspec.Struct, rename="camel"):
+    revision: str = ""
+    left_at: str = ""
+
+
 class _RecordEntry(msgspec.Struct, rename="camel"):
     revision: str = ""
     begun_at: str = ""
     completed_at: str = ""
+    earlier: tuple[_EarlierEntry, ...] = ()
 
 
 def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> dict[str, Record]:
@@ -126,13 +134,20 @@ def recorded(records: Mapping[str, Record], changes: Iterable[RecordChange]) -> 
 def _changed(record: Record, change: RecordChange) -> Record:
     match change:
         case Begin(revision=revision, at=at):
-            return Record(revision=revision, begun_at=at)
+            return Record(revision=revision, begun_at=at, earlier=_earlier(record, revision, at))
         case StageSlot(revision=revision, at=at):
             return replace(record, turn=revision, turn_at=at)
         case Steady(since=since):
             return replace(record, steady_since=since)
         case Complete(at=at):
             return replace(record, completed_at=at, steady_since="")
+
+
+def _earlier(record: Record, begun: str, at: str) -> tuple[EarlierRevision, ...]:
+    """Return the revisions to which a cluster may roll back once another one has begun."""
+    kept = [found for found in record.earlier if found.revision not in (record.revision, begun)]
+    left = [EarlierRevision(revision=record.revision, left_at=at)]
+    return tuple([*(left if record.completed_at and record.revision != begun else ()), *kept][:_EARLIER_MAX])
 
 
 def entry_of(record: Record) -> str:
@@ -142,20 +157,23 @@ def entry_of(record: Record) -> str:
     '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
     """
     kept = {"revision": record.revision, "begunAt": record.begun_at, "completedAt": record.completed_at}
-    return msgspec.json.encode({key: value for key, value in kept.items() if value}).decode()
+    earlier = [{"revision": found.revision, "leftAt": found.left_at} for found in record.earlier]
+    told: dict[str, Any] = {**kept, "earlier": earlier}
+    return msgspec.json.encode({key: value for key, value in told.items() if value}).decode()
 
 
 def record_of(entry: str) -> Record | None:
     """Return the record of an entry; None if malformed. Fields of later versions are ignored."""
     try:
         kept = msgspec.json.decode(entry, type=_RecordEntry)
-        for text in (kept.begun_at, kept.completed_at):
+        for text in (kept.begun_at, kept.completed_at, *(found.left_at for found in kept.earlier)):
             instant(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     if not kept.revision or not kept.begun_at:
         return None
-    return Record(revision=kept.revision, begun_at=kept.begun_at, completed_at=kept.completed_at)
+    earlier = tuple(EarlierRevision(revision=found.revision, left_at=found.left_at) for found in kept.earlier)
+    return Record(revision=kept.revision, begun_at=kept.begun_at, completed_at=kept.completed_at, earlier=earlier)
 
 
 class RolloutRecords:
@@ -227,6 +245,7 @@ _KEY_CHARS_MAX: Final = 253
 ROLLOUT_NAME_CHARS_MAX: Final = _KEY_CHARS_MAX - len(_PREFIX)
 _ENTRY_CHARS_MAX: Final = 1024
 _REVISION_CHARS_MAX: Final = 128
+_EARLIER_MAX: Final = 3
 _ENTRIES_MAX: Final = 1000
 """Limit of one mark: they fill a quarter of a ConfigMap."""
 
@@ -253,7 +272,12 @@ def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
         if key.startswith(_PREFIX) and _is_name(name) and record is not None and _is_revision(record.revision):
             begun, completed = _not_later(record.begun_at, now), _not_later(record.completed_at, now)
             if begun:
-                told[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed)
+                earlier = tuple(
+                    replace(found, left_at=left)
+                    for found in record.earlier[:_EARLIER_MAX]
+                    if _is_revision(found.revision) and (left := _not_later(found.left_at, now))
+                )
+                told[name] = Record(revision=record.revision, begun_at=begun, completed_at=completed, earlier=earlier)
     return told
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.api.problem import Problem, Severity
@@ -13,18 +14,16 @@ from reconciler.rollouts.gate import has_failed, is_too_late
 from reconciler.rollouts.record_book import RolloutRecords
 
 
-def release_of_head(head: str, digests: Mapping[str, str], order: Sequence[str]) -> str:
+def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> str:
     """Return the release of HEAD: the newest recorded revision that stages the same as HEAD, else HEAD.
 
-    `digests`: of the staged templates at HEAD and at each recorded revision. A commit that leaves them alone is no new
-    release, and a revert is the release of before.
+    `alike`: those that do. A commit that leaves the staged templates alone is no new release, and a revert is the
+    release of before.
     """
-    wanted = digests[head]
-    alike = {revision for revision, digest in digests.items() if digest == wanted and revision != head}
-    return newest(alike, {}, order) or head
+    return newest(alike - {head}, {}, order) or head
 
 
-def newest(revisions: set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
+def newest(revisions: Set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
     """The newest of some revisions, by the branch, then by when it was begun; empty when there are none."""
     place = {revision: index for index, revision in enumerate(order)}
 
@@ -64,6 +63,7 @@ def release_under_way(
     running = newest_record({name: book[name] for name in known}, facts.order)
     place = {revision: index for index, revision in enumerate(facts.order)}
     is_revert = head in place and place[head] < place.get(running, len(place))
+    is_revert |= any(rolls_back(rollout, book[name], facts, book.now) for name in known)
     if running in ("", head) or running in facts.missing or is_revert:
         return head
     is_finished = True
@@ -82,6 +82,29 @@ def release_under_way(
         if late > number_of(gate.max_failures, len(members), least=0) and gate.on_failure is OnFailure.PAUSE:
             return head
     return head if is_finished else running
+
+
+def rollback_revisions(rollout: Rollout, record: Record, now: datetime) -> frozenset[str]:
+    """Return the revisions that a cluster had completed, and left within `rollbackWindow`."""
+    window = timedelta(seconds=rollout.rollback_window_s)
+    left = {found.revision: instant(found.left_at) for found in record.earlier if rollout.rollback_window_s}
+    return frozenset(name for name, at in left.items() if at is not None and now - at < window)
+
+
+def rolls_back(rollout: Rollout, record: Record, facts: ReleaseFacts, now: datetime) -> bool:
+    """Return whether HEAD takes a cluster back to what it had completed."""
+    is_there = record.revision in facts.alike
+    return not is_there and not facts.alike.isdisjoint(rollback_revisions(rollout, record, now))
+
+
+def begin_rolled_back(
+    rollout: Rollout, clusters: Iterable[str], release: str, facts: ReleaseFacts, book: RolloutRecords
+) -> None:
+    """Begin the release in all of these that roll back to it: no stage, gate, approval or window of a stage counts."""
+    for cluster in clusters:
+        is_free = cluster not in facts.away and cluster not in facts.closed
+        if is_free and release in facts.alike and rolls_back(rollout, book[cluster], facts, book.now):
+            book.note(Begin(cluster, release, book.text, is_rollback=True))
 
 
 class Pin(NamedTuple):

@@ -77,6 +77,7 @@ def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
         on_new_commit=OnNewCommit(spec.text("onNewCommit") or OnNewCommit.RESTART),
         deletions=ChangeTime(spec.text("deletions") or ChangeTime.LAST),
         placement=ChangeTime(spec.text("placement") or ChangeTime.NOW),
+        rollback_window_s=read_seconds(spec, "rollbackWindow", 0, least=0),
         approvals=_approvals(spec, {stage.name for stage in stages}),
         pins=_pins(spec),
         source=document.source(),

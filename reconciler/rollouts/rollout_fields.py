@@ -170,6 +170,11 @@ ROLLOUT_SHAPE = document_shape(
             values=exactly("now", "last"),
             default="now",
         ),
+        text_field(
+            "rollbackWindow",
+            "How long a cluster may go back at once to a revision that it had completed, past stages and approvals.",
+            default="0s",
+        ),
         objects_field(
             "approvals",
             "Revisions that may leave a stage.",

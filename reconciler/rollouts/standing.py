@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Record, ReleaseFacts, RolloutProgress, Sight
 from reconciler.api.rollouts import Layout, Rollout
+from reconciler.observations import moment_of
 from reconciler.rollouts.differing import stages_the_same
 from reconciler.rollouts.layout import RolloutSelection, best_of, lay_out
 from reconciler.rollouts.progress import adopted, progress
-from reconciler.rollouts.release import release_of_head
+from reconciler.rollouts.release import release_of_head, rollback_revisions
 from reconciler.scheduler import Schedule
 
 
@@ -85,9 +87,11 @@ def stand(
     newest: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
-        head = newest[rollout.name] = _release(schedule, selection, rollout, known, revisions, seen)
+        alike = _alike(schedule, selection, rollout, known, revisions, seen, now)
+        of_rollout = replace(facts, alike=alike | {fleet.revision})
+        head = newest[rollout.name] = release_of_head(fleet.revision, alike, revisions.order)
         layout, sights = lay_out(rollout, fleet.clusters), seen.sights.get(rollout.name, {})
-        found[rollout.name] = progress(rollout, layout, head, known, sights, now, facts)
+        found[rollout.name] = progress(rollout, layout, head, known, sights, now, of_rollout)
     return RolloutStatus(
         selection=selection,
         progress=found,
@@ -118,23 +122,29 @@ def layouts_of(fleet: Fleet) -> Iterator[tuple[Rollout, Layout]]:
         yield rollout, lay_out(rollout, fleet.clusters)
 
 
-def _release(
+def _alike(
     schedule: Schedule,
     selection: RolloutSelection,
     rollout: Rollout,
     records: Mapping[str, Record],
     revisions: Revisions,
     seen: ClusterSights,
-) -> str:
-    """Return the release of HEAD."""
+    now: str,
+) -> frozenset[str]:
+    """Return those of the revisions in force, or to which clusters may roll back, that stage the same as HEAD."""
     head = schedule.fleet
-    digests = {head.revision: "head"}
-    for revision in sorted({record.revision for record in records.values()} - {"", head.revision}):
+    found = set()
+    for revision in sorted(revisions_of(rollout, records, now) - {"", head.revision}):
         fleet = revisions.fleets.get(revision)
-        if fleet is not None:
-            is_meant = _meaning(schedule, selection, rollout, fleet, seen)
-            digests[revision] = "head" if stages_the_same(fleet, schedule, is_meant) else revision
-    return release_of_head(head.revision, digests, revisions.order)
+        if fleet is not None and stages_the_same(fleet, schedule, _meaning(schedule, selection, rollout, fleet, seen)):
+            found.add(revision)
+    return frozenset(found)
+
+
+def revisions_of(rollout: Rollout, records: Mapping[str, Record], now: str) -> set[str]:
+    """Return the revisions of a Rollout that are in force, and those to which clusters may roll back."""
+    earlier = (rollback_revisions(rollout, record, moment_of(now)) for record in records.values())
+    return {record.revision for record in records.values()}.union(*earlier)
 
 
 def _meaning(

@@ -131,7 +131,7 @@ def followed(daemon: Daemon) -> str:
         return str((journal.state() or {}).get("revision", ""))
 
 
-def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee) -> None:
+def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee) -> str:
     """The first revision, which a person lets leave the first stage as well."""
     revision = put(store, "nginx:1")
     daemon.start()
@@ -139,6 +139,7 @@ def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee) 
     store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
     store.commit("approve")
     until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
+    return revision
 
 
 @pytest.mark.parametrize("kind", ["restart", "queue"])
@@ -178,6 +179,32 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
         until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
         until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
         assert not referee.wrong
+
+
+def test_a_revert_in_the_middle_goes_back_at_once(tmp_path: Path) -> None:
+    """Neither a time of success nor an approval holds it up, wherever the old one was completed."""
+    with scene(tmp_path, approval=True, rollbackWindow="1h") as (_, store, daemon, referee):
+        first = begun_with_approval(store, daemon, referee)
+        until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (first, True)), "completed everywhere")
+        second = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        approved: dict[str, Any] = {"approval": True, "approvals": [{"stage": "canary", "revision": second}]}
+        store.write("rollout.yaml", rollout(**approved, rollbackWindow="1h"))
+        store.commit("approve")
+        until(daemon, lambda: referee.images()["m4"] == "nginx:2", "the second revision in the last stage")
+        slow: dict[str, Any] = {"canary_gate": {"minSuccessTime": "1h"}, "canary_timeout": "2h"}
+        store.write("rollout.yaml", rollout(**slow, **approved, rollbackWindow="1h"))
+        put(store, "nginx:1")
+        until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere again")
+        assert {name: revision for name, (revision, _) in recorded(daemon).items()} == dict.fromkeys(CLUSTERS, first)
+        assert all("went back to nginx:1" in wrong or "comes to" in wrong for wrong in referee.wrong)
+        assert "rolls back to what it had completed" in history(daemon)
+
+
+def history(daemon: Daemon) -> str:
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        found = journal.newest_events(EventFilter(kinds=(str(EventKind.ROLLOUT_BEGUN),)), 100)
+    return " ".join(str(each.event.data["why"]) for each in found)
 
 
 def record_of(daemon: Daemon, cluster: str) -> Record:

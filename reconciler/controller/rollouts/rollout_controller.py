@@ -6,7 +6,7 @@ crash between two of these costs nothing. Source: ADR 18.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 from operator import is_not
 
@@ -38,6 +38,7 @@ from reconciler.rollouts import (
     RolloutStatus,
     SelectedTables,
     begun_with,
+    revisions_of,
     staged,
     stand,
 )
@@ -113,7 +114,7 @@ class RolloutController:
             self.progress, self._next_s = (), inf
             return decision
         standing = await self._stand(decision, look, now)
-        standing = _with_recorded(standing, await self._record(decision, standing, look, only))
+        standing = _with_recorded(standing, await self._record(decision, standing, look, now, only))
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
@@ -140,7 +141,7 @@ class RolloutController:
         seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
         await self._adopt(decision, selection, seen, look, now)
         known = self._records
-        recorded = {record.revision for records in known.values() for record in records.values()}
+        recorded = _recorded(decision, known, now)
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
         sights = await self._look(look)
@@ -214,7 +215,7 @@ class RolloutController:
             self._take(name, records)
 
     async def _record(
-        self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs, only: Collection[str] | None
+        self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs, now: str, only: Collection[str] | None
     ) -> Records:
         """Return the new records. A beginning that a cluster could not record has not begun."""
         begun: dict[str, dict[str, Record]] = {}
@@ -228,7 +229,7 @@ class RolloutController:
         entered: Mapping[str, Begun] = {}
         if is_writing:
             entering = {name: records for name, records in begun.items() if name not in refused}
-            await self._keep(standing.progress.values(), look.journal.former)
+            await self._keep(decision, standing, look.journal.former, now)
             entered = await self._enter(decision, look.reachable, entering)
             refused |= entering.keys() - entered.keys()
         found: dict[str, Mapping[str, Record]] = {}
@@ -244,10 +245,12 @@ class RolloutController:
                 self._take(name, after)
         return found
 
-    async def _keep(self, progresses: Iterable[RolloutProgress], former: str) -> None:
+    async def _keep(self, decision: Schedule, standing: RolloutStatus, former: str, now: str) -> None:
         """Keep revisions readable before they are recorded, whatever becomes of the branch."""
-        revisions = {record.revision for progress in progresses for record in progress.records.values()}
-        await self._revisions.keep(revisions | {each.waiting for each in progresses} | {former} if revisions else ())
+        progress = standing.progress
+        revisions = _recorded(decision, {name: each.records for name, each in progress.items()}, now)
+        waiting = {each.waiting for each in progress.values()}
+        await self._revisions.keep(revisions | waiting | {former} if revisions else ())
 
     async def _enter(self, decision: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
         """Return the beginnings that are written into the clusters by now."""
@@ -262,6 +265,12 @@ class RolloutController:
         if self._asks_conditions:
             again_in_s = min(again_in_s, timing.CHECK_S)
         self._next_s = self._clock.monotonic_s() + again_in_s
+
+
+def _recorded(decision: Schedule, records: Records, now: str) -> set[str]:
+    """Return the revisions of all Rollouts that are in force, or to which clusters may roll back."""
+    found = (revisions_of(each, records.get(each.name, {}), now) for each in decision.fleet.rollouts)
+    return set[str]().union(*found)
 
 
 def _with_recorded(standing: RolloutStatus, records: Records) -> RolloutStatus:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.rollout_progress import Record
+from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalCorrupt
 from reconciler.journal.sqlite_file import migrations
 from reconciler.journal.sqlite_journal import Journal
@@ -17,7 +17,8 @@ from reconciler.journal.sqlite_journal import Journal
 BEGUN = Record(revision="c2", begun_at="2026-11-21T10:00:00Z")
 DONE = Record(revision="c1", begun_at="2026-11-20T10:00:00Z", completed_at="2026-11-20T10:05:00Z")
 EVERY_FIELD = Record(
-    revision="c1", begun_at="a", completed_at="b", steady_since="c", turn="c2", turn_at="d"
+    revision="c1", begun_at="a", completed_at="b", steady_since="c", turn="c2", turn_at="d",
+    earlier=(EarlierRevision(revision="c0", left_at="f"), EarlierRevision(revision="c3", left_at="e")),
 )  # fmt: skip
 TURN = Record(turn="c2", turn_at="2026-11-21T10:00:00Z")
 
@@ -103,6 +104,7 @@ def test_a_journal_of_the_schema_before_is_brought_forward(tmp_path: Path) -> No
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE rollout")
         connection.execute("DROP TABLE base")
+        connection.execute("DROP TABLE rollout_earlier")
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     with Journal.open(path, read_only=True) as old:

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.api.ledger import AppliedRow, SuspensionRecord
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollout_progress import Record
+from reconciler.api.rollout_progress import EarlierRevision, Record
 from reconciler.errors import JournalLocked, JournalTooNew
 from reconciler.journal.journal_lock import holder
 from reconciler.journal.journal_rebuild import move_aside, rebuild
@@ -20,7 +20,10 @@ ROW = AppliedRow(
     cluster="m1", gvk=GVK("", "v1", "ConfigMap"), identity=Identity("", "ConfigMap", "demo", "c"), recorded={"a": 1}
 )
 
-DONE = Record(revision="c1", begun_at="2026-11-20T10:00:00Z", completed_at="2026-11-20T10:05:00Z")
+DONE = Record(
+    revision="c1", begun_at="2026-11-20T10:00:00Z", completed_at="2026-11-20T10:05:00Z",
+    earlier=(EarlierRevision(revision="c0", left_at="2026-11-20T10:00:00Z"),),
+)  # fmt: skip
 
 
 @pytest.fixture

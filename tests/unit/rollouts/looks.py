@@ -13,6 +13,7 @@ from reconciler.api.problem import Document
 from reconciler.api.rollout_progress import (
     Begin,
     Complete,
+    EarlierRevision,
     Paused,
     Pinned,
     Record,
@@ -87,6 +88,10 @@ def record_of_case(given: Any) -> Record:
         steady_since=at(given.get("steady")),
         turn=REVISIONS[given.get("turn", "")],
         turn_at=at(given.get("turned")),
+        earlier=tuple(
+            EarlierRevision(revision=REVISIONS[name], left_at=at(left))
+            for name, left in given.get("earlier", {}).items()
+        ),
     )
 
 
@@ -118,8 +123,8 @@ def state_text(state: StageState) -> str:
 def change_text(change: RecordChange) -> str:
     """A change of a record in the words of the tables."""
     match change:
-        case Begin(cluster=cluster, revision=revision):
-            return f"begin {cluster} {NAMES[revision]}"
+        case Begin(cluster=cluster, revision=revision, is_rollback=is_rollback):
+            return f"{'return' if is_rollback else 'begin'} {cluster} {NAMES[revision]}"
         case StageSlot(cluster=cluster, revision=revision):
             return f"turn {cluster} {NAMES[revision]}"
         case Steady(cluster=cluster, since=since):

@@ -33,7 +33,7 @@ def spec_of(case: Case) -> dict[str, Any]:
     canary = {"name": "canary", "clusters": {"labelSelector": {"matchLabels": {"stage": "canary"}}}}
     usual = [{**canary, **own.get("canary", {})}, {"name": "rest", "clusters": {}, **own.get("rest", {})}]
     renamed = {"deletions_when": "deletions"}
-    given = ("onNewCommit", "approvals", "pin", "placement", "deletions_when")
+    given = ("onNewCommit", "approvals", "pin", "placement", "deletions_when", "rollbackWindow")
     return {
         "stages": case.get("stages_of", usual),
         **{renamed.get(key, key): case[key] for key in given if key in case},
@@ -62,6 +62,7 @@ def look(case: Case, records: dict[str, Record], sights: dict[str, Sight]) -> Ro
         pinned={"aaaaaaa0": "aaaaaaa0"},
         away=case.get("away", {}),
         closed={name: at(until) for name, until in case.get("closed", {}).items()},
+        alike=frozenset(REVISIONS[name] for name in (case.get("head", "new"), *case.get("alike", ()))),
     )
     layout = lay_out(rollout, clusters_of(case.get("clusters", USUAL)))
     return progress(rollout, layout, REVISIONS[case.get("head", "new")], records, sights, NOW, facts)
