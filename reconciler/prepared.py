@@ -1,7 +1,8 @@
-"""Types that answers and documents are decoded into."""
+"""Decoding of answers and documents: their types, and compressed bytes."""
 
 from __future__ import annotations
 
+import zlib
 from typing import TypeVar
 
 import msgspec
@@ -17,3 +18,26 @@ def prepared(kind: type[_Kind]) -> type[_Kind]:
     """
     msgspec.json.Decoder(kind)
     return kind
+
+
+def decompressed(data: bytes, bytes_max: int, *, is_gzip: bool) -> bytes:
+    """Return the content of one gzip member, or of one zlib stream.
+
+    Readers of gzip differ in what they make of bytes behind the first member, further members among them
+    (RFC 1952, 2.2): what one of them checks is not what another one reads.
+
+    Raises:
+        ValueError: it is cut off, damaged or longer than `bytes_max`, or something follows it.
+    """
+    reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | (16 if is_gzip else 0))
+    try:
+        found = reader.decompress(data, bytes_max + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if len(found) > bytes_max:
+        raise ValueError(f"it holds more than {bytes_max:,} bytes")
+    if not reader.eof:
+        raise ValueError("it is cut off")
+    if reader.unused_data:
+        raise ValueError("something follows its first member")
+    return found

@@ -9,7 +9,6 @@ import http.client
 import json
 import socket
 import ssl
-import zlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from reconciler.errors import ConfigurationError, ServiceError
+from reconciler.prepared import decompressed
 from reconciler.secret_files import is_loopback
 
 _BASE: Final = "/api/v1"
@@ -169,10 +169,9 @@ def _document(headers: Mapping[str, str], body: bytes) -> Any:
     """Return the JSON of an answer; None if it is none."""
     try:
         if headers.get("content-encoding") == "gzip":
-            unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            body = unpacker.decompress(body, _BYTES_MAX)
+            body = decompressed(body, _BYTES_MAX, is_gzip=True)
         return json.loads(body)
-    except (ValueError, zlib.error, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import tarfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HelmChart, Render
 from reconciler.api.problem import Problem
-from reconciler.helm.files import MAX_BYTES, InputRefused, RenderFiles
+from reconciler.helm.files import MAX_BYTES, MAX_FILES, InputRefused, RenderFiles
 from reconciler.hydration import (
     KUSTOMIZATIONS,
     StorePathKind,
@@ -25,11 +24,10 @@ from reconciler.hydration import (
     read_kustomization,
     round_trip,
 )
+from reconciler.prepared import decompressed
 from reconciler.yaml import read_yaml
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
-_GZIP: Final = 31
-"""zlib: a gzip header, the largest window."""
 
 
 class ToolInputs(NamedTuple):
@@ -174,27 +172,17 @@ def _check_archive(chart: HelmChart, data: bytes) -> None:
             f"{chart.path} is not the archive that digest names: it has {digest_of_archive(data)}; "
             "run reconciler hydrate --update, or correct the digest"
         )
-    unpacked = _unpacked(chart.path, data)
     try:
+        unpacked = decompressed(data, _MAX_UNPACKED_BYTES, is_gzip=True)
         with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as archive:
-            for member in archive:
+            for count, member in enumerate(archive, start=1):
+                if count > MAX_FILES:
+                    raise InputRefused(f"{chart.path} holds more than {MAX_FILES:,} entries")
                 parts = member.name.split("/")
                 if not (member.isfile() or member.isdir()) or member.name.startswith("/") or ".." in parts:
                     raise InputRefused(f"{chart.path} holds {member.name!r}, which is a link or leads out of it")
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError) as error:
         raise InputRefused(f"{chart.path} is no archive of a chart: {error}") from error
-
-
-def _unpacked(path: str, data: bytes) -> bytes:
-    """Return the content of a gzip file, up to a limit."""
-    reader = zlib.decompressobj(wbits=_GZIP)
-    try:
-        found = reader.decompress(data, _MAX_UNPACKED_BYTES + 1)
-    except zlib.error as error:
-        raise InputRefused(f"{path} is no archive of a chart: {error}") from error
-    if len(found) > _MAX_UNPACKED_BYTES:
-        raise InputRefused(f"{path} holds more than {_MAX_UNPACKED_BYTES:,} bytes")
-    return found
 
 
 def digest_of_archive(data: bytes) -> str:

@@ -9,7 +9,6 @@ on one cluster are kept, since they would be placed a second time.
 from __future__ import annotations
 
 import base64
-import binascii
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ from reconciler.api.binding import Constraint, PreviousPlacement, TargetCluster
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations, PendingPods, Workload
 from reconciler.api.demand import Resources
 from reconciler.api.refs import GVK, Identity
+from reconciler.prepared import decompressed
 
 _BINARY = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
@@ -203,10 +203,8 @@ def pack(tree: Any) -> str:
 def unpack(text: str, bytes_max: int) -> Any:
     """Return the tree; None: invalid, or larger than that. A writer of the object must not fill the memory."""
     try:
-        unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), bytes_max)
-        return orjson.loads(data) if unpacker.eof else None
-    except (binascii.Error, zlib.error, ValueError):
+        return orjson.loads(decompressed(base64.b64decode(text, validate=True), bytes_max, is_gzip=False))
+    except ValueError:  # of base64, zlib or JSON
         return None
 
 

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli.main import cli
+from reconciler.helm.files import MAX_FILES
 from reconciler.helm.sandbox import USUAL, render_twice
 from reconciler.processes import run_program as processes
 from tests.hydration import copied_store
@@ -48,12 +49,12 @@ def link_for_folder(store: Path) -> None:
     (store / "charts/web").symlink_to("real")
 
 
-def archive(store: Path, fill: Callable[[tarfile.TarFile], None]) -> None:
+def archive(store: Path, fill: Callable[[tarfile.TarFile], None], behind: bytes = b"") -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         fill(tar)
     (store / "vendor").mkdir()
-    (store / "vendor/web.tgz").write_bytes(gzip.compress(made.getvalue()))
+    (store / "vendor/web.tgz").write_bytes(gzip.compress(made.getvalue()) + behind)
     document = store / "renders/web.yaml"
     document.write_text(document.read_text().replace("charts/web", "vendor/web.tgz"))
 
@@ -69,6 +70,22 @@ def link_in_archive(store: Path) -> None:
 
 def way_out_of_archive(store: Path) -> None:
     archive(store, lambda tar: tar.addfile(tarfile.TarInfo("../../evil")))
+
+
+def second_member_of_archive(store: Path) -> None:
+    archive(store, lambda tar: tar.addfile(tarfile.TarInfo("web/Chart.yaml")), gzip.compress(bytes(1024)))
+
+
+def end_of_archive_with_more_behind(store: Path) -> None:
+    archive(store, lambda tar: tar.addfile(tarfile.TarInfo("web/Chart.yaml")), b"more")
+
+
+def very_many_entries_in_archive(store: Path) -> None:
+    def fill(tar: tarfile.TarFile) -> None:
+        for number in range(MAX_FILES + 1):
+            tar.addfile(tarfile.TarInfo(f"web/{number}"))
+
+    archive(store, fill)
 
 
 def gigabyte_in_archive(store: Path) -> None:
@@ -127,6 +144,9 @@ def schema_of_the_network(store: Path) -> None:
         (link_for_folder, "render-refused", "charts/web is not in the store"),
         (link_in_archive, "render-refused", "is a link or leads out of it"),
         (way_out_of_archive, "render-refused", "is a link or leads out of it"),
+        (second_member_of_archive, "render-refused", "something follows its first member"),
+        (end_of_archive_with_more_behind, "render-refused", "something follows its first member"),
+        (very_many_entries_in_archive, "render-refused", "holds more than 20,000 entries"),
         (gigabyte_in_archive, "render-refused", "holds more than 67,108,864 bytes"),
         (no_archive, "render-refused", "is no archive of a chart"),
         (large_file, "render-refused", "is larger than 67,108,864 bytes"),
