@@ -27,14 +27,16 @@ _MAPPINGS: Final = frozenset({"labels", "annotations"})
 _LISTS: Final = frozenset({"finalizers", "ownerReferences", "managedFields"})
 
 USERINFO: Final = regex(
-    r"://(?:([^\s/\"'<>]{1,1024})|([^\s/\"'<>:@]{0,256}:(?!\d{1,5}/)[^\s\"'<>]{1,256}))@(?!sha(?:256|512):)"
+    r"://(?:([^\s/\"'<>]{1,1024})"
+    r"|([^\s/\"'<>:@]{0,256}+:(?!\d{1,5}/)[^\s\"'<>@]{1,256}+(?:@[^\s\"'<>@]{0,256}+){0,8}))@(?!sha(?:256|512):)"
 )
-"""User and password of a URL. A password may hold an unescaped slash; a port is none."""
+"""User and password of a URL. A password may hold an unescaped slash and some @; a port is none."""
 PRIVATE_KEY: Final = regex(
     r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL
 )
 BASE64_PEM: Final = regex(r"LS0tLS1CRUdJTi[A-Za-z0-9+/=]*")
-JWT: Final = regex(r"\beyJ[\w-]{8,400}\.eyJ[\w-]{8,}\.[\w-]{8,}")
+JWT: Final = regex(r"\beyJ[\w-]{8,400}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?", re.ASCII)
+"""A signature may be cut off: to look for one from each place where a token could begin takes seconds."""
 BEARER: Final = regex(r"(?i)\b((?:bearer|basic)\s+)((?=[\w.~+/=-]{0,200}\d|[\w.~+/=-]{20})[\w.~+/=-]{8,})")
 """A token after the name of its scheme; a word of prose has no digit and is shorter."""
 TOKENS: Final = regex(
@@ -78,8 +80,8 @@ LOWER_MARKS: Final = tuple(
 )
 """Marks of a document in which anything must be hidden, beside the following ones: in lower case too."""
 KIND_MARK: Final = regex(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
-URL_MARK: Final = regex(rb"://[^\s\"]{1,1300}@")
-"""Dear where a text has many URLs; `://` and `@` are looked for first."""
+URL_MARK: Final = regex(rb"://[^\s\"]*")
+"""What may be a URL with a user: with an @ in it."""
 
 
 def is_secret_kind(kind: Json) -> bool:
@@ -221,7 +223,7 @@ def may_hold_credentials(data: bytes) -> bool:
     lower = data.lower()
     if any(mark in lower for mark in LOWER_MARKS):
         return True
-    is_url = b"://" in data and b"@" in data and URL_MARK.search(data) is not None
+    is_url = b"://" in data and b"@" in data and any(b"@" in found[0] for found in URL_MARK.finditer(data))
     return is_url or KIND_MARK.search(data) is not None
 
 
