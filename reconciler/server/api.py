@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -15,6 +14,7 @@ from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import ObjectView
+from reconciler.server.limits import Slots
 from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import Answerer, Packed, PageRequest, Route, fault, packed, tagged
 from reconciler.server.server_events import Events
@@ -109,9 +109,9 @@ _NAMED: Final = 20
 class Api:
     """The endpoints over the views of one service."""
 
-    def __init__(self, views: LiveViews, events: Events, clock: Clock) -> None:
-        """Answer from these."""
-        self._views, self._events, self._clock = views, events, clock
+    def __init__(self, views: LiveViews, events: Events, clock: Clock, slots: Slots) -> None:
+        """Answer from these. `slots`: for all but the stream."""
+        self._views, self._events, self._clock, self._slots = views, events, clock, slots
         self._packed: dict[int, tuple[Any, Packed]] = {}
 
     def routes(self) -> Sequence[Route]:
@@ -126,9 +126,11 @@ class Api:
             "objects/{kind}/{namespace}/{name}": self._object,
             "clusters": self._whole(self._views.clusters),
             "clusters/{name}": self._cluster,
-            "events": self._stream,
         }
-        return [Route(pattern=f"{BASE}/{path}", answer=_told(answer)) for path, answer in by_path.items()]
+        found = [
+            Route(pattern=f"{BASE}/{path}", answer=_told(answer), slots=self._slots) for path, answer in by_path.items()
+        ]
+        return [*found, Route(pattern=f"{BASE}/events", answer=self._stream, slots=self._events.slots)]
 
     def _whole(self, view: Callable[[], Awaitable[Any]]) -> Answerer:
         """Return the endpoint of a view that takes no parameters."""
@@ -181,7 +183,7 @@ class Api:
         if known is None or known[0] is not value:
             if len(self._packed) >= _PACKED_MAX:
                 self._packed.clear()
-            known = (value, await asyncio.to_thread(packed, value))
+            known = (value, await self._views.apart(packed, value))
             self._packed[id(value)] = known
         return tagged(asked.request, known[1], headers)
 

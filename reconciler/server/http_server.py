@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +23,14 @@ from reconciler.errors import ConfigurationError
 from reconciler.secret_files import credential_file, is_loopback, token_in
 from reconciler.server import site as signs
 from reconciler.server.api import Api
+from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of, end_if_not_read
 from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import (
     CREDENTIAL,
     PageRequest,
     Route,
     Router,
+    fault,
     has_token,
     is_for_us,
     plain,
@@ -40,6 +42,10 @@ from reconciler.store.uncommitted import Commits
 log = logging.getLogger("reconciler")
 
 _LONGEST_LINE: Final = 4096
+_HEADERS_MAX: Final = 64
+_LINGER_S: Final = 1.0
+"""A body is of no use here: for so long it is read, so that its sender sees the answer."""
+_RETRY_S: Final = "5"
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 """A request to its answer."""
@@ -50,12 +56,14 @@ class Listening(Struct, frozen=True, kw_only=True):
 
     `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`:
     accepted Host names, beside localhost, addresses and the host of `address`. `token_file`: clients must send its
-    content; None: the file of systemd's credentials, if there is one.
+    content; None: the file of systemd's credentials, if there is one. `limits`: of readers; requests for health and
+    metrics have none.
     """
 
     address: str | None
     names: tuple[str, ...] = ()
     token_file: Path | None = None
+    limits: ReaderLimits = ReaderLimits()
 
     def token(self) -> str:
         """The token; empty: none is asked for.
@@ -94,7 +102,8 @@ def answering(routes: Sequence[Route], names: Collection[str] | None, token: str
             refused.headers["Allow"] = "GET,HEAD"
             return refused
         route, parts = found
-        return await route.answer(PageRequest(parts, dict(request.query), request))
+        with route.slots.slot(address_of(request.transport)) if route.slots is not None else nullcontext():
+            return await route.answer(PageRequest(parts, dict(request.query), request))
 
     return answer
 
@@ -109,7 +118,45 @@ class _Request(web.BaseRequest):
 class _Connection(web.RequestHandler):
     """A connection that answers malformed requests with a short line and logs nothing."""
 
-    __slots__ = ()
+    __slots__ = ("_address", "_server", "is_answering")
+
+    def __init__(self, server: _Server, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._server = server
+        self._address: str | None = None
+        self.is_answering = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, or answer at once that there are too many connections."""
+        assert isinstance(transport, asyncio.Transport), "of a stream socket"
+        address = address_of(transport)
+        try:
+            self._server.admit(address)
+        except TooMany as error:
+            self.close()  # Nothing that still comes is read.
+            head = f"HTTP/1.1 {error.status} {error.status.phrase}\r\nRetry-After: {_RETRY_S}\r\nConnection: close\r\n"
+            transport.write(f"{head}Content-Type: text/plain\r\n\r\n{error}\n".encode())
+            transport.close()
+            return
+        self._address = address
+        end_if_not_read(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Give the slot back."""
+        self._give_back()
+        super().connection_lost(exc)
+
+    def end(self) -> None:
+        """End the connection now, whatever is not sent yet."""
+        self._give_back()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _give_back(self) -> None:
+        if self._address is not None:
+            self._server.slots.give_back(self._address)
+            self._address = None
 
     def handle_error(
         self,
@@ -138,28 +185,60 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 class _Server(web.Server):
     """Makes the connections."""
 
-    def __init__(self, handler: Handler, **options: Any) -> None:
-        super().__init__(_answer_or_fault(handler), request_factory=_request)
-        self._options = options
+    def __init__(self, handler: Handler, limits: ReaderLimits, **options: Any) -> None:
+        # The slot of a reader that has gone is free at once.
+        super().__init__(self._answer, request_factory=_request, handler_cancellation=True)
+        self.slots = Slots("connections", limits.connections, limits.connections_of_one)
+        self._handler, self._limits, self._options = handler, limits, options
+        self._told: set[tuple[str, type[Exception]]] = set()
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._options)
+        return _Connection(self, keepalive_timeout=self._limits.idle_s, **self._options)
 
-
-def _answer_or_fault(handler: Handler) -> Handler:
-    """Wrap a handler: log an internal error once for each page, and answer without its text."""
-    told: set[tuple[str, type[Exception]]] = set()
-
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+    def admit(self, address: str) -> None:
+        """Take a slot for a connection; if none is free, that of the oldest one that asks nothing. Raises TooMany."""
         try:
-            return await handler(request)
+            self.slots.take(address)
+        except TooMany as error:
+            made = (each for each in self.connections if isinstance(each, _Connection))
+            oldest = next((each for each in made if each.connected and not each.is_answering), None)
+            if error.status is HTTPStatus.TOO_MANY_REQUESTS or oldest is None:
+                raise
+            oldest.end()
+            self.slots.take(address)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer, and send the answer within its time: a reader that does not take it keeps nothing here."""
+        connection = request.protocol
+        assert isinstance(connection, _Connection), "made here"
+        connection.is_answering = True
+        try:
+            answer = await self._answer_or_fault(request)
+            async with asyncio.timeout(self._limits.answer_s):
+                await answer.prepare(request)
+                await answer.write_eof()
+        except TimeoutError:
+            connection.end()
+            raise ConnectionResetError("the answer was not taken in time") from None
+        finally:
+            connection.is_answering = False
+        return answer
+
+    async def _answer_or_fault(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer. An internal error is logged once for each page, and answered without its text."""
+        try:
+            return await self._handler(request)
+        except TooMany as error:
+            refused = fault(error.status, str(error), "ask again in a moment")
+            refused.headers["Retry-After"] = _RETRY_S
+            return refused
+        except ConnectionResetError:
+            raise
         except Exception as error:
-            if (request.path, type(error)) not in told:
-                told.add((request.path, type(error)))
+            if (request.path, type(error)) not in self._told:
+                self._told.add((request.path, type(error)))
                 log.exception("a page could not be made", extra={"event": "InternalError", "obj": request.path})
             return plain(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
-
-    return answer
 
 
 @asynccontextmanager
@@ -183,18 +262,22 @@ async def serving(
     if not listen:
         yield ""
         return
-    token = listening.token()
+    token, limits = listening.token(), listening.limits
     known = commits or Commits("", tuple)
     views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None)
-    events = Events(vitals.status)
+    events = Events(vitals.status, limits)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
-    routes = (*signs.routes(vitals, clock), *Api(views, events, clock).routes(), *Site(views, clock).routes())
+    slots = Slots("requests", limits.requests, limits.requests_of_one)
+    pages = (*Api(views, events, clock, slots).routes(), *Site(views, clock, slots).routes())
     server = _Server(
-        answering(routes, names, token),
+        answering((*signs.routes(vitals, clock), *pages), names, token),
+        limits,
         access_log=None,
-        keepalive_timeout=30.0,
         max_line_size=_LONGEST_LINE,
         max_field_size=_LONGEST_LINE,
+        max_headers=_HEADERS_MAX,
+        lingering_time=_LINGER_S,
+        auto_decompress=False,
     )
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()

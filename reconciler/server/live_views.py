@@ -37,8 +37,6 @@ from reconciler.report.views.view_shapes import (
 
 _KEPT_MAX: Final = 64
 """So many answers of one moment are kept."""
-_WAITING_MAX: Final = 64
-"""So many questions wait for their turn; more are refused, so that no crowd holds the service's time for long."""
 _STALE_S: Final = 10.0
 """A view counts as current this long: ended suspensions and the like disappear after that."""
 _NOTHING_NOTED: Final = JournalRows()
@@ -59,7 +57,6 @@ class LiveViews:
         """`desk`: the journal of the service; None: there is none."""
         self._vitals, self._clock, self._desk = vitals, clock, desk
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
-        self._waiting = 0
         # From here on only that thread looks.
         self._sight: ViewModel | None = None
         self._made_of: tuple[int, int, str] | None = None
@@ -113,16 +110,13 @@ class LiveViews:
             self._thread.submit(self._desk.close)
         self._thread.shutdown(wait=False)
 
+    async def apart(self, work: Callable[..., _Answer], *of: Any) -> _Answer:
+        """Do work for readers in the thread of the views: those of the service's rounds are not theirs."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *of)
+
     async def _made(self, make: Callable[[StatusSnapshot, Signs], _Answer]) -> _Answer:
-        """Make an answer from the current snapshot in the thread. Raises NotShown when too many wait."""
-        if self._waiting >= _WAITING_MAX:
-            raise NotShown("too many ask at once; ask again in a moment")
-        self._waiting += 1
-        try:
-            work = asyncio.get_running_loop().run_in_executor(self._thread, make, self._vitals.shown, self._signs())
-            return await work
-        finally:
-            self._waiting -= 1
+        """Make an answer from the current snapshot in the thread."""
+        return await self.apart(make, self._vitals.shown, self._signs())
 
     def _signs(self) -> Signs:
         vitals = self._vitals

@@ -19,11 +19,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import web
+from aiohttp import Payload, web
+from aiohttp.abc import AbstractStreamWriter
 from msgspec import Struct
 
 from reconciler.report.json_parts import json_text
 from reconciler.report.safe import ascii_json
+from reconciler.server.limits import Slots
 
 
 class PageRequest(NamedTuple):
@@ -39,11 +41,15 @@ Answerer = Callable[[PageRequest], Awaitable[web.StreamResponse]]
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """`pattern`: `/api/v1/clusters/{name}`. `is_open`: it is answered without the token."""
+    """`pattern`: `/api/v1/clusters/{name}`. `is_open`: it is answered without the token.
+
+    `slots`: one is taken while the answer is made, all of them together; None: it is always answered.
+    """
 
     pattern: str
     answer: Answerer
     is_open: bool = False
+    slots: Slots | None = None
 
 
 class Router:
@@ -137,6 +143,7 @@ _TAGGED: Final = {**HEADERS, "Vary": "Authorization, Accept-Encoding"}
 """Headers of answers with a tag: no cache stores them, but a client that has one may ask whether it has changed."""
 _PACKED_FROM: Final = 16_384
 """So many bytes are worth packing."""
+_PIECE_BYTES: Final = 65_536
 
 
 class Packed(Struct, frozen=True, kw_only=True):
@@ -183,6 +190,23 @@ def fault(status: int, error: str, todo: str) -> web.Response:
     return document({"error": error, "todo": todo}, status)
 
 
+class _Pieces(Payload):
+    """A body that is sent piece by piece: only what is under way is copied for a slow reader."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self._size = len(data)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """The text."""
+        return str(self._value, encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Send it."""
+        for start in range(0, self._size or 0, _PIECE_BYTES):
+            await writer.write(self._value[start : start + _PIECE_BYTES])
+
+
 def tagged(
     request: web.BaseRequest,
     found: Packed,
@@ -197,7 +221,7 @@ def tagged(
     if found.tag in known and status == HTTPStatus.OK:
         return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=sent)
     codings = (each.partition(";")[0].strip() for each in request.headers.get("Accept-Encoding", "").split(","))
+    body = found.plain
     if found.packed and "gzip" in codings:
-        sent["Content-Encoding"] = "gzip"
-        return web.Response(status=status, body=found.packed, content_type=content_type, charset="utf-8", headers=sent)
-    return web.Response(status=status, body=found.plain, content_type=content_type, charset="utf-8", headers=sent)
+        sent["Content-Encoding"], body = "gzip", found.packed
+    return web.Response(status=status, body=_Pieces(body), content_type=content_type, charset="utf-8", headers=sent)

@@ -12,9 +12,9 @@ from aiohttp import web
 
 from reconciler.controller.tasks import first_of
 from reconciler.controller.vitals.status_store import StatusStore
+from reconciler.server.limits import ReaderLimits, Slots, keep_buffer_small
 from reconciler.server.routes import HEADERS, fault
 
-LISTENERS_MAX: Final = 64
 BEAT_S: Final = 15.0
 """Interval of comments that show a living connection without events."""
 
@@ -22,11 +22,11 @@ BEAT_S: Final = 15.0
 class Events:
     """Those who listen. Source: HTML Living Standard, "Server-sent events"."""
 
-    def __init__(self, status: StatusStore, *, beat_s: float = BEAT_S) -> None:
+    def __init__(self, status: StatusStore, limits: ReaderLimits, *, beat_s: float = BEAT_S) -> None:
         """Nobody listens yet."""
-        self._status, self._beat_s = status, beat_s
+        self._status, self._limits, self._beat_s = status, limits, beat_s
         self._stopped = asyncio.Event()
-        self._count = 0
+        self.slots = Slots("streams", limits.streams, limits.streams_of_one)
 
     def stop(self) -> None:
         """End all streams now, and begin none."""
@@ -34,7 +34,7 @@ class Events:
 
     async def stream(self, request: web.BaseRequest) -> web.StreamResponse:
         """Send `event: round` with the round and its time: at once, and at each change of the view."""
-        if self._stopped.is_set() or self._count >= LISTENERS_MAX:
+        if self._stopped.is_set():
             return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
         headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
         answer = web.StreamResponse(headers=headers)
@@ -42,14 +42,12 @@ class Events:
         if request.method == "HEAD":
             await answer.prepare(request)
             return answer
-        self._count += 1
-        try:
-            await answer.prepare(request)
-            await self._tell(answer)
-        except ConnectionResetError:
-            pass  # Whoever listened is gone.
-        finally:
-            self._count -= 1
+        keep_buffer_small(request.transport)
+        # A reader that went, or takes nothing any more.
+        with suppress(ConnectionResetError, TimeoutError):
+            async with asyncio.timeout(self._limits.stream_s):
+                await answer.prepare(request)
+                await self._tell(answer)
         return answer
 
     async def _tell(self, answer: web.StreamResponse) -> None:

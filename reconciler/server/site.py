@@ -5,7 +5,6 @@ Nothing in them is what a visitor sends. Source: ADR 17.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -20,6 +19,7 @@ from reconciler.errors import NotShown
 from reconciler.report.views.questions import NotFound
 from reconciler.report.views.view_shapes import MatrixView
 from reconciler.server.api import BadQuestion, history_question, matrix_question, object_in_path, offset, only
+from reconciler.server.limits import Slots
 from reconciler.server.live_views import LiveViews
 from reconciler.server.metrics import CONTENT_TYPE, exposition
 from reconciler.server.pages import (
@@ -52,9 +52,9 @@ Page = Callable[[LiveViews, PageRequest], Awaitable[tuple[int, Callable[..., str
 class Site:
     """The pages over the views of one service."""
 
-    def __init__(self, views: LiveViews, clock: Clock) -> None:
-        """`clock`: the reference of relative times."""
-        self._views, self._clock = views, clock
+    def __init__(self, views: LiveViews, clock: Clock, slots: Slots) -> None:
+        """`clock`: the reference of relative times. `slots`: for the pages that are drawn."""
+        self._views, self._clock, self._slots = views, clock, slots
         self._kept: dict[tuple[str, str], tuple[float, tuple[Any, ...], Packed]] = {}
 
     def routes(self) -> Sequence[Route]:
@@ -66,7 +66,7 @@ class Site:
             "/objects/{kind}/{namespace}/{name}": _object,
             "/clusters/{name}": _cluster,
         }
-        drawn = [Route(pattern=pattern, answer=self._drawn(page)) for pattern, page in pages.items()]
+        drawn = [Route(pattern=pattern, answer=self._drawn(page), slots=self._slots) for pattern, page in pages.items()]
         return [*drawn, Route(pattern="/static/{file}", answer=_static)]
 
     def _drawn(self, page: Page) -> Answerer:
@@ -97,7 +97,7 @@ class Site:
         if known is not None and now_s - known[0] < _KEPT_S and all(map(_is, known[1], of)):
             return known[2]
         now = self._clock.now()
-        found = await asyncio.to_thread(lambda: packed_text(draw(*of, now)))
+        found = await self._views.apart(lambda: packed_text(draw(*of, now)))
         if len(self._kept) >= _KEPT_MAX:
             self._kept.clear()
         self._kept[key] = (now_s, of, found)
