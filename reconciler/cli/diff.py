@@ -59,7 +59,7 @@ def diff_text(
 
             return plans_junit(plans)
         case "html":
-            from reconciler.report.plan.html import plans_html
+            from reconciler.server.pages.plan_page import plans_html
 
             return plans_html(plans)
         case _:

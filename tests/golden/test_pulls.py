@@ -8,10 +8,10 @@ import pytest
 
 from reconciler.api.plan import Plan
 from reconciler.report.plan.annotations import plan_annotations, plans_junit
-from reconciler.report.plan.html import plans_html
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_text import plan_text
+from reconciler.server.pages.plan_page import plans_html
 from tests.golden.pulls import RECORDED, fleet_wide_bump
 
 FORMATS: dict[str, Callable[[Plan], str]] = {

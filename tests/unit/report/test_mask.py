@@ -22,12 +22,12 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.ownership import LAST_APPLIED
 from reconciler.report.mask import Masker, scrub_text, scrubber
 from reconciler.report.plan.annotations import github_annotations, plan_annotations, plans_junit
-from reconciler.report.plan.html import plans_html
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.report.plan.plan_json import plan_json
 from reconciler.report.plan.plan_text import plan_text
 from reconciler.report.problems_text import problems_text
 from reconciler.report.render_json import Rendering, render_json, render_yaml
+from reconciler.server.pages.plan_page import plans_html
 
 SECRET = GVK("", "v1", "Secret")
 CONFIG_MAP = GVK("", "v1", "ConfigMap")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from reconciler.api.plan import Action, FieldChange, Plan
-from reconciler.report.plan.html import plans_html
 from reconciler.report.safe import visible
+from reconciler.server.pages.plan_page import plans_html
 from tests.golden.hostile_plans import plans
 from tests.golden.plans import BASE, CONFIG_MAP, HEAD, HOSTILE, change, hostile_plan, ordinary_plan
 from tests.golden.pulls import PULLS, fleet_wide_bump, own_images, released_team

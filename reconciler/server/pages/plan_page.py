@@ -1,0 +1,159 @@
+"""A plan as one page: no network, no script, nothing cut, nothing of the store that is markup.
+
+The policy of the page allows its own stylesheet, by digest, and nothing else: no script, image, form, frame or request.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.plan import Action, Direction, Plan
+from reconciler.api.problem import Severity
+from reconciler.report.json_parts import sorted_problems
+from reconciler.report.mask import Masker
+from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
+from reconciler.report.plan.change_lines import (
+    SUMMARY_COLUMNS,
+    WHOLE,
+    counts_by_cluster,
+    placement_lines,
+    short_revision,
+    spoken,
+    spoken_losses,
+    totals,
+    unjudged_lines,
+)
+from reconciler.report.plan.first_line import HoldGroup, first_line, losses, plain
+from reconciler.report.plan.groups import without_chart_labels
+from reconciler.report.plan.plan_text import LOSSES, UNJUDGED, confirm_lines, incomplete
+from reconciler.report.plan.setting_lines import SETTINGS, review_lines, setting_lines
+from reconciler.report.plan.stages import stage_lines
+from reconciler.report.problems_text import problem_lines
+from reconciler.server.pages.drawing import draw
+
+_OPEN_LINES_MAX: Final = 200
+_VALUE_CHARS_MAX: Final = 10_000
+_STYLE: Final = (Path(__file__).parent / "templates/plan.css").read_text(encoding="utf-8")
+"""Nothing in it comes from a store."""
+_DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_POLICY: Final = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'"
+
+
+class PageLine(NamedTuple):
+    """A line of a block, and its style."""
+
+    text: str
+    kind: str
+
+
+class PageBlock(NamedTuple):
+    """Lines about one thing, in a frame of a style."""
+
+    lines: tuple[PageLine, ...]
+    kind: str
+
+
+class PagePart(Struct, frozen=True):
+    """A titled part. `is_open` None: it is never folded. `folder`: its part of the store; empty: all of it."""
+
+    title: str
+    blocks: Sequence[PageBlock]
+    is_open: bool | None = None
+    count: int = 0
+    folder: str = ""
+
+
+def plans_html(plans: Iterable[Plan]) -> str:
+    """A page with all of each plan; of several, one below the other."""
+    masked = [Masker().plan(plan) for plan in plans]
+    title = plain(first_line(masked[0])) if masked else "no plan"
+    return draw("plan.html", title=title, style=_STYLE, policy=_POLICY, plans=list(map(_values, masked)))
+
+
+def _values(plan: Plan) -> dict[str, Any]:
+    """Return what the template shows of a plan."""
+    rest = [problem for problem in sorted_problems(plan.problems) if problem.severity is not Severity.ERROR]
+    return {
+        "first_line": first_line(plan),
+        "base": short_revision(plan.base) if plan.base else "",
+        "head": short_revision(plan.head),
+        "counts": spoken(totals(counts_by_cluster(plan.changes).values())),
+        "losses": _losses(plan),
+        "incomplete": "" if plan.is_complete else incomplete(plan),
+        "parts": [part for part in _parts(plan) if part.blocks],
+        "table": _table(plan),
+        "remarks": [_folded("Warnings and hints", _lines(problem_lines(rest)))] if rest else [],
+    }
+
+
+def _losses(plan: Plan) -> list[str]:
+    lost = losses(plan)
+    words_of = {HoldGroup.NONE: "Contains ", HoldGroup.GUARD: "The guard holds ", HoldGroup.WAITING: "Held for now: "}
+    box = [f"{words_of[hold]}{spoken_losses(number)}." for hold, number in lost.items() if any(number.values())]
+    if any(number[Action.RELEASE] for number in lost.values()):
+        box.append("What is released stays in its cluster and becomes unmanaged.")
+    return [*box, *confirm_lines(plan.held_digest), *review_lines(plan.settings_digest)]
+
+
+def _parts(plan: Plan) -> Iterator[PagePart]:
+    changes, labels = without_chart_labels(plan.changes)
+    found = alike(changes)
+    others = [one for one in found if not one.entry.is_destructive]
+    faults = [problem for problem in sorted_problems(plan.problems) if problem.severity is Severity.ERROR]
+    settings = (
+        _block(setting_lines(one, value_chars_max=_VALUE_CHARS_MAX), is_loss=one.direction is Direction.LOOSENS)
+        for one in plan.settings
+    )
+    yield PagePart(SETTINGS, list(settings))
+    yield PagePart("Stages", [_block(lines)] if (lines := stage_lines(plan)) else [])
+    yield PagePart(LOSSES, [_entry(one) for one in found if one.entry.is_destructive])
+    yield PagePart("Errors", _lines(problem_lines(faults)))
+    unjudged = sorted(plan.unjudged, key=lambda one: one.identity)
+    yield PagePart(UNJUDGED, [_block(unjudged_lines(one, detail=WHOLE)) for one in unjudged])
+    yield PagePart("Labels of charts", _lines(labels))
+    for folder, part in by_folder([one for one in others if one.entry.held is None]).items():
+        yield _changes("Changes", part, folder)
+    yield _changes("Held", [one for one in others if one.entry.held is not None])
+    placements = sorted(plan.placements, key=lambda one: one.identity)
+    yield _folded("Placements", [_block(placement_lines(one)) for one in placements])
+
+
+def _changes(title: str, found: Sequence[EqualChanges], folder: str = "") -> PagePart:
+    lines, count = sum(len(alike_lines(one)) for one in found), sum(one.objects for one in found)
+    return PagePart(title, [_entry(one) for one in found], lines <= _OPEN_LINES_MAX, count, folder)
+
+
+def _folded(title: str, blocks: Sequence[PageBlock]) -> PagePart:
+    return PagePart(title, blocks, len(blocks) <= _OPEN_LINES_MAX, len(blocks))
+
+
+def _entry(one: EqualChanges) -> PageBlock:
+    return _block(alike_lines(one, detail=WHOLE), is_loss=one.entry.is_destructive)
+
+
+def _lines(lines: Iterable[str]) -> list[PageBlock]:
+    return [_block([line]) for line in lines]
+
+
+def _block(lines: Sequence[str], *, is_loss: bool = False) -> PageBlock:
+    kinds = {"- ": "minus", "+ ": "plus"}
+    shown = (
+        PageLine(line, kinds.get(line.lstrip()[:2], "") if number else "head") for number, line in enumerate(lines)
+    )
+    return PageBlock(tuple(shown), "entry loss" if is_loss else "entry")
+
+
+def _table(plan: Plan) -> list[list[str]]:
+    """Return a row for each cluster, between the heads and the sums; empty unless there are several."""
+    counts = counts_by_cluster(plan.changes)
+    if len(counts) < 2:
+        return []
+    columns = [name for name in SUMMARY_COLUMNS if any(row[name] for row in counts.values())]
+    rows = [*counts.items(), ("all", totals(counts.values()))]
+    return [["cluster", *columns], *([name, *(f"{row[column]:,}" for column in columns)] for name, row in rows)]
