@@ -111,7 +111,6 @@ class Dependents(Generic[Key, Looked]):
     __slots__ = ("_keys", "_looked")
 
     def __init__(self) -> None:
-        """Start with no key."""
         self._looked: dict[Key, tuple[Looked, ...]] = {}
         self._keys: dict[Looked, set[Key]] = {}
 
@@ -184,7 +183,6 @@ class Table(Generic[TableKey, Value]):
     __slots__ = ("changed", "rows")
 
     def __init__(self) -> None:
-        """Start with no key."""
         self.rows: Mapping[TableKey, Value] = {}
         self.changed: AbstractSet[TableKey] = frozenset()
 

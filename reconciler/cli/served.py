@@ -73,7 +73,6 @@ class ServedHistory:
     """The history from a service."""
 
     def __init__(self, service: RemoteService, question: HistoryQuestion) -> None:
-        """Nothing is asked yet."""
         self._service, self._question = service, question
 
     def newest(self) -> tuple[dict[str, Any], int]:

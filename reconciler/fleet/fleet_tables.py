@@ -34,7 +34,6 @@ class AssemblyTables:
     __slots__ = ("_files", "_fleet", "_inputs", "_overrides", "_problems", "_propagation", "_templates")
 
     def __init__(self) -> None:
-        """Start with nothing assembled."""
         self._files: Sequence[ParsedFile] = ()
         self._problems: tuple[Problem, ...] = ()
         self._inputs: frozenset[str] = frozenset()

@@ -33,7 +33,6 @@ class Mirror:
     """Each table as it was read once, with every change since; None: not read yet, or in doubt."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
         self._ledger: Ledger | None = None
         self._placements: Placements | None = None
         self._good_blobs: Mapping[str, str] | None = None

@@ -244,7 +244,6 @@ class CommitStatuses:
         self, options: ForgeOptions, poster: Poster, clock: Clock, current: Callable[[], CommitStatus | None],
         fleet: Callable[[], str], deliveries: Deliveries, jitter: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
-        """Send nothing yet."""
         self._options, self._poster, self._clock = options, poster, clock
         self._current, self._fleet, self.deliveries, self._jitter = current, fleet, deliveries, jitter
         self._told: CommitStatus | None = None

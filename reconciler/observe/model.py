@@ -37,7 +37,6 @@ class PodRequests:
     """Requests of pods. Thousands of pods have few distinct shapes, so each shape is computed once."""
 
     def __init__(self) -> None:
-        """Nothing is remembered yet."""
         self._by_shape: dict[bytes, Resources] = {}
 
     def of(self, pod: Pod) -> Resources:

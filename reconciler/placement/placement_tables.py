@@ -40,7 +40,6 @@ class ClusterIndex:
     """
 
     def __init__(self, clusters: Mapping[str, Cluster], observed: Mapping[str, ClusterObservation]) -> None:
-        """Start empty."""
         self.clusters = {name: clusters[name] for name in sorted(clusters)}
         self._seen = essentials(observed)
         self._policies: dict[int, PropagationPolicy] = {}
@@ -77,7 +76,6 @@ class PlacementTables:
     """The placements of the last call. Those that depend on capacity are made again when any of it changes."""
 
     def __init__(self) -> None:
-        """Start with no resource."""
         self._ground: ClusterIndex | None = None
         self._size_at_first = 0
         self.observed: Mapping[str, ClusterObservation] | None = None

@@ -145,7 +145,6 @@ class ClaimTables:
     )
 
     def __init__(self) -> None:
-        """Start with no template."""
         self.templates = Table[Identity, Template]()
         self.touched: AbstractSet[Identity] = frozenset()
         self._by_ref = Table[PolicyRef, PropagationPolicy]()

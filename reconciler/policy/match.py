@@ -131,7 +131,6 @@ class Bucket(Generic[Selecting]):
     __slots__ = ("_by_kind", "_by_label", "_by_name", "_excluding", "_others", "_selectors")
 
     def __init__(self) -> None:
-        """Start with no selector."""
         self._by_name: dict[str, list[Match[Selecting]]] = {}
         self._by_kind: list[Match[Selecting]] = []
         self._selectors: list[tuple[Match[Selecting], LabelSelector]] = []

@@ -23,7 +23,6 @@ class KnownValues:
     __slots__ = ("_by_start",)
 
     def __init__(self) -> None:
-        """Start with none."""
         self._by_start: defaultdict[str, dict[int, dict[str, str]]] = defaultdict(dict)
         """By the first characters, and by length, the longest first once they are asked for."""
 

@@ -46,7 +46,6 @@ class Autoscaling:
     __slots__ = ("_scalers", "scaled", "yielded")
 
     def __init__(self) -> None:
-        """Start with no template."""
         self._scalers = Dependents[Identity, Identity]()
         self.scaled: set[Identity] = set()
         self.yielded = Table[Identity, frozenset[str]]()
@@ -114,7 +113,6 @@ class CompanionTables:
     __slots__ = ("bindings", "policies", "wanted")
 
     def __init__(self) -> None:
-        """Start with no workload."""
         self.wanted = Table[Identity, Collection[Companion]]()
         self.bindings = Table[Identity, Binding]()
         self.policies = Table[Identity, PropagationPolicy]()

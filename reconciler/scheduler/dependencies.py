@@ -77,7 +77,6 @@ class LinkTables:
     )
 
     def __init__(self) -> None:
-        """Start with no template."""
         self.makers = MakerTables()
         self.links = Table[Identity, Links]()
         self.needs = Table[Identity, frozenset[Identity]]()

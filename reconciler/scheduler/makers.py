@@ -138,7 +138,6 @@ class MakerTables:
     __slots__ = ("_made", "_makers", "_of")
 
     def __init__(self) -> None:
-        """Start with no template."""
         self._made = Table[Identity, tuple[Made, ...]]()
         self._makers = Dependents[Identity, Identity]()
         """Maker to what it makes."""

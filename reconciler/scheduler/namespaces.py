@@ -52,7 +52,6 @@ class NamespaceTables:
     __slots__ = ("first", "followed", "inhabitants")
 
     def __init__(self) -> None:
-        """Start with nothing bound."""
         self.inhabitants: dict[str, dict[Identity, Targets]] = {}
         """By namespace, what is bound in it with its targets, in order."""
         self.first = Table[str, Mapping[str, Identity]]()

@@ -46,7 +46,6 @@ class DecisionTables:
     """
 
     def __init__(self) -> None:
-        """Start with nothing decided."""
         self.changed: AbstractSet[Identity] | None = None
         self.faults = TemplateFaults()
         self._forget()

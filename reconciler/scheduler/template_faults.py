@@ -30,7 +30,6 @@ class TemplateFaults:
     __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        """Start with no fault."""
         self._found: dict[Identity, _Frozen] = {}
 
     def among(self, fleet: Fleet) -> Fleet:

@@ -23,7 +23,6 @@ class Events:
     """Those who listen. Source: HTML Living Standard, "Server-sent events"."""
 
     def __init__(self, status: StatusStore, limits: ReaderLimits, *, beat_s: float = BEAT_S) -> None:
-        """Nobody listens yet."""
         self._status, self._limits, self._beat_s = status, limits, beat_s
         self._stopped = asyncio.Event()
         self.slots = Slots("streams", limits.streams, limits.streams_of_one)

@@ -123,7 +123,6 @@ class StateTables:
     """The facts of the last round, and their results."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
         self._facts: StateFacts | None = None
         self._tables: dict[str, Table[Identity, ObjectState]] = {}
         self._tallies: dict[str, _Tally] = {}

@@ -43,7 +43,10 @@ _HEALTHS: Final = (
 _SYNC_RANK: Final = {lag: rank for rank, lag in enumerate(_SYNCS)}
 _HEALTH_RANK: Final = {word: rank for rank, word in enumerate(_HEALTHS)}
 
-_Row = tuple[int, int, Identity, str, ObjectState]
+Rank = tuple[int, int]
+"""Severity of a state: the worst has the lowest."""
+NOMINAL_RANK: Final[Rank] = (len(_SYNCS) - 1, len(_HEALTHS) - 1)
+_Row = tuple[Rank, Identity, str, ObjectState]
 
 
 class Troubles:
@@ -58,12 +61,13 @@ class Troubles:
 
     def rows(self) -> list[Json]:
         """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, the worst first."""
-        worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:4])
-        return [self._row(cluster, identity, found) for _, _, identity, cluster, found in worst]
+        worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:3])
+        return [self._row(cluster, identity, found) for _, identity, cluster, found in worst]
 
     def _ranked(self) -> Iterator[_Row]:
         for cluster in self._clusters:
-            yield from _of_cluster(cluster)
+            for identity, found in cluster.kept.items():
+                yield rank_of(found), identity, cluster.name, found
 
     def _row(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, Any]:
         gvk = self._state.gvk(cluster, identity)
@@ -80,9 +84,9 @@ class Troubles:
         }
 
 
-def _of_cluster(cluster: ClusterState) -> Iterator[_Row]:
-    for identity, found in cluster.kept.items():
-        yield _SYNC_RANK[found.sync.lag], _HEALTH_RANK[found.health.word], identity, cluster.name, found
+def rank_of(state: ObjectState) -> Rank:
+    """Return the severity of a state."""
+    return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
 
 
 def _without_version(identity: Identity) -> dict[str, str]:

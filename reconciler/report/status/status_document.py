@@ -35,7 +35,6 @@ class ProblemRows:
     __slots__ = ("_problems", "_rows", "_shown")
 
     def __init__(self) -> None:
-        """Start with nothing shown."""
         self._problems: tuple[Problem, ...] = ()
         self._shown: list[Json] = []
         self._rows: dict[int, tuple[Problem, Json]] = {}
@@ -71,7 +70,6 @@ class StatusTables:
     """The lists of the last schedule, and each policy's row."""
 
     def __init__(self) -> None:
-        """Start with nothing made."""
         self._decision: Schedule | None = None
         self._bindings: dict[PolicyRef, list[Binding]] = {}
         self._rows: dict[PolicyRef, JsonObject] = {}

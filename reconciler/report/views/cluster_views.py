@@ -19,19 +19,16 @@ from reconciler.api.refs import Identity
 from reconciler.report.mask import scrub_text
 from reconciler.report.naming import is_kind
 from reconciler.report.status.history_text import history_entry
-from reconciler.report.status.state_document import LEFT_WHY
+from reconciler.report.status.state_document import LEFT_WHY, NOMINAL_RANK, Rank, rank_of
 from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of
 from reconciler.report.views.questions import ROWS_MAX, MatrixQuestion
 from reconciler.report.views.rollout_views import in_force_in, rollouts_of, timers_of
 from reconciler.report.views.view_inputs import (
-    NOMINAL_RANK,
     JournalRows,
-    Rank,
     ViewModel,
     copy_part,
     heads,
     is_cluster_in_step,
-    rank_of,
     ready_of,
     words_for_history,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -19,23 +19,6 @@ from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
 from reconciler.secrets import is_secret_kind
 from reconciler.state import ClusterState, HealthWord, Held, Lag, ObjectState, StateFacts
-
-_SYNC_RANK: Final = {
-    lag: rank
-    for rank, lag in enumerate(
-        (Lag.FAILED, Lag.REFUSED, Lag.FOUGHT, Lag.FROZEN, Lag.HELD, Lag.UNKNOWN, Lag.LEFT, Lag.PENDING, Lag.SYNCED)
-    )
-}
-_HEALTH_RANK: Final = {
-    word: rank
-    for rank, word in enumerate(
-        (HealthWord.DEGRADED, HealthWord.MISSING, HealthWord.UNKNOWN, HealthWord.PROGRESSING, HealthWord.HEALTHY)
-    )
-}
-
-Rank = tuple[int, int]
-"""Severity of a state: the worst has the lowest."""
-NOMINAL_RANK: Final[Rank] = (_SYNC_RANK[Lag.SYNCED], _HEALTH_RANK[HealthWord.HEALTHY])
 
 
 class CommitWords(NamedTuple):
@@ -148,11 +131,6 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     def changes(self, cluster: str, identity: Identity) -> tuple[Change, ...]:
         """Return the pending changes in the cluster."""
         return self.facts.changes.get((cluster, identity), ())
-
-
-def rank_of(state: ObjectState) -> Rank:
-    """Return the severity of a state."""
-    return _SYNC_RANK[state.sync.lag], _HEALTH_RANK[state.health.word]
 
 
 def heads(sight: ViewModel) -> tuple[ClusterHead, ...]:
