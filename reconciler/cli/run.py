@@ -85,6 +85,13 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
     default=None,
     help="File with a token that whoever asks there has to give. Default: the credential listen-token of systemd.",
 )
+@options.option(
+    "--round-log",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write there what each round took and planned, without values, so that it can be replayed.",
+)
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
 @telling_options
 def command(
@@ -100,6 +107,7 @@ def command(
     listen: str | None,
     listen_names: tuple[str, ...],
     listen_token_file: Path | None,
+    round_log: Path | None,
     log_format: str | None,
     asked: NotifyOptions,
 ) -> None:
@@ -123,6 +131,7 @@ def command(
         poll_s=poll_s,
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
+        round_log=round_log,
         telling=telling_of(asked, chosen.store, commits_of(chosen.store, beside=access.journal or file)),
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)

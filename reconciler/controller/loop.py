@@ -65,10 +65,16 @@ log = logging.getLogger("reconciler")
 class ControlLoop:
     """One fleet, one journal, one task."""
 
-    def __init__(self, parts: LoopParts, follower: StoreFollower | None = None, fleet: Fleet | None = None) -> None:
+    def __init__(
+        self,
+        parts: LoopParts,
+        follower: StoreFollower | None = None,
+        fleet: Fleet | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
         """Nothing is read before `run`. `fleet`: what `follower` has read into force already, with its members."""
         self._parts = parts
-        self._inbox, self._stop = Inbox(), asyncio.Event()
+        self._inbox, self._stop = inbox or Inbox(), asyncio.Event()
         self._inbox.send(StoreChanged(), LoopCommand(LoopOrder.LOOK))
         self._published = Published(State(members=parts.opened, access_stamp=parts.access_stamp(), fleet=fleet))
         memory = RoundCaches(parts.clock, self._inbox)
@@ -116,9 +122,7 @@ class ControlLoop:
         """
         self._stop = stop
         self._parts.follow_keys(self._inbox)
-        state = replace(self._published.value, known=remembered(self._parts.journal))
-        self._published.publish(state)
-        pause_s = 0.0
+        state, pause_s = self.initial_state(), 0.0
         try:
             async with beside(self._lookouts(stop)):
                 while not stop.is_set():
@@ -130,11 +134,21 @@ class ControlLoop:
                     self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in self._inbox
                 await self._leave(state)
         finally:
-            await self._lanes.close()
-            await self._late.close()
-            await self._away.close()
-            await self._stages.close()
-            await self._keeper.close()
+            await self.close()
+
+    def initial_state(self) -> State:
+        """Return the state of a start: as the journal has it."""
+        state = replace(self._published.value, known=remembered(self._parts.journal))
+        self._published.publish(state)
+        return state
+
+    async def close(self) -> None:
+        """End what goes on beside the rounds."""
+        await self._lanes.close()
+        await self._late.close()
+        await self._away.close()
+        await self._stages.close()
+        await self._keeper.close()
 
     async def _leave(self, state: State) -> None:
         """Let writes under way end; the rest is looked into at the next start, as after a crash."""
@@ -158,13 +172,15 @@ class ControlLoop:
         if work_of(events).is_empty and not (self._taking_in.is_end_due or self._taking_in.is_part_due):
             return self._rest(state)
         state = self._with_applied(state)
-        work = work_of((*events, *self._inbox.take()))
+        batch = (*events, *self._inbox.take())
+        work = work_of(batch)
         if work.is_empty:
             return state, 0.0
         self._garbage.round_ended()
         state, work = await self._with_store(state, work)
         self._published.publish(state)
         fleet = state.fleet
+        parts.round_log.took(batch, fleet.revision if fleet is not None else "", clock)
         if fleet is None:
             await clock.sleep(timing.TICK_S)
             self._inbox.send(StoreChanged(), LoopCommand(LoopOrder.LOOK))
@@ -185,6 +201,7 @@ class ControlLoop:
         if scope is not None and scope.is_empty:
             return (self._recorder.tell_rollouts(state) if state.rollouts != before.rollouts else state), 0.0
         planned, snapshot, health = await self._planned(state, fleet, scope, now)
+        parts.round_log.planned(planned, snapshot)
         state = replace(state, schemas=snapshot.schemas)
         if self._stop.is_set():
             return state, 0.0

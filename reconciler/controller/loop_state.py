@@ -34,6 +34,7 @@ from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.picture import Failures
+from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.controller.vitals.service_vitals import Vitals
@@ -83,6 +84,7 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     """The Lease by which this process leads; None: it is alone."""
     access_stamp: Callable[[], Hashable] = _unchanged
     """Another value once the files were written that say how clusters are reached."""
+    round_log: RoundLog = RoundLog()
     later_keys: LaterKeys | None = None
     """Tells what could be decrypted only later; None: all is known at once."""
 

@@ -179,6 +179,7 @@ class Writer:
         change, vitals = result.change, self._parts.vitals
         self._parts.beat(RoundPhase.WRITE)
         self._lanes.answered(result)
+        self._parts.round_log.tried(result)
         if result.health is not None or not result.error:
             self._restores.saw(change.cluster, change.gvk, result.resource_version)
             self._healths.written(change.cluster, change.identity, result.resource_version, result.health)

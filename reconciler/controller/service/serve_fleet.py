@@ -19,6 +19,7 @@ from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import Access, configs_of
 from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.service.leadership import FleetProcess, Leadership
 from reconciler.controller.service.signals import Signals
 from reconciler.controller.service.telling import Telling, forget_others, tell
@@ -95,6 +96,8 @@ class Service(Struct, frozen=True, kw_only=True):
     """The file of the parse cache for the next start; None: no cache."""
     telling: Telling | None = None
     """Receivers of notifications; None: none."""
+    round_log: Path | None = None
+    """The file for a log of rounds that can be replayed; None: none is written."""
 
 
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
@@ -162,6 +165,7 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
                 cluster_filter=access.cluster_filter,
                 open=access.open,
                 later_keys=access.later_keys,
+                round_log=RoundLog(service.round_log),
             )
             yield FleetProcess(parts, leadership, f"{platform.node()}_{uuid.uuid4()}")
     finally:

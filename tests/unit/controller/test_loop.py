@@ -133,30 +133,37 @@ class Running:
 
 
 @asynccontextmanager
+async def standing(
+    folder: Path, clock: Clock, others: tuple[str, ...] = (), **settings: Any
+) -> AsyncIterator[tuple[Running, LoopParts]]:
+    """The clusters, and what a loop on them works with. `others`: clusters not of the fleet."""
+    agent = UserAgent("test")
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2", *others)], folder, speed=20.0) as box:
+        with Journal.open(folder / "journal.db") as journal:
+            async with MemberClusters.open({}, agent=agent, clock=clock) as members:
+                scene = Running(box, journal, Vitals())
+                scene.settings = {"drift": {"resync": "100h"}, **settings}
+                scene.left_out = set(others)
+                yield scene, scene.parts_of(members, agent, clock)
+
+
+@asynccontextmanager
 async def running(
     folder: Path, down: str = "", others: tuple[str, ...] = (), **settings: Any
 ) -> AsyncIterator[Running]:
     """The loop works until the block ends. `down`: does not answer at first. `others`: clusters not of the fleet."""
-    clock, agent, vitals = QuickClock(), UserAgent("test"), Vitals()
-    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2", *others)], folder, speed=20.0) as box:
-        with Journal.open(folder / "journal.db") as journal:
-            async with MemberClusters.open({}, agent=agent, clock=clock) as members:
-                scene = Running(box, journal, vitals)
-                scene.settings = {"drift": {"resync": "100h"}, **settings}
-                scene.left_out = set(others)
-                parts = scene.parts_of(members, agent, clock)
-                scene.app("1", "m1", "m2")
-                if down:
-                    await box.servers[down].stop()
-                scene.start(parts)
-                try:
-                    await scene.until(
-                        lambda: all(scene.value(name) == "1" for name in box.names if name not in (down, *others))
-                    )
-                    await scene.quiet()
-                    yield scene
-                finally:
-                    await scene.stop()
+    async with standing(folder, QuickClock(), others, **settings) as (scene, parts):
+        scene.app("1", "m1", "m2")
+        if down:
+            await scene.box.servers[down].stop()
+        scene.start(parts)
+        try:
+            names = [name for name in scene.box.names if name not in (down, *others)]
+            await scene.until(lambda: all(scene.value(name) == "1" for name in names))
+            await scene.quiet()
+            yield scene
+        finally:
+            await scene.stop()
 
 
 def events_of(caplog: pytest.LogCaptureFixture) -> list[str]:
