@@ -13,7 +13,14 @@ from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood, older_revisions
 from reconciler.cli.printing import answer, has_errors, is_heard, prose, remark, run, style_for
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
-from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisions, full_name, read_fleet
+from reconciler.cli.store_reading import (
+    bulk_load,
+    check_clusters,
+    check_revisions,
+    full_name,
+    read_fleet,
+    require_clusters,
+)
 
 if TYPE_CHECKING:
     from reconciler.api.plan import Plan
@@ -62,6 +69,7 @@ def command(
         fleet = read_fleet(*chosen, as_files=False, is_settled=True, last_good=last_good)
     check_revisions(fleet)
     check_clusters(clusters, fleet)
+    require_clusters(fleet, chosen.store)
     if output == "text":
         is_heard(lambda: remark(f"applying {fleet.revision}"))
 

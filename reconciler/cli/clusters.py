@@ -10,7 +10,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, run, terminal_width
-from reconciler.cli.store_reading import read_fleet
+from reconciler.cli.store_reading import read_fleet, require_clusters
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet
@@ -36,6 +36,8 @@ def command(
     from reconciler.report.text_table import Fit, table
 
     fleet = read_fleet(*chosen)
+    if output == "table":
+        require_clusters(fleet, chosen.store)
     versions: dict[str, str] = {}
     if not offline:
         versions = run(_versions(fleet, access_to(kubeconfig, None, profiles=profiles)))

@@ -19,7 +19,14 @@ from reconciler.cli.last_good_content import LastGood, older_revisions
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 from reconciler.cli.settings_reading import with_settings
-from reconciler.cli.store_reading import bulk_load, check_clusters, check_revisions, read_fleet, read_observations
+from reconciler.cli.store_reading import (
+    bulk_load,
+    check_clusters,
+    check_revisions,
+    read_fleet,
+    read_observations,
+    require_clusters,
+)
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -207,6 +214,7 @@ def command(
             fleet = read_fleet(store, head or rev, as_directory=as_directory, with_locks=True, last_good=last_good)
         check_revisions(fleet)
         check_clusters(clusters, fleet)
+        require_clusters(fleet, store)
         revisions = older_revisions(store, fleet) if not as_directory else None
         access = asking(fleet=fleet, revisions=revisions)
         plans = (only(_live(fleet, access, at, server_side), clusters),)

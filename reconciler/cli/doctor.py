@@ -22,7 +22,7 @@ from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, style_for, terminal_width
 from reconciler.cli.rights import DEFAULT_SUBJECT, decided, needed, recorded_kinds, role
 from reconciler.cli.run_options import KeysNamed, program_named, sops_binary_options
-from reconciler.cli.store_reading import check_clusters, read_fleet
+from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
 from reconciler.errors import ConfigurationError, ReconcilerError
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def command(
         _review(Path(chosen.store), output)
     fleet = read_fleet(*chosen)
     check_clusters(clusters, fleet)
+    require_clusters(fleet, chosen.store)
     access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
     if rbac is not None:
         answer(run(role(fleet, access, rbac, subject, output)))
@@ -147,7 +148,8 @@ def command(
         if sops or fault:
             remark(fault or f"sops {sops} opens what is encrypted for other keys than age, as this user")
     is_unled = leading is not None and bool(leading.error)
-    sys.exit(1 if fault or is_unled or any(finding.error or finding.denied for finding in findings) else 0)
+    is_useless = bool(fault) or is_unled or not fleet.settings.name
+    sys.exit(1 if is_useless or any(finding.error or finding.denied for finding in findings) else 0)
 
 
 def _review(store: Path, output: str) -> NoReturn:

@@ -95,9 +95,28 @@ def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
     remark(f"error: {what} called {resource}" + (f" in namespace {namespace}" if namespace else ""))
     for identity in matches:
         remark(f"  {identity.kind}/{identity.name} -n {identity.namespace}")
-    if close := close_to(fleet.templates, resource) if not matches else ():
+    if broken := _broken(fleet, resource, namespace) if not matches else "":
+        remark(f"  {broken}")
+    elif close := close_to(fleet.templates, resource) if not matches else ():
         remark(f"  did you mean {' or '.join(close)}?")
     sys.exit(1)
+
+
+def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
+    """Return what is wrong with the document that is called so, or with a file that may hold it; else empty."""
+    from reconciler.api.problem import Severity
+    from reconciler.report.naming import called
+
+    named = {reach.source for reach in fleet.frozen if called(reach.identities, resource, namespace)}
+    unread = {reach.source.path for reach in fleet.frozen if reach.everything or reach.namespace}
+    errors = [problem for problem in fleet.problems if problem.severity is Severity.ERROR]
+    found = [
+        one for source in sorted(named) for one in errors if one.source.path == source.path and one.source >= source
+    ]
+    if found:
+        return f"it is broken in {found[0].source}: {found[0].message}"
+    perhaps = [problem for problem in errors if problem.source.path in unread]
+    return f"{perhaps[0].source.path} may hold it, and is broken: {perhaps[0]}" if perhaps else ""
 
 
 def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:

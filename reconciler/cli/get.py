@@ -15,7 +15,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.printing import answer, remark, run, terminal_width
-from reconciler.cli.store_reading import check_clusters, read_fleet
+from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def command(
         # Nobody keeps a fleet store there, and reading all of it would take for ever.
         raise ConfigurationError("no fleet store is named; use --store, or set RECONCILER_STORE")
     fleet = read_fleet(store)
-    if not fleet.clusters:
-        raise ConfigurationError(f"{store}: the store has no Cluster document; name another with --store")
+    require_clusters(fleet, store)
     check_clusters(clusters, fleet)
     kinds = [one.strip() for one in kind.split(",") if one.strip()]
     namespace = "" if all_namespaces else namespace

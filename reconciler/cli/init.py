@@ -30,8 +30,12 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
         sys.exit(1)
     known = context_names(kubeconfig) if contexts or all_contexts else ()
     unknown = [context for context in contexts if context not in known]
+    where = f"the kubeconfig {kubeconfig}" if kubeconfig is not None else "the kubeconfig ($KUBECONFIG, ~/.kube/config)"
+    if not known and (contexts or all_contexts):
+        remark(f"error: {where} has no context; name the right file with --kubeconfig")
+        sys.exit(1)
     if unknown:
-        remark(f"error: the kubeconfig has no context {', '.join(unknown)}; it has {', '.join(known) or 'none'}")
+        remark(f"error: {where} has no context {', '.join(unknown)}; it has {', '.join(known)}")
         sys.exit(1)
     there = read_fleet(str(folder), as_directory=True, may_be_empty=True) if folder.is_dir() else None
     if there is not None and there.settings.name not in ("", name):

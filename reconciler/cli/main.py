@@ -89,6 +89,15 @@ class LazyGroup(click.Group):
             raise click.UsageError(unknown_command(name, [*COMMANDS, *ALIASES]), ctx)
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the named command; an option of another tool is told with its counterpart here."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if hint := _OPTIONS_ELSEWHERE.get(error.option_name):
+                raise click.NoSuchOption(error.option_name, f"{error.message} {hint}", ctx=error.ctx) from error
+            raise
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands that begin so, without importing any; options are click's."""
         from click.shell_completion import CompletionItem
@@ -211,6 +220,23 @@ _OF_KUBECTL: Final[Mapping[str, str]] = {
     "reconcile": "'reconciler apply' makes the clusters equal to the store once; 'reconciler now' nudges the service",
 }  # fmt: skip
 """Commands of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
+
+
+_FOLDER = "The whole store is read, which is a folder: name that, and put the file into it."
+_ALL_OF_IT = "All of the store is meant; --cluster NAME limits it to a cluster."
+_OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("-f", "--filename"), _FOLDER),
+    **dict.fromkeys(("-k", "--kustomize", "--values"), "'reconciler hydrate' renders charts and kustomizations first."),
+    **dict.fromkeys(("--dry-run", "--preview"), "'reconciler diff' shows what apply would change, and writes nothing."),
+    **dict.fromkeys(("-n", "--namespace", "-l", "--selector", "--target"), _ALL_OF_IT),
+    **dict.fromkeys(("--context", "--cluster-name"), "Clusters are documents of the store; --cluster NAME limits it."),
+    **dict.fromkeys(("--auto-approve", "-y"), "--yes agrees to the plan."),
+    **dict.fromkeys(("--prune", "--self-heal"), "What leaves the store is deleted or released, as its policy says."),
+    **dict.fromkeys(("--force", "--force-conflicts"), "conflictResolution: Overwrite of a policy takes over."),
+    **dict.fromkeys(("--revision", "--branch", "--ref"), "--rev names a branch, tag or commit."),
+    **dict.fromkeys(("-R", "--recursive"), "Folders of the store are read with all below them."),
+}
+"""Options of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""
 
 
 def unknown_command(name: str, known: Collection[str]) -> str:

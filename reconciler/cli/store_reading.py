@@ -292,6 +292,19 @@ def check_clusters(wanted: Collection[str], *fleets: Fleet) -> None:
         raise ConfigurationError(f"the store has no cluster {', '.join(unknown)}; it has {has}")
 
 
+def require_clusters(fleet: Fleet, store: str) -> None:
+    """Refuse a store without members: "no changes" would look as if all were well.
+
+    Raises:
+        ConfigurationError: no document declares a cluster, and no broken one may.
+    """
+    if not fleet.clusters and not fleet.frozen:
+        raise ConfigurationError(
+            f"{store}: the store has no Cluster document; 'reconciler init --context NAME' writes one, or name another "
+            "store"
+        )
+
+
 def full_name(store: str) -> str:
     """The store as it is named from anywhere: an absolute path, or the URL without user and password."""
     from reconciler.store.git.url import is_git_url, parse_git_url

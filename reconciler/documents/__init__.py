@@ -74,6 +74,7 @@ from reconciler.documents.names import (
     is_kind,
     is_label_key,
     is_label_value,
+    not_a_mapping,
     not_a_string,
     parse_duration,
     read_flavor,

@@ -179,6 +179,13 @@ def type_name(value: Json) -> str:
             return "a mapping"
 
 
+def not_a_mapping(value: Json) -> str:
+    """Return the message about a value that must be a mapping."""
+    # YAML takes `name:web` for a text.
+    is_joined = isinstance(value, str) and ":" in value and ": " not in value
+    return f"{type_name(value)} where a mapping is needed{'; write a space after the colon' if is_joined else ''}"
+
+
 def not_a_string(value: Json) -> str:
     """Return the message about a value that must be a string."""
     tip = "; quote it" if isinstance(value, bool | int | float) else ""

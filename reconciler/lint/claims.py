@@ -23,6 +23,7 @@ _SAY_THAT_SOMETHING_IS_MISSING: Final = frozenset(
         "affinity-matches-nothing",
         "cluster-unknown",
         "no-clusters",
+        "no-fleet",
         "override-selects-nothing",
         "override-targets-nothing",
         "selector-matches-nothing",

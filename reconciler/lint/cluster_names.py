@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem, Severity, Source
+from reconciler.fleet import why_nameless
 from reconciler.rollouts import RolloutSelection, lay_out
 
 _UNKNOWN_MAX = 20
@@ -60,7 +61,9 @@ def override_targets(override: OverridePolicy) -> Iterator[tuple[str, ClusterAff
 
 
 def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
-    """Warnings about cluster names in policies. A store without any Cluster document gets one hint instead."""
+    """Errors of a store without Fleet or Cluster documents, and warnings about cluster names in policies."""
+    if not fleet.settings.name:
+        yield Problem(source=fleet.settings.source, code="no-fleet", message=why_nameless(fleet))
     if not fleet.clusters and fleet.templates:
         yield _no_clusters(fleet)
     yield from _of_lease(fleet)
@@ -98,7 +101,7 @@ def _unknown(fleet: Fleet, name: str) -> str:
 
 def _no_clusters(fleet: Fleet) -> Problem:
     message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
-    return Problem(source=fleet.settings.source, code="no-clusters", message=message, severity=Severity.HINT)
+    return Problem(source=fleet.settings.source, code="no-clusters", message=message)
 
 
 def _warning(source: Source, path: str, code: str, message: str) -> Problem:

@@ -27,6 +27,17 @@ LINT_CODES: Mapping[str, Code] = {
     "no-clusters": Code(
         "The store declares no member, so nothing is placed.", "Add a Cluster document for each member."
     ),
+    "no-fleet": Code(
+        "No document of kind Fleet names the fleet: apply and run refuse the store.", "`reconciler init` writes one."
+    ),
+    "image-illegal": Code(
+        "No node can pull the image: the text is no reference, and no override policy replaces it.",
+        "Write NAME:TAG or NAME@DIGEST; names are in small letters.",
+    ),
+    "definition-missing": Code(
+        "The store has objects of a custom kind and not its definition.",
+        "Nothing, if clusters have it; `reconciler doctor` names those without.",
+    ),
     "policy-group-unknown": Code(
         "A policy kind in a group without policies: nothing claims this object.",
         "Write one of the three apiVersions of policies.",

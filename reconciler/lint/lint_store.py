@@ -15,6 +15,7 @@ from reconciler.containment import internal_error, try_call
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.lint.cluster_names import lint_clusters, lint_rollouts
 from reconciler.lint.plain_secrets import lint_makers, lint_secrets
+from reconciler.lint.template_contents import lint_definitions, lint_images
 from reconciler.lint.unused_parts import lint_overrides, lint_placement, lint_volumes
 from reconciler.planner import urls_of_two_hosts
 from reconciler.policy import Claims
@@ -44,6 +45,8 @@ def lint(
         ("placements", lambda: lint_placement(fleet)),
         ("overrides", lambda: lint_overrides(fleet, claims)),
         ("volumes", lambda: lint_volumes(fleet, claims)),
+        ("images", lambda: lint_images(fleet)),
+        ("definitions", lambda: lint_definitions(fleet)),
         ("rollouts", lambda: lint_rollouts(fleet, selection)),
         ("addresses", lambda: urls_of_two_hosts(fleet.templates.values())),
         ("secrets", lambda: lint_secrets(fleet)),

@@ -16,6 +16,7 @@ FILES: Mapping[str, Code] = {
     "link-refused": Code("A symbolic link leads out of the store, to nothing, or in a circle.", "Copy what it means."),
     "lfs-pointer": Code("The file holds a pointer and not its content.", "Commit the content."),
     "submodule-skipped": Code("A submodule or nested repository is not read.", "Copy its files, or make it a store."),
+    "file-not-read": Code("A document in a file of another ending.", "Let it end with .yaml, .yml or .json."),
     "ignore-file-unreadable": Code("What it ignores is unknown.", "Mend the file."),
     "ignore-pattern-refused": Code("The line is not in gitignore syntax, or would take too long.", "Correct the line."),
     "documents-skipped": Code(

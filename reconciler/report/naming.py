@@ -84,10 +84,17 @@ def close_to(identities: Iterable[Identity], resource: str) -> tuple[str, ...]:
     Of very many names only those that begin alike are compared.
     """
     known = sorted(identities)
-    name = resource.partition("/")[2]
+    kind, _, name = resource.partition("/")
+    if swapped := called(known, f"{name}/{kind}", None):
+        return tuple(map(_shown, swapped[:3]))
     names = sorted({identity.name for identity in known})
     if len(names) > _COMPARED_MAX:
         names = [each for each in names if each[:2] == name[:2]][:_COMPARED_MAX]
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.7)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     found = [identity for identity in known if identity.name in close]
-    return tuple(f"{identity.kind}/{identity.name} -n {identity.namespace}" for identity in found[:3])
+    return tuple(map(_shown, found[:3]))
+
+
+def _shown(identity: Identity) -> str:
+    namespace = f" -n {identity.namespace}" if identity.namespace else ""
+    return f"{identity.kind}/{identity.name}{namespace}"

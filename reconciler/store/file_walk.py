@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from enum import Enum, auto
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
@@ -26,6 +27,8 @@ from reconciler.store.ignore import (
     is_hidden_folder,
     is_ignored,
     is_leftover,
+    is_misnamed,
+    looks_like_document,
     with_rules,
 )
 
@@ -38,6 +41,7 @@ MAX_TOTAL_BYTES: Final = 2**30
 MAX_IGNORE_WORK: Final = 5_000_000_000
 """Characters of ignore patterns times characters of the names that they are matched with: seconds, at worst."""
 _MAX_HOPS: Final = 40
+_LOOKED_AT_MAX: Final = 20
 _LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
@@ -106,6 +110,7 @@ class _Walk(Struct):
     folders: int = 0
     entries: int = 0
     ignore_work: int = 0
+    misnamed: int = 0
 
     def count(self, entries: int) -> None:
         """Take another folder with so many names in it.
@@ -254,7 +259,8 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         message = "a repository inside the store is not read; copy its files, or make it a store of its own"
         walk.remark(shown, "submodule-skipped", message, Severity.HINT)
     elif not is_store_file(entry.name):
-        return
+        if is_misnamed(entry.name) and entry.kind is EntryKind.FILE:
+            _remark_misnamed(walk, shown, real, entry)
     elif entry.kind is EntryKind.SPECIAL:
         walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
     elif not _is_utf8(shown):
@@ -264,6 +270,17 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
         walk.real.add(real)
         if len(walk.files) > MAX_FILES:
             raise StoreError(f"the store holds more than {MAX_FILES:,} files of documents")
+
+
+def _remark_misnamed(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
+    """Add a hint if the file has a document in it. Only the first files are looked into."""
+    walk.misnamed += 1
+    if walk.misnamed > _LOOKED_AT_MAX:
+        return
+    with suppress(Unreadable):
+        if looks_like_document(walk.tree.read(real, entry, walk.limit)[1]):
+            message = "it looks like a document, and only files that end with .yaml, .yml or .json are read; rename it"
+            walk.remark(_printable(shown), "file-not-read", message, Severity.HINT)
 
 
 def _follow(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.problem import Problem, Source
+from reconciler.regex import regex
 
 IGNORE_FILE: Final = ".reconcilerignore"
 MAX_IGNORE_BYTES: Final = 65_536
@@ -50,6 +51,20 @@ def is_hidden_folder(name: str) -> bool:
 def is_leftover(name: str) -> bool:
     """Return whether an editor or file system left it: `#x.yaml#`, `.#x.yaml`, `x.yaml~`, `.x.yaml.swp`, `._x.yaml`."""
     return name.startswith((".#", "._", "#")) or name.endswith(("~", ".swp", ".swo", ".swx", "#"))
+
+
+_MISNAMED: Final = regex(r".+\.(?:txt|bak|orig|old|ya?ml[._-].+|ymal|yalm|ylm|yam|yaml_)", re.IGNORECASE)
+_DOCUMENT: Final = regex(rb"(?:\s*#[^\n]*\n|---\s*\n|\s)*(?:apiVersion|kind):")
+
+
+def is_misnamed(path: str) -> bool:
+    """Return whether a file that is not read has the name of a document that was meant to be."""
+    return _MISNAMED.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def looks_like_document(data: bytes) -> bool:
+    """Return whether a file begins as a document does."""
+    return _DOCUMENT.match(data[:4096]) is not None
 
 
 def with_rules(above: IgnoreRules | None, folder: str, text: bytes) -> tuple[IgnoreRules, tuple[Problem, ...]]:

@@ -8,6 +8,7 @@ from reconciler.templates.facts import (
     images_of,
     is_built_in,
     made_of,
+    malformed_images,
     references_of,
     scale_target_of,
 )

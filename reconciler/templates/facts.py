@@ -11,10 +11,12 @@ from typing import Final
 from reconciler.api.content import Content
 from reconciler.api.demand import Demand, DependencyRef, Made, TemplateFacts
 from reconciler.api.fleet import Template
+from reconciler.api.problem import dotted
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, Registry
+from reconciler.templates.image_reference import parse_image
 
 _NOTHING: Final = TemplateFacts(demand=GENERIC.demand({}))
 """Facts without replicas and references, and of kinds without an interpreter."""
@@ -125,6 +127,13 @@ def _read(template: Template, interpreter: Interpreter) -> TemplateFacts:
     # An exception of a foreign interpreter about images concerns only their overrides.
     images = _images(template, interpreter) if is_ours else None
     return TemplateFacts(interpreter.demand(body), interpreter.dependencies(body), images)
+
+
+def malformed_images(template: Template) -> tuple[tuple[str, str], ...]:
+    """Return the images of a template of a built-in kind that are no references, each with its field path."""
+    interpreter = BUILT_IN_KINDS.by_kind.get(template.identity[:2])
+    found = interpreter.images(template.body) if interpreter is not None else ()
+    return tuple((dotted(steps), image) for steps, image in found if parse_image(image) is None)
 
 
 def _images(template: Template, interpreter: Interpreter) -> tuple[str, ...] | None:

@@ -22,9 +22,9 @@ from reconciler.documents import (
     is_dns_subdomain,
     is_label_key,
     is_label_value,
+    not_a_mapping,
     not_a_string,
     parse_brings,
-    type_name,
 )
 from reconciler.kinds.body_fields import SERVER_METADATA
 from reconciler.kinds.cluster_fields import fields_of_the_cluster
@@ -191,7 +191,7 @@ def _entries(mapping: Json, findings: Findings, *steps: str) -> list[tuple[str, 
     if mapping is None:
         return []
     if not isinstance(mapping, dict):
-        findings.error("wrong-type", f"{type_name(mapping)} where a mapping is needed", *steps)
+        findings.error("wrong-type", not_a_mapping(mapping), *steps)
         return []
     entries = []
     for key, value in mapping.items():
@@ -250,7 +250,7 @@ def _strings(body: JsonObject, field: str, findings: Findings) -> Iterator[tuple
     if entries is None:
         return
     if not isinstance(entries, dict):
-        findings.error("wrong-type", f"{type_name(entries)} where a mapping is needed", field)
+        findings.error("wrong-type", not_a_mapping(entries), field)
         return
     for key, value in entries.items():
         if not _KEY.fullmatch(key) or key in (".", ".."):

@@ -18,10 +18,10 @@ from reconciler.documents import (
     is_api_version,
     is_kind,
     is_namespaced,
+    not_a_mapping,
     not_a_string,
     refused_kind,
     surely_fits,
-    type_name,
 )
 from reconciler.kinds.jobs import with_labels_of_its_pods
 from reconciler.templates.metadata import (
@@ -173,9 +173,10 @@ def _read_metadata(body: JsonObject, findings: Findings) -> JsonObject | None:
     if isinstance(metadata, dict):
         return metadata
     if metadata is None:
-        findings.error("field-missing", "metadata is missing", "metadata")
+        message = "metadata is missing, or what belongs to it is not indented below it"
+        findings.error("field-missing", message, "metadata")
     else:
-        findings.error("wrong-type", f"{type_name(metadata)} where a mapping is needed", "metadata")
+        findings.error("wrong-type", not_a_mapping(metadata), "metadata")
     return None
 
 

@@ -16,7 +16,7 @@ from reconciler.api.demand import exact
 from reconciler.api.plan import Cause, Change
 from reconciler.api.policies import LabelRequirement, Operator
 from reconciler.api.refs import Identity
-from reconciler.documents import Findings, not_a_string, type_name
+from reconciler.documents import Findings, not_a_mapping, not_a_string, type_name
 from reconciler.kinds.body_fields import mappings, text
 from reconciler.templates.metadata import check_annotations, check_labels
 
@@ -167,7 +167,7 @@ def _check_pod(spec: JsonObject, steps: tuple[Step, ...], findings: Findings) ->
             if isinstance(container, dict):
                 _check_container(container, seen, at, findings)
             else:
-                findings.error("wrong-type", f"{type_name(container)} where a mapping is needed", *at)
+                findings.error("wrong-type", not_a_mapping(container), *at)
 
 
 def _check_container(container: JsonObject, seen: set[str], at: tuple[Step, ...], findings: Findings) -> None:

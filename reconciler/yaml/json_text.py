@@ -55,7 +55,7 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
     try:
         value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        raise YamlRefused("json-syntax", error.msg, error.lineno) from error
+        raise YamlRefused("json-syntax", f"{error.msg} at column {error.colno}", error.lineno) from error
     except RecursionError as error:
         raise too_deep(line) from error
     except YamlRefused as error:

@@ -216,7 +216,7 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
             key = _new_key(key_node, notes)
         if key in out:
             if merged is None or key not in merged:
-                raise YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping", line_of(key_node))
+                raise _repeated(key, key_node)
             merged.discard(key)
         if value_node.__class__ is ScalarNode:
             out[key] = _scalar(value_node, notes)
@@ -225,9 +225,15 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
     return out
 
 
+def _repeated(key: str, node: Node) -> YamlRefused:
+    tip = "; a line --- begins a new document" if key in ("apiVersion", "kind") else ""
+    return YamlRefused("duplicate-key", f"the key {key!r} is already in this mapping{tip}", line_of(node))
+
+
 def _new_key(node: Node, notes: list[Note]) -> str:
     if not isinstance(node, ScalarNode):
-        raise YamlRefused("yaml-key-not-a-string", "a key is a list or a mapping; quote it", line_of(node))
+        message = "a key is a list or a mapping; quote it, and render templates ({{ }}) first"
+        raise YamlRefused("yaml-key-not-a-string", message, line_of(node))
     tag: Any = node.tag
     text: str = node.value
     if tag is not None:

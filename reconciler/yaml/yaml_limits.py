@@ -23,6 +23,7 @@ from yaml.events import (
 from yaml.reader import ReaderError
 
 from reconciler.regex import regex
+from reconciler.yaml.syntax_errors import syntax_error
 
 MAX_BYTES: Final = 4 * 2**20
 MAX_DOCUMENTS: Final = 10_000
@@ -144,10 +145,7 @@ def refused(error: YAMLError, data: bytes) -> YamlRefused:
         line = data.count(b"\n", 0, min(max(error.position, 0), len(data))) + 1
         return YamlRefused("control-character", f"{error.reason}: write it as an escape in double quotes", line)
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
-        context = f" {error.context}" if error.context else ""
-        line = error.problem_mark.line + 1
-        hint = "; indent with spaces" if "found character that cannot start any token" in str(error.problem) else ""
-        return YamlRefused("yaml-syntax", f"{error.problem}{context}{hint}", line)
+        return YamlRefused("yaml-syntax", *syntax_error(error, data))
     return YamlRefused("yaml-syntax", str(error))
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.command_line import run, write_store
+from tests.unit.cli.command_line import Ran, run, write_store
 from tests.yaml_text import load_yaml
 
 FOLDER = Path(__file__).parent
 CASES: list[dict[str, Any]] = load_yaml((FOLDER / "mistakes.yaml").read_text())
+SLIPS: list[dict[str, Any]] = load_yaml((FOLDER / "slips.yaml").read_text())
 
 
 def typed(case: Mapping[str, Any], folder: Path) -> Path:
@@ -37,6 +38,8 @@ def typed(case: Mapping[str, Any], folder: Path) -> Path:
     if wanted.get("commit", True):
         git(store, "add", ".")
         git(store, "commit", "--quiet", "-m", "Begin")
+    if wanted.get("detach"):
+        git(store, "checkout", "--quiet", "--detach")
     if "depth" in wanted:
         git(store, "commit", "--quiet", "--allow-empty", "-m", "Go on")
         git(folder, "clone", "--quiet", "--depth", str(wanted["depth"]), store.as_uri(), "clone")
@@ -49,14 +52,29 @@ def git(folder: Path, *args: str) -> None:
     subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
 
 
+def run_in(store: Path, line: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
+    """The command as a person with this home folder types it in a store."""
+    monkeypatch.chdir(store)
+    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+    return run(*shlex.split(line), HOME=str(home), XDG_STATE_HOME="", XDG_CACHE_HOME="", KUBECONFIG="")
+
+
+@pytest.mark.parametrize("case", SLIPS, ids=lambda case: case["run"])
+def test_a_slip_is_told_with_where_and_what_next(
+    case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run_in(typed(case, tmp_path), case["run"], tmp_path, monkeypatch)
+    said = f"{done.out}{done.err}"
+    assert [words for words in case["says"] if words not in said] == [], said
+    assert done.code == case["code"], said
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_mistake_is_told_with_what_where_and_what_to_do(
     case: dict[str, Any], tmp_path: Path, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(typed(case, tmp_path))
-    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
-    home = {"HOME": str(tmp_path), "XDG_STATE_HOME": "", "XDG_CACHE_HOME": "", "KUBECONFIG": ""}
-    done = run(*shlex.split(case["run"]), **home)
+    done = run_in(typed(case, tmp_path), case["run"], tmp_path, monkeypatch)
     said = f"$ reconciler {case['run']}\n{done.out}{done.err}".replace(str(tmp_path), "~")
     said = re.sub(r"dir:[0-9a-f]{12,}", "dir:…", said)
     said = re.sub(r"left alone for \d+ s", "left alone for … s", said)

@@ -24,7 +24,7 @@ from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.journal_lock import holder
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import in_force
-from reconciler.report.naming import close_to, is_called
+from reconciler.report.naming import called, close_to, is_called
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.views.questions import HistoryQuestion, NotFound
@@ -105,6 +105,18 @@ def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
     )
 
 
+def _wanted_or_near(journal: Journal, question: HistoryQuestion) -> EventFilter:
+    """As `wanted_events`; the error of an unknown resource names similar ones."""
+    try:
+        return wanted_events(journal, question)
+    except ConfigurationError as error:
+        placed = tuple(journal.previous_placements())
+        near = close_to(placed, question.resource)
+        if not near or called(placed, question.resource, question.namespace or None):
+            raise
+        raise ConfigurationError(f"{error}; did you mean {' or '.join(near)}?") from error
+
+
 def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) -> HistoryPage:
     """Return the newest matching events, newest first; with `after` the later ones, oldest first.
 
@@ -152,7 +164,7 @@ class JournalHistory:
         with Journal.open(self._path, read_only=True) as opened, opened.transaction():
             if self._known is None:
                 source = (opened.state() or {}).get("source", "")
-                self._known = wanted_events(opened, question), self._commits_of(source)
+                self._known = _wanted_or_near(opened, question), self._commits_of(source)
             wanted, commits = self._known
             told = events_of(opened, wanted, question)
         commits.look_again()

@@ -336,7 +336,7 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
             start_new_session=True,
         )
     except OSError as error:
-        message = f"exec plugin {command[0]} cannot be started: {error.strerror}"
+        message = f"exec plugin {command[0]} cannot be started: {error.strerror}; install it where PATH finds it"
         raise CredentialsRejected(config.name, message) from error
     try:
         async with asyncio.timeout(PLUGIN_DEADLINE_S):

@@ -298,13 +298,13 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
             f"cluster {name}: no context {context!r} in {merged.description} (contexts: {known}); {what}, or write the "
             "name of its context into the annotation fleet.reconciler/context of the Cluster document"
         )
-    pair = merged.contexts[context].body
+    pair, lacks = merged.contexts[context].body, f"{merged.description} lacks; add it there"
     cluster = merged.clusters.get(str(pair.get("cluster")))
     if cluster is None:
-        raise ConfigurationError(f"cluster {name}: context {context!r} names a cluster that {merged.description} lacks")
+        raise ConfigurationError(f"cluster {name}: context {context!r} names a cluster that {lacks}")
     user = merged.users.get(str(pair.get("user")))
     if user is None and pair.get("user"):
-        raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {merged.description} lacks")
+        raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {lacks}")
     user = user or _KubeconfigEntry(body={}, file=cluster.file)
     check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
     proxy_url = str(cluster.body.get("proxy-url") or "")

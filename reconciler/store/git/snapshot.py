@@ -6,15 +6,17 @@ looked up exactly, and `~2` and `^` are walked here.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import pygit2
-from pygit2.enums import FileMode
+from pygit2.enums import FileMode, ReferenceFilter
 
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import RevisionNotFound, StoreError
@@ -34,6 +36,7 @@ _SHALLOW: Final = (
     "fetch-depth: 0 (GitHub), GIT_DEPTH: 0 (GitLab)"
 )
 
+_BRANCHES_MAX: Final = 1_000
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
 
 
@@ -207,9 +210,22 @@ class GitStore:
             if target is not None:
                 yield self._peel(target, name)
 
+    def _branches_near(self, name: str) -> str:
+        """Return the next step after a name that is unknown, with branches that are here, similar ones first."""
+        try:
+            heads = self._repository.references.iterator(ReferenceFilter.BRANCHES)
+            known = sorted(_clean(found.shorthand) for found in islice(heads, _BRANCHES_MAX))
+        except _FAULTS:
+            known = []
+        near = difflib.get_close_matches(name, known, n=3) or known[:3]
+        shown = f" (branches here: {', '.join(near)})" if near else ""
+        return f"{shown}; 'git fetch' brings those of the server"
+
     def _by_id(self, text: str) -> pygit2.Commit:
         if not _COMMIT_ID.fullmatch(text):
-            raise RevisionNotFound(f"there is no branch or tag {text}, and it is no commit id")
+            raise RevisionNotFound(
+                f"there is no branch or tag {text}, and it is no commit id{self._branches_near(text)}"
+            )
         try:
             # Only an abbreviation must be looked up, for which libgit2 unpacks the object.
             found = pygit2.Oid(hex=text) if len(text) in (40, 64) else self._repository.expand_id(text)

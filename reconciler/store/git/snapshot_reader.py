@@ -25,7 +25,7 @@ from reconciler.store.file_walk import (
     read_tree,
 )
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.ignore import IGNORE_FILE, is_hidden_folder, is_leftover
+from reconciler.store.ignore import IGNORE_FILE, is_hidden_folder, is_leftover, is_misnamed
 from reconciler.yaml import MAX_BYTES
 
 _PLAIN: Final = (EntryKind.FILE, EntryKind.FOLDER)
@@ -77,7 +77,7 @@ class SnapshotReader:
         files = {file.path: file for file in last.files}
         is_sorted = True
         for path in paths:
-            if not _is_simple(path):
+            if not _is_simple(path) or is_misnamed(path):
                 return None
             entry = tree.entry(path)
             if entry is None or entry.kind is EntryKind.FOLDER:

@@ -103,7 +103,8 @@ def test_an_error_of_the_store_exits_with_1(repository: Path) -> None:
 def test_an_unknown_revision_is_one_line(repository: Path) -> None:
     done = run("diff", str(repository), "--base", "v9")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "error: there is no branch or tag v9, and it is no commit id\n"
+    assert done.err.startswith("error: there is no branch or tag v9, and it is no commit id (branches here: ")
+    assert done.err.count("\n") == 1
 
 
 def test_a_comparison_of_revisions_deletes_at_most_what_the_guard_lets_pass(repository: Path) -> None:

@@ -4,14 +4,21 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
+from reconciler.api.fleet import Fleet, FleetSettings
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.policy import claim
 from reconciler.scheduler.makers import makers_of
-from tests.unit.policy_cases import GROUPS, USUAL, cases, fleet_of, spec_of
+from tests.unit import policy_cases
+from tests.unit.policy_cases import GROUPS, USUAL, cases, spec_of
 
 WEB = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: demo}}"
+
+
+def fleet_of(text: str, name: str = "shop") -> Fleet:
+    return replace(policy_cases.fleet_of(text), settings=FleetSettings(name=name))
 
 
 def _store(case: dict[str, Any]) -> str:
@@ -58,9 +65,11 @@ def test_says_what_is_odd_about_a_store(case: dict[str, Any]) -> None:
         assert got.source.line or want["code"] == "no-clusters", found
 
 
-def test_empty_store_has_nothing_odd() -> None:
+def test_a_store_of_its_name_alone_has_nothing_odd_and_an_empty_one_has_no_name() -> None:
     fleet = fleet_of("")
     assert lint(fleet, claim(fleet)) == ()
+    (problem,) = lint(fleet_of("", name=""), claim(fleet))
+    assert (problem.code, problem.severity) == ("no-fleet", "error")
 
 
 def test_many_lost_templates_are_one_line() -> None:

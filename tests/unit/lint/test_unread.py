@@ -26,6 +26,7 @@ spec:
   resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: app}]
   overrideRules: [{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{operator: remove, path: /data/a}]}}]
 """
+FLEET = "apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: shop}\n"
 CLUSTER = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: m1}\n"
 M2 = CLUSTER.replace("m1", "m2")
 APP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: app, namespace: demo}\n"
@@ -46,7 +47,7 @@ OTHER = APP.replace("app", "other")
     ids=["nothing is broken", "the object is", "its file is", "the cluster is", "a cluster is missing"],
 )  # fmt: skip
 def test_what_may_stand_in_a_broken_file_is_not_called_missing(broken: str, clusters: str, expected: list[str]) -> None:
-    texts = {"a.yaml": broken, "c.yaml": clusters, "p.yaml": POLICIES}
+    texts = {"a.yaml": broken, "c.yaml": clusters, "p.yaml": POLICIES, "f.yaml": FLEET}
     files = [StoreFile(path=path, blob=path, data=text.encode()) for path, text in texts.items()]
     fleet = parse(Snapshot(revision="r", files=tuple(files)))
     found = []
