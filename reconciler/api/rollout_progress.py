@@ -281,26 +281,28 @@ class Staging(Struct, frozen=True, kw_only=True):
         names = self.rollouts.get(identity)
         if not names:
             return None
-        revision = self.revision_of(names, cluster)
+        is_definition = identity.kind == "CustomResourceDefinition"
+        revision = self.revision_of(names, cluster, is_oldest=is_definition)
         if revision is None:
             return self._kept(identity) if cluster in self.lingering.get(identity, ()) else None
         if not revision:
             return Stays(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
         return self._at(identity, cluster, revision)
 
-    def revision_of(self, names: tuple[str, ...], cluster: str) -> str | None:
-        """Return the newest revision that one of these Rollouts has active in a cluster.
+    def revision_of(self, names: tuple[str, ...], cluster: str, *, is_oldest: bool = False) -> str | None:
+        """Return the newest revision that one of these Rollouts has active in a cluster, or the oldest.
 
-        None: that of HEAD. Empty: nothing is active there yet.
+        None: that of HEAD. Empty: nothing is active there yet. A definition goes with the oldest: a newer one would
+        take fields from live objects.
         """
-        found = []
-        for name in names:
-            revision = self.in_force.get(name, {}).get(cluster, "")
-            if revision and revision == self.newest.get(name):
-                return None
-            found.append(revision)
+        active = [(self.in_force.get(name, {}).get(cluster, ""), self.newest.get(name)) for name in names]
+        found = [revision for revision, _ in active if revision]
+        behind = [revision for revision, head in active if revision and revision != head]
+        if not found or (len(behind) < len(found) and not (is_oldest and behind)):
+            return None if found else ""
         places = {revision: index for index, revision in enumerate(self.order)}
-        return max(found, key=lambda revision: (bool(revision), places.get(revision, -1), revision))
+        chosen = min if is_oldest else max
+        return chosen(behind, key=lambda revision: (places.get(revision, -1), revision))
 
     def _at(self, identity: Identity, cluster: str, revision: str) -> Fleet | Stays:
         fleet = self.fleets.get(revision)

@@ -152,8 +152,9 @@ def _staged(
     found = [courses[name] for name in names if name in courses and change.cluster in courses[name].places]
     if not found:
         return change
-    # Several: a dependency, which goes with the first of them.
-    course = min(found, key=lambda course: course.places[change.cluster])
+    # Several: a dependency, which goes with the first of them, or a definition, which goes with the last.
+    chosen = max if change.identity.kind == "CustomResourceDefinition" else min
+    course = chosen(found, key=lambda course: course.places[change.cluster])
     number = course.places[change.cluster]
     if change.cause not in _STAGED:
         if change.cause is not Cause.PLACEMENT or course.rollout.placement is ChangeTime.NOW:

@@ -21,6 +21,7 @@ from reconciler.api.rollout_progress import Staging
 from reconciler.containment import try_call
 from reconciler.incremental import changed_keys, patched
 from reconciler.policy import PolicyIndex
+from reconciler.rollouts.definitions import concerns_definitions, definitions_of
 from reconciler.rollouts.layout import RolloutSelection, select
 from reconciler.scheduler import Schedule, Sources, travel
 from reconciler.templates import references_of
@@ -49,7 +50,11 @@ class SelectedTables:
         if before.fleet.rollouts != schedule.fleet.rollouts or known.problems:
             return None
         dirty = changed_keys(before.fleet.templates, schedule.fleet.templates)
+        if before.definitions is not schedule.definitions:
+            return None  # A definition goes with its objects, and what serves its conversion goes with it.
         dirty |= changed_keys(before.policies, schedule.policies) | changed_keys(before.bindings, schedule.bindings)
+        if concerns_definitions(schedule, dirty):
+            return None
         found = _selected_among(schedule, dirty)
         if found.problems:
             return None
@@ -86,7 +91,8 @@ def _selected_among(schedule: Schedule, identities: Collection[Identity] | None)
         fleet = replace(fleet, templates={identity: fleet.templates[identity] for identity in meant})
     policies = schedule.policies
     governing = {identity: policies[identity].ref for identity in fleet.templates if identity in policies}
-    return select(fleet, governing, owners)
+    definitions = definitions_of(schedule) if identities is None else {}
+    return select(fleet, governing, owners, definitions)
 
 
 def differing(

@@ -8,6 +8,9 @@ wins; two equally specific ones are an error and never a choice (ADR 18).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -106,15 +109,26 @@ class RolloutSelection(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
+class Definition(NamedTuple):
+    """The objects of a CustomResourceDefinition, and what serves its conversion webhook."""
+
+    objects: tuple[Identity, ...]
+    converters: tuple[Identity, ...] = ()
+
+
+NO_DEFINITIONS: Final[Mapping[Identity, Definition]] = MappingProxyType({})
+
+
 def select(
     fleet: Fleet,
     governing: Mapping[Identity, PolicyRef],
     owners: Mapping[Identity, Iterable[Identity]],
+    definitions: Mapping[Identity, Definition] = NO_DEFINITIONS,
 ) -> RolloutSelection:
     """Return the Rollout of each template of a fleet.
 
     `governing`: the propagation policy of each template that has one. `owners`: by dependency its owners; it goes with
-    them, even if a Rollout selects it itself.
+    them, even if a Rollout selects it itself. `definitions`: by CustomResourceDefinition, which goes with its objects.
     """
     if not fleet.rollouts:
         return RolloutSelection()
@@ -140,6 +154,11 @@ def select(
             found.pop(identity, None)
         elif names:
             found[identity] = tuple(sorted(names))
+    for identity, (of, converters) in definitions.items():
+        names = set(chain.from_iterable(found.get(each, (AT_ONCE,)) for each in of if each not in tied))
+        if names - {AT_ONCE}:
+            found |= dict.fromkeys((identity, *converters), tuple(sorted(names - {AT_ONCE})))
+            problems += [_definition_shared(fleet.templates[identity], names)] if len(names) > 1 else []
     return RolloutSelection(
         rollouts={identity: names for identity, names in sorted(found.items()) if identity not in tied},
         tied=dict(sorted(tied.items())),
@@ -181,6 +200,16 @@ def _tie(template: Template, names: Sequence[str]) -> Problem:
         "it stays as it is"
     )
     return Problem(source=template.source, code="rollout-template-tied", message=message)
+
+
+def _definition_shared(template: Template, names: Iterable[str]) -> Problem:
+    shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
+    message = (
+        f"objects of {template.identity.name} change {shown}; in each cluster it goes with the last of them, so that "
+        "no live field is lost, and the others wait for it there"
+    )
+    code = "rollout-definition-shared"
+    return Problem(source=template.source, code=code, message=message, severity=Severity.WARNING)
 
 
 def _shared(template: Template, names: Iterable[str]) -> Problem:

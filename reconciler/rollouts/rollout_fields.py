@@ -46,6 +46,10 @@ ROLLOUT_CODES: Mapping[str, Code] = {
     "rollout-cluster-in-two-stages": Code(
         "The cluster is in two stages. Nothing is rolled out until this is clear.", "Narrow one of them."
     ),
+    "rollout-definition-shared": Code(
+        "Objects of a CustomResourceDefinition change with different Rollouts, or at once. It goes with the last.",
+        "Let one Rollout cover all objects of the kind.",
+    ),
     "rollout-dependency-shared": Code(
         "A dependency belongs to workloads of different rollouts. It goes with the earlier one.",
         "Let one Rollout cover all of them, or give each a dependency of its own.",

@@ -12,7 +12,9 @@ from reconciler.api.binding import Constraint, Tick
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet
 from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Staging
 from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
+from reconciler.rollouts import selected_of, staged
 from tests.fakes.worlds import config_map, deployment, policy
 from tests.unit.rollouts.staged_bed import StagedBed, begun, done, rollout, store, told
 
@@ -364,3 +366,106 @@ def test_what_a_tick_takes_away_goes_at_once() -> None:
                 bed.healthy(name, APP)
     assert replicas(bed) == {"m1": 6}
     assert image(bed, "m1") == "nginx:2"
+
+
+def definition(field: str, **spec: Any) -> dict[str, Any]:
+    """A CustomResourceDefinition whose objects have one field."""
+    fields = {"type": "object", "properties": {"spec": {"type": "object", "properties": {field: {"type": "string"}}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": fields}}
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
+    given = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version], **spec}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.x.io"}, "spec": given}  # fmt: skip
+
+
+def widget(field: str, name: str = "w", namespace: str = "demo") -> dict[str, Any]:
+    return {"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "namespace": namespace},
+            "spec": {field: "x"}}  # fmt: skip
+
+
+WIDGETS = Identity("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.x.io")
+WIDGET = Identity("x.io", "Widget", "demo", "w")
+
+
+def everything() -> tuple[dict[str, Any], ...]:
+    """Policies that place whatever the tests of definitions have."""
+    cluster = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy",
+               "metadata": {"name": "all"},
+               "spec": {"resourceSelectors": [
+                            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"},
+                            {"apiVersion": "x.io/v1", "kind": "Widget"},
+                            {"apiVersion": "v1", "kind": "Service"},
+                            {"apiVersion": "apps/v1", "kind": "Deployment"},
+                        ], "placement": {}}}  # fmt: skip
+    return (cluster,)
+
+
+def named(name: str, namespace: str) -> dict[str, Any]:
+    """A Rollout of the templates of one namespace."""
+    found = rollout(templates={"namespaces": [namespace]})
+    found["metadata"] = {"name": name}
+    return found
+
+
+def test_a_definition_goes_with_the_revision_of_its_objects() -> None:
+    """The Rollout does not select it: it is in no namespace."""
+    first = store("r1", *everything(), definition("old"), widget("old"), named("default", "demo"))
+    head = store("r2", *everything(), definition("new"), widget("new"), named("default", "demo"))
+    bed = StagedBed(*EVERYWHERE)
+    bed.older["r1"], bed.records = first, {"m1": begun("r2"), "m2": done("r1"), "m3": done("r1")}
+    decision, standing = bed.standing(head)
+    assert standing.newest == {"default": "r2"}
+    assert standing.selection.rollouts[WIDGETS] == standing.selection.rollouts[WIDGET] == ("default",)
+    staging = staged(decision, standing, {}, {}, {}).staging
+    assert staging is not None
+    assert [staging.of(WIDGETS, name) for name in EVERYWHERE] == [None, first, first]
+
+
+def test_a_definition_alone_is_a_release_of_its_objects() -> None:
+    first = store("r1", *everything(), definition("old"), widget("old"), named("default", "demo"))
+    bed = StagedBed(*EVERYWHERE)
+    bed.older["r1"], bed.records = first, {name: done("r1") for name in EVERYWHERE}
+    head = store("r2", *everything(), definition("new"), widget("old"), named("default", "demo"))
+    assert bed.standing(head)[1].newest == {"default": "r2"}
+
+
+def test_a_definition_of_two_rollouts_goes_with_the_one_that_is_behind() -> None:
+    documents = (widget("old"), widget("old", namespace="shop"), named("default", "demo"), named("shop", "shop"))
+    fleet = store("r2", *everything(), definition("new"), *documents)
+    selection = selected_of(StagedBed(*EVERYWHERE).decided(fleet))
+    assert selection.rollouts[WIDGETS] == ("default", "shop")
+    (problem,) = selection.problems
+    assert problem.code == "rollout-definition-shared"
+    assert "with the Rollout default and with the Rollout shop" in problem.message
+    staging = Staging(
+        rollouts=selection.rollouts,
+        in_force={"default": {"m1": "r2", "m2": "r1", "m3": "r2"}, "shop": {"m1": "r1", "m2": "r2", "m3": "r2"}},
+        newest={"default": "r2", "shop": "r2"},
+        fleets={"r1": fleet},
+        order=("r1", "r2"),
+    )
+    assert [staging.of(WIDGETS, name) for name in EVERYWHERE] == [fleet, fleet, None]
+
+
+def test_what_changes_at_once_does_not_take_a_definition_along() -> None:
+    """Live fields of the objects that wait are worth more than a field that comes later."""
+    documents = (widget("old"), widget("old", namespace="shop"), named("default", "demo"))
+    selection = selected_of(StagedBed(*EVERYWHERE).decided(store("r2", *everything(), definition("new"), *documents)))
+    assert selection.rollouts[WIDGETS] == ("default",)
+    assert [problem.code for problem in selection.problems] == ["rollout-definition-shared"]
+
+
+def test_what_serves_the_conversion_goes_with_the_definition() -> None:
+    config = {"service": {"namespace": "ops", "name": "hook", "path": "/convert"}}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook", "namespace": "ops"},
+               "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443}]}}  # fmt: skip
+    hook, other = deployment("hook"), deployment("other")
+    hook["metadata"]["namespace"] = other["metadata"]["namespace"] = "ops"
+    documents = (definition("new", conversion=conversion), widget("new"), service, hook, other)
+    found = selected_of(
+        StagedBed(*EVERYWHERE).decided(store("r2", *everything(), *documents, named("default", "demo")))
+    )
+    assert not found.problems
+    assert {identity.name for identity in found.rollouts} == {"widgets.x.io", "w", "hook"}
+    assert {identity.kind for identity in found.rollouts if identity.name == "hook"} == {"Service", "Deployment"}
