@@ -235,6 +235,8 @@ class HelmChart(Struct, frozen=True, kw_only=True):
     version: str = ""
     digest: str = ""
     """`sha256:` and 64 hex digits of the archive; only of a chart that others serve."""
+    update: str = ""
+    """A range of versions, as helm reads it: `hydrate --update` names the newest one."""
     release_name: str
     namespace: str
     values: tuple[str, ...] = ()

@@ -120,9 +120,14 @@ def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
 
 def _update(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
     """Bring a chart into the store; whether it is there."""
-    from reconciler.helm.run_render import fetched, is_there, write_file
+    from reconciler.helm.run_render import fetched, is_there, newest, write_file
 
     assert render.helm is not None, "a chart"
+    if render.helm.update:
+        found = newest(render, tools.tool("helm"), os.environ)
+        _tell(found.problems)
+        if found.version not in ("", render.helm.version):
+            prose(f"{render.name}: {found.version} is served; write version: {found.version}, digest: {found.digest}\n")
     if is_there(render.helm, files):
         return True
     data, problems = fetched(render, tools.tool("helm"), os.environ)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @options.option("--kube-version", default="1.36", show_default=True, metavar="VERSION",
                 help="The version of Kubernetes that charts see.")  # fmt: skip
 @options.option("--fleet-name", default="", metavar="NAME", help="Name of the fleet. Default: that of the folder.")
+@options.option("--all", "is_all", is_flag=True, help="Name each of many omissions of one reason.")
 @options.kubeconfig
 def command(
     *,
@@ -64,6 +65,7 @@ def command(
     names: tuple[str, ...],
     kube_version: str,
     fleet_name: str,
+    is_all: bool,
     kubeconfig: Path | None,
 ) -> None:
     """Write live objects of KIND as templates, with a policy that adopts them (conflictResolution Overwrite).
@@ -75,7 +77,7 @@ def command(
     """
     if from_argocd or from_flux:
         told = ImportArguments(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
-                    kube_version=kube_version, fleet=fleet_name)  # fmt: skip
+                    kube_version=kube_version, fleet=fleet_name, is_all=is_all)  # fmt: skip
         sys.exit(import_told(told, _folder_of_told(told, kinds, folder)))
     _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
 

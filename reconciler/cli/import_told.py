@@ -31,6 +31,7 @@ class ImportArguments(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     kube_version: str
     fleet: str
+    is_all: bool
 
 
 def import_told(told: ImportArguments, folder: Path) -> int:
@@ -52,7 +53,7 @@ def import_told(told: ImportArguments, folder: Path) -> int:
         store, is_read = _argocd(told, checkouts, fleet) if told.argocd else _flux(told, checkouts, fleet)
     if store.count:
         _write(folder, store)
-    _tell(store, folder)
+    _tell(store, folder, is_all=told.is_all)
     return 0 if is_read and store.count and not store.failed else 1
 
 
@@ -174,12 +175,13 @@ def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:
     return "---\n".join(dump_yaml(dict(document)) for document in content).encode()
 
 
-def _tell(store: ImportedStore, folder: Path) -> None:
-    """Print the omissions, the failures and the next steps of a person."""
-    for line in store.left_out:
-        remark(str(line))
-    for why in store.failed:
-        remark(f"not carried over: {why}")
+def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
+    """Print the omissions, the failures and the next steps of a person. `is_all`: each of one reason."""
+    from reconciler.importers import grouped
+
+    for lines in (store.left_out, store.failed):
+        for line in map(str, lines) if is_all else grouped(lines):
+            remark(line)
     for told in store.directives:
         remark(f"not kept to: {told}")
     for path in store.secret_values:

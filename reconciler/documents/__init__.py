@@ -16,6 +16,7 @@ from reconciler.documents.document_kinds import (
     is_never_distributed,
     is_policy,
     is_system_namespace,
+    may_be_allowed,
     parse_brings,
     read_affinity_mode,
     read_brings,

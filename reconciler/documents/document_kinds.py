@@ -266,6 +266,11 @@ def system_namespace_of(identity: Identity) -> str:
     return namespace if is_system_namespace(namespace) else ""
 
 
+def may_be_allowed(namespace: str) -> bool:
+    """Return whether `spec.namespaces.allowed` of the Fleet document may name a namespace."""
+    return namespace.startswith("kube-")
+
+
 def is_never_distributed(gvk: GVK, identity: Identity, *, is_admitted: bool = False) -> bool:
     """Return whether no policy may claim an object: it belongs to the control API, or to a system namespace.
 

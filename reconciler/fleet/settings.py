@@ -26,6 +26,7 @@ from reconciler.documents import (
     integer_field,
     is_dns_label,
     is_label_value,
+    may_be_allowed,
     object_field,
     objects_field,
     read_moment,
@@ -207,7 +208,7 @@ def _allowed_namespaces(fields: Fields | None) -> frozenset[str]:
         return frozenset()
     found = fields.texts("allowed")
     for index, name in enumerate(found):
-        if not (name.startswith("kube-") and is_dns_label(name)):
+        if not (may_be_allowed(name) and is_dns_label(name)):
             message = f"{name!r} is no namespace kube-*: others are open to policies, or never"
             fields.error("system-namespace", message, "allowed", index)
     return frozenset(found)

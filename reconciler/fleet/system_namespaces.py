@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.fleet import Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Problem
-from reconciler.documents import is_system_namespace, system_namespace_of
+from reconciler.documents import is_system_namespace, may_be_allowed, system_namespace_of
 
 
 def admitted(templates: Iterable[Template], allowed: frozenset[str]) -> list[Template]:
@@ -51,4 +51,4 @@ def refusals(policy: PropagationPolicy | OverridePolicy, allowed: frozenset[str]
 
 def _with_way_out(message: str, namespace: str) -> str:
     allows = f", or name {namespace} in spec.namespaces.allowed of the Fleet document"
-    return message + allows if namespace.startswith("kube-") else message
+    return message + allows if may_be_allowed(namespace) else message

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, LeftOut, Render, RenderLock
 from reconciler.api.problem import Problem, Severity
@@ -210,24 +212,10 @@ def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[byt
     """The archive of a chart that others serve, when it is the one that the digest names; else why not."""
     chart = render.helm
     assert chart is not None and chart.is_remote, "a chart that others serve"
-    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
-        folder = Path(made)
-        into = folder / "chart"
-        into.mkdir(mode=0o700)
-        command = [tool.path, "pull", chart.chart, "--version", chart.version, "--destination", str(into)]
-        if chart.repository:
-            command += ["--repo", chart.repository]
-        elif chart.chart.startswith(_LOCAL):
-            command.append("--plain-http")  # As container tools do: a registry of this machine has no certificate.
-        passed = {name: environ[name] for name in _PASSED_ON if name in environ}
-        try:
-            run_once(command, folder, environ=passed, allow_network=True)
-        except RenderFailed as error:
-            return b"", (problem(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
-        found = sorted(into.iterdir())
-        if len(found) != 1:
-            return b"", (problem(render, "render-failed", f"{chart.chart}: helm brought {len(found)} files, not one"),)
-        data = found[0].read_bytes()
+    try:
+        _, data = _pulled(chart, chart.version, tool, environ)
+    except RenderFailed as error:
+        return b"", (problem(render, "render-failed", f"{chart.chart} {chart.version}: {error}"),)
     if digest_of_archive(data) != chart.digest:
         message = f"{chart.chart} {chart.version} has {digest_of_archive(data)}; write it as spec.helm.digest"
         if chart.digest != UNKNOWN_DIGEST:
@@ -237,6 +225,50 @@ def fetched(render: Render, tool: Tool, environ: Mapping[str, str]) -> tuple[byt
             )
         return b"", (problem(render, "render-refused", message),)
     return data, ()
+
+
+class Newest(NamedTuple):
+    """The newest version of a chart in the range of its Render, and its digest; or why it is not known."""
+
+    version: str
+    digest: str
+    problems: tuple[Problem, ...] = ()
+
+
+def newest(render: Render, tool: Tool, environ: Mapping[str, str]) -> Newest:
+    """Return the newest version that is served in the range of `spec.helm.update`."""
+    chart = render.helm
+    assert chart is not None and chart.update, "a chart with a range"
+    try:
+        name, data = _pulled(chart, chart.update, tool, environ)
+    except RenderFailed as error:
+        told = problem(render, "render-failed", f"{chart.chart} {chart.update}: {error}")
+        return Newest("", "", (replace(told, severity=Severity.WARNING),))
+    prefix = f"{chart.chart.rstrip('/').rpartition('/')[2]}-"
+    return Newest(name.removeprefix(prefix).removesuffix(".tgz"), digest_of_archive(data))
+
+
+def _pulled(chart: HelmChart, version: str, tool: Tool, environ: Mapping[str, str]) -> tuple[str, bytes]:
+    """The name of an archive and its content. `version`: one, or a range.
+
+    Raises:
+        RenderFailed: it is not served.
+    """
+    with tempfile.TemporaryDirectory(prefix="fleet-render-") as made:
+        folder = Path(made)
+        into = folder / "chart"
+        into.mkdir(mode=0o700)
+        command = [tool.path, "pull", chart.chart, "--version", version, "--destination", str(into)]
+        if chart.repository:
+            command += ["--repo", chart.repository]
+        elif chart.chart.startswith(_LOCAL):
+            command.append("--plain-http")  # As container tools do: a registry of this machine has no certificate.
+        passed = {name: environ[name] for name in _PASSED_ON if name in environ}
+        run_once(command, folder, environ=passed, allow_network=True)
+        found = sorted(into.iterdir())
+        if len(found) != 1:
+            raise RenderFailed(f"helm brought {len(found)} files, not one")
+        return found[0].name, found[0].read_bytes()
 
 
 def write_file(root: Path, name: str, data: bytes) -> None:

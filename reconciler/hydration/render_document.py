@@ -53,6 +53,7 @@ _HELM: Final = shape(
     text_field("repository", "The address of a chart repository that serves the chart."),
     text_field("version", "The version of a chart that is served; required there."),
     text_field("digest", "`sha256:` and the digest of the archive of a chart that is served; required there."),
+    text_field("update", "A range of versions as helm reads it: `hydrate --update` names the newest served one."),
     text_field("releaseName", "The name of the release.", default="the name of the document"),
     text_field("namespace", "The namespace of the release.", required=True),
     texts_field("values", "Files with values, the later ones win."),
@@ -168,6 +169,7 @@ def _helm(fields: Fields, name: str) -> HelmChart:
         repository=fields.text("repository"),
         version=fields.text("version"),
         digest=fields.text("digest"),
+        update=fields.text("update"),
         release_name=fields.text("releaseName", name),
         namespace=fields.text("namespace"),
         values=_paths(fields, "values"),
@@ -179,7 +181,7 @@ def _helm(fields: Fields, name: str) -> HelmChart:
         _check_remote(fields, chart)
     elif fields.has("chart"):
         _path(fields, "chart")
-        for field in ("version", "digest"):
+        for field in ("version", "digest", "update"):
             if fields.has(field):
                 message = f"{field} is of a chart that others serve; the lock names what stands in the store"
                 fields.error("render-chart", message, field)

@@ -9,7 +9,7 @@ from reconciler.importers.flux import read_flux
 from reconciler.importers.ignore import Ignored, ignored
 from reconciler.importers.kustomized import Manifests
 from reconciler.importers.names import safe_name
-from reconciler.importers.reading import Notes, Reading, Uncarried
+from reconciler.importers.reading import Notes, Reading, Uncarried, grouped
 from reconciler.importers.settings import Settings, of_settings, values_of
 from reconciler.importers.several import OBVIOUS_GROUPS, Imported, imported, policies_of
 from reconciler.importers.template import reason_to_skip

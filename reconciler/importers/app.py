@@ -40,6 +40,11 @@ class App(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def target(self) -> str:
+        """Return the namespace of its objects that say none; empty: it is not known."""
+        return str(self.helm["namespace"]) if self.helm is not None else self.namespace
+
 
 class Member(Struct, frozen=True, kw_only=True):
     """A cluster of the other tool. `context`: its name there, if that names no cluster here."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from reconciler.api.content import dig
 from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.errors import StoreError
-from reconciler.hydration import StorePathKind, is_plain_path, resolved
+from reconciler.hydration import StorePathKind, is_plain_path, missing_dependencies, resolved
 from reconciler.importers.checkouts import Checkouts, Place
 from reconciler.importers.reading import Uncarried, checked_url
 from reconciler.yaml import read_yaml
@@ -16,16 +15,24 @@ from reconciler.yaml import read_yaml
 _EXACT: Final = re.compile(r"v?\d+(\.\d+){1,2}([-+][0-9A-Za-z.+-]+)?", re.ASCII)
 
 
-def remote_chart(url: str, chart: str, version: str) -> dict[str, Any]:
+def remote_chart(url: str, chart: str, version: str, running: str = "") -> dict[str, Any]:
     """Return a remote chart, as `spec.helm` names it. `url`: of a repository, or of a registry.
 
+    `version`: an exact one or a range, which becomes the rule for updates. `running`: the version in the cluster.
+
     Raises:
-        Uncarried: its version is a range, so that nothing says which archive it is.
+        Uncarried: its version is a range, and nothing says which one runs.
     """
-    if not _EXACT.fullmatch(version):
-        raise Uncarried(f"the chart {chart} has the version {version!r}; write the exact one that runs (helm list)")
+    is_exact = _EXACT.fullmatch(version) is not None
+    pinned = {"version": version if is_exact else running, "digest": UNKNOWN_DIGEST}
+    if not _EXACT.fullmatch(pinned["version"]):
+        raise Uncarried(
+            f"the chart {chart} has the version {version!r}; export from the cluster, where its status says which one "
+            "runs, or write that one (helm list)"
+        )
+    if not is_exact:
+        pinned["update"] = version or "*"
     shown = checked_url(url).rstrip("/")
-    pinned = {"version": version, "digest": UNKNOWN_DIGEST}
     if shown.startswith(("http://", "https://")):
         return {"chart": chart, "repository": shown, **pinned}
     return {"chart": f"oci://{shown.removeprefix('oci://')}/{chart}", **pinned}
@@ -65,12 +72,12 @@ def check_chart(place: Place, folder: str) -> None:
         there = [name.removeprefix(f"{folder}/") for name in place.checkout.listed([f"{folder}/charts".lstrip("/")])]
     except StoreError as error:
         raise Uncarried(f"{place.url}: {error}") from error
-    for dependency in (dig(found[0].body, "dependencies") or []) if found else []:
-        name = str(dig(dependency, "name"))
-        if not any(held.startswith((f"charts/{name}/", f"charts/{name}-")) for held in there):
+    held = {name.removeprefix("charts/").partition("/")[0] for name in there}
+    for dependency in missing_dependencies(found[0].body if found else {}, held):
+        if not (dependency.conditions or dependency.tags):  # Of these the values decide, when it is rendered.
             raise Uncarried(
-                f"the chart {folder} lacks the chart {name} that it depends on: run helm dependency build in the "
-                "checkout"
+                f"the chart {folder} lacks the chart {dependency.name} that it depends on: run helm dependency build "
+                "in the checkout"
             )
 
 

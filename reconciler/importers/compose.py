@@ -11,11 +11,12 @@ from msgspec import Struct
 from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
 from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.api.problem import Document, Severity
+from reconciler.documents import may_be_allowed
 from reconciler.hydration import parse_render
 from reconciler.importers.app import App, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored
 from reconciler.importers.names import safe_name
-from reconciler.importers.reading import LeftOut
+from reconciler.importers.reading import Failure, LeftOut
 from reconciler.ownership import directives_of
 from reconciler.secrets import holds_credential
 from reconciler.yaml import SUFFIXES, read_yaml
@@ -35,7 +36,7 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
 
     files: Mapping[str, Content]
     left_out: tuple[LeftOut, ...] = ()
-    failed: tuple[str, ...] = ()
+    failed: tuple[Failure, ...] = ()
     missing: Mapping[str, str] = {}
 
     @property
@@ -81,17 +82,17 @@ def compose_store(
     members: Iterable[Member],
     memberships: Iterable[Membership] = (),
     rules: Iterable[Ignored] = (),
-) -> tuple[dict[str, Content], tuple[str, ...]]:
+) -> tuple[dict[str, Content], tuple[Failure, ...]]:
     """The files of a store with these applications, and why some are not among them. Earlier ones come first."""
     names = {app.cluster for app in apps}
-    files: dict[str, Content] = {"fleet.yaml": (_fleet(fleet, rules),)}
+    files: dict[str, Content] = {"fleet.yaml": (_fleet(fleet, rules, {app.target for app in apps}),)}
     for member in sorted(members, key=lambda member: member.name):
         if member.name in names or member.labels:
             files[f"clusters/{member.name}.yaml"] = (_cluster(member),)
     selectors = {found.group: found.selector for found in memberships}
     taken: set[str] = set()
     releases: dict[tuple[str, str], App] = {}
-    failed: list[str] = []
+    failed: list[Failure] = []
     for copies in _copies(apps):
         name = _name_of(copies, taken)
         taken.add(name)
@@ -99,8 +100,7 @@ def compose_store(
         document = composing.document(selectors.get(copies[0].group) if _is_whole(copies, apps) else None)
         why = _fault(f"renders/{name}.yaml", document) or _twin(copies[0], releases)
         if why:
-            first = copies[0].source
-            failed.append(f"{first.path}:{first.line} {copies[0].name}: {why}")
+            failed.append(Failure(copies[0].source, copies[0].name, why))
             continue
         for app in copies:
             files.update(app.files)
@@ -267,9 +267,12 @@ def _has_secret(values: Json) -> bool:
     return named or any(map(_has_secret, values.values()))
 
 
-def _fleet(name: str, rules: Iterable[Ignored]) -> dict[str, Any]:
+def _fleet(name: str, rules: Iterable[Ignored], namespaces: Iterable[str]) -> dict[str, Any]:
     found = {canonical_bytes(rule): rule for rule in map(_rule, rules)}
     spec: dict[str, Any] = {"mode": "observe"}
+    allowed = sorted(filter(may_be_allowed, namespaces))
+    if allowed:
+        spec["namespaces"] = {"allowed": allowed}
     if found:
         spec["ignore"] = [found[key] for key in sorted(found)]
     return {"apiVersion": _FLEET, "kind": "Fleet", "metadata": {"name": name}, "spec": spec}

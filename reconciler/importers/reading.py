@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Source, dotted
 
+_INDEX: Final = re.compile(r"\[\d+\]")
 _USER: Final = re.compile(r"(?<=//)[^/@]*@")
 _EMPTY: Final[tuple[Json, ...]] = (None, "", [], {}, False)
 PRUNE: Final = (
@@ -29,9 +30,41 @@ class LeftOut(NamedTuple):
     field: str
     why: str
 
+    @property
+    def reason(self) -> str:
+        """Return the field, whatever its place in lists, and the reason."""
+        return f"{_INDEX.sub('[]', self.field)}: {self.why}"
+
     def __str__(self) -> str:
         """The line that is printed."""
         return f"left out: {self.source.path}:{self.source.line} {self.field}: {self.why}"
+
+
+class Failure(NamedTuple):
+    """An application that is not carried over. `subject`: its kind and name."""
+
+    source: Source
+    subject: str
+    why: str
+
+    @property
+    def reason(self) -> str:
+        """Return the reason, without the application."""
+        return self.why
+
+    def __str__(self) -> str:
+        """The line that is printed."""
+        return f"not carried over: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
+
+
+def grouped(found: Iterable[LeftOut | Failure]) -> Iterator[str]:
+    """Yield a line for each; those of one reason are one line, with their number and the first of them."""
+    alike: dict[str, list[LeftOut | Failure]] = {}
+    for each in found:
+        alike.setdefault(each.reason, []).append(each)
+    for members in alike.values():
+        more = f" ({len(members)} of this reason; --all names each)" if len(members) > 1 else ""
+        yield f"{members[0]}{more}"
 
 
 class Notes:

@@ -31,8 +31,9 @@ RENDER_ROWS: Final[Rows] = {
     REMOVED: Effect(meaning="{name} makes no objects any more; those that it wrote stay until they are removed"),
     **tree_of(
         "spec.",
-        ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "releaseName", "namespace",
-         "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path", "variants",
+        ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "update", "releaseName",
+         "namespace", "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path",
+         "variants",
          "variants[].name", *(f"variants[].clusters{path}" for path in AFFINITY), "variants[].values",
          "variants[].overlay", "leaveOut", *(f"leaveOut[].{name}" for name in ("kind", "group", "namespace", "name")),
          *(f"leaveOut[].labelSelector{path}" for path in LABELS), "secrets", "secrets.leaveOut",

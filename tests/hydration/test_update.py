@@ -23,6 +23,7 @@ class Charts:
     """A chart repository and a registry with one chart."""
 
     def __init__(self, archive: bytes) -> None:
+        self.archive = archive
         self.digest = f"sha256:{hashlib.sha256(archive).hexdigest()}"
         config = b'{"name":"jobs","version":"0.0.3","apiVersion":"v2"}'
         config_id = f"sha256:{hashlib.sha256(config).hexdigest()}"
@@ -148,3 +149,18 @@ def test_a_vendored_archive_that_was_swapped_is_refused(store: Path, charts: Cha
     result = hydrate(store)
     assert result.exit_code == 1
     assert "is not the archive that digest names" in " ".join(result.output.split())
+
+
+def test_a_newer_version_in_the_range_of_the_document_is_named(store: Path, charts: Charts) -> None:
+    where = (
+        f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.2, digest: '{charts.digest}', update: 0.x"
+    )
+    name_chart(store, where)
+    (store / "vendor").mkdir()
+    (store / "vendor/jobs-0.0.2.tgz").write_bytes(charts.archive)
+    result = hydrate(store, "--update")
+    assert result.exit_code == 0, result.output
+    assert f"jobs: 0.0.3 is served; write version: 0.0.3, digest: {charts.digest}" in result.output
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text().replace("0.x", "1.x"))
+    assert "[render-failed]" in hydrate(store, "--update").output

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import digest_of
-from reconciler.documents import is_system_namespace
+from reconciler.documents import is_system_namespace, may_be_allowed
 from reconciler.hydration import KUSTOMIZATIONS, StorePathKind
 from reconciler.importers.app import App
 from reconciler.importers.argocd.destinations import Destinations
@@ -50,6 +50,8 @@ class Context(NamedTuple):
     destinations: Destinations
     checkouts: Checkouts
     kube_version: str
+    revisions: Mapping[str, tuple[str, ...]]
+    """Revisions of the sources that were synced last, by Application: those of a live export."""
 
 
 def read_application(application: Reading, group: str, context: Context) -> Iterator[App | Ignored]:
@@ -64,7 +66,7 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
     destination = spec.child("destination")
     cluster, namespace = context.destinations.cluster(destination), destination.text("namespace")
     destination.rest()
-    if is_system_namespace(namespace):
+    if is_system_namespace(namespace) and not may_be_allowed(namespace):
         raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
     spec.leave("project", "there are no projects: one identity for each cluster, that of the kubeconfig")
     spec.leave("revisionHistoryLimit", "the history is that of Git")
@@ -81,7 +83,9 @@ def read_application(application: Reading, group: str, context: Context) -> Iter
             source.leave("targetRevision", _AS_IT_LIES)
             source.rest()
     for number, source in enumerate(rendered):
-        found = _rendered(source, references, Names(name, namespace, context.kube_version), context)
+        synced = context.revisions.get(name, ())
+        running = synced[sources.index(source)] if len(synced) == len(sources) else ""
+        found = _rendered(source, references, Names(name, namespace, context.kube_version, running), context)
         suffix = f"-{number + 1}" if number else ""
         yield App(
             name=safe_name(f"{name}{suffix}"),

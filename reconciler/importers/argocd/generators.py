@@ -82,7 +82,7 @@ class Generating:
         own = self._destinations.own
         if is_of_all and own and not any(row["server"] == OWN_SERVER for row in rows):
             rows.append(self._cluster_row(OWN_NAME, OWN_SERVER, {}))
-        if not rows:
+        if not rows and not self._destinations.known:
             raise Uncarried(
                 f"{below.path('selector')} selects no cluster: add Argo CD's Secrets of clusters to the input "
                 "(kubectl get secrets -n argocd -l argocd.argoproj.io/secret-type=cluster -o yaml)"

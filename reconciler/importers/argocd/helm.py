@@ -26,11 +26,12 @@ class Charted(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Defaults for the release."""
+    """Defaults for the release. `running`: the revision that was synced last; empty: nobody says."""
 
     release: str
     namespace: str
     kube_version: str
+    running: str
 
 
 def charted(source: Reading, references: Mapping[str, str], names: Names, checkouts: Checkouts) -> Charted:
@@ -44,7 +45,7 @@ def charted(source: Reading, references: Mapping[str, str], names: Names, checko
     missing: dict[str, str] = {}
     files: dict[str, bytes] = {}
     if chart:
-        where = remote_chart(url, chart, source.text("targetRevision"))
+        where = remote_chart(url, chart, source.text("targetRevision"), names.running)
         place = None
     else:
         where, place, files = local_chart(url, path, checkouts, missing)
@@ -107,7 +108,7 @@ class _Values:
             if name not in self._references:
                 raise Uncarried(f"no source of the application has the ref {name}")
             url = self._references[name]
-            return self._checkouts.find(url), plain(rest), url
+            return self._checkouts.find(url), plain(rest.lstrip("/")), url
         if self._place is None and self._path == "":
             raise Uncarried(
                 f"the file with values {text!r} is inside the chart that others serve; copy it out of there"

@@ -17,7 +17,7 @@ from reconciler.importers.argocd.templating import filled
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.compose import ImportedStore, compose_store
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import Notes, Reading, Uncarried
+from reconciler.importers.reading import Failure, Notes, Reading, Uncarried
 
 _MADE_BY: Final = "ApplicationSet"
 
@@ -37,12 +37,13 @@ def read_argocd(
     """
     found = list(documents)
     secrets = [one for one in found if _is_cluster(one.body)]
-    context = Context(Destinations(secrets, names), checkouts, kube_version)
+    context = Context(Destinations(secrets, names), checkouts, kube_version, dict(map(_synced, found)))
     reading = _Reading(context)
     made = {str(dig(one.body, "metadata", "name")) for one in found if is_of(one.body, _MADE_BY)}
     for document in found:
-        if is_of(document.body, "ApplicationSet"):
-            reading.set(document)
+        if is_of(document.body, _MADE_BY):
+            name = str(dig(document.body, "metadata", "name"))
+            reading.set(document, [one for one in found if name in _makers(one.body)])
         elif is_of(document.body, "Application") and not _makers(document.body) & made:
             reading.application(document)
         elif is_of(document.body, "AppProject"):
@@ -61,6 +62,13 @@ def _is_cluster(body: JsonObject) -> bool:
     return body.get("kind") == "Secret" and dig(body, "metadata", "labels", SECRET_TYPE) == "cluster"
 
 
+def _synced(document: Document) -> tuple[str, tuple[str, ...]]:
+    """Return the name of an Application and the revisions of its sources in its status."""
+    sync = dig(document.body, "status", "sync") if is_of(document.body, "Application") else None
+    found = dig(sync, "revisions") or [dig(sync, "revision") or ""]
+    return str(dig(document.body, "metadata", "name")), tuple(map(str, found))
+
+
 def _makers(body: JsonObject) -> set[str]:
     """Return the ApplicationSets that made an Application: their content counts."""
     owners = dig(body, "metadata", "ownerReferences")
@@ -75,7 +83,7 @@ class _Reading:
         self.notes = Notes()
         self.apps: list[App] = []
         self.rules: list[Ignored] = []
-        self.failed: list[str] = []
+        self.failed: list[Failure] = []
         self.memberships: list[Membership] = []
         self._rolling: list[tuple[Reading, str, list[App]]] = []
 
@@ -83,13 +91,22 @@ class _Reading:
         """Take an Application, or report why not."""
         self._take(document, Reading(document, document.body, (), self.notes), "")
 
-    def set(self, document: Document) -> None:
-        """Take all applications of an ApplicationSet, or report why not."""
+    def set(self, document: Document, generated: list[Document]) -> None:
+        """Take all applications of an ApplicationSet, or report why not.
+
+        `generated`: Applications that Argo CD made of it; they are taken where its generators cannot be evaluated.
+        """
         name = str(dig(document.body, "metadata", "name"))
         try:
             self._made(document, Reading(document, document.body, (), self.notes).child("spec"), name)
         except Uncarried as error:
-            self.failed.append(f"{document.path}:{document.line} ApplicationSet {name}: {error}")
+            if not generated:
+                self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
+                return
+            why = f"the {len(generated)} Applications that it made are taken as they are; {error}"
+            self.notes.leave(document, ("spec", "generators"), why)
+            for one in generated:
+                self._take(one, Reading(one, one.body, (), self.notes), name)
 
     def _made(self, document: Document, spec: Reading, name: str) -> None:
         go = spec.flag("goTemplate")
@@ -98,6 +115,8 @@ class _Reading:
         generating = Generating(self._context.destinations, self._context.checkouts, go=go)
         generators = spec.children("generators")
         rows = [row for generator in generators for row in generating.rows(generator)]
+        if not rows:
+            self.notes.leave(document, ("spec", "generators"), "they make no application of what the input has")
         before = len(self.apps)
         template = spec.map("template")
         for row in rows:
@@ -114,7 +133,7 @@ class _Reading:
         try:
             body = filled(template, row, go=go)
         except Uncarried as error:
-            self.failed.append(f"{document.path}:{document.line} ApplicationSet {name}: {error}")
+            self.failed.append(Failure(document.source, f"ApplicationSet {name}", str(error)))
             return
         self._take(document, Reading(document, body, ("spec", "template"), self.notes), name)
 
@@ -125,7 +144,7 @@ class _Reading:
         except Uncarried as error:
             name = dig(application.body, "metadata", "name")
             made = f" of ApplicationSet {group}" if group else ""
-            self.failed.append(f"{document.path}:{document.line} Application {name}{made}: {error}")
+            self.failed.append(Failure(document.source, f"Application {name}{made}", str(error)))
             return
         self.apps += [one for one in found if isinstance(one, App)]
         self.rules += [one for one in found if isinstance(one, Ignored)]

@@ -41,8 +41,8 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
     """
     spec, namespace, name = reading_of(document, context.notes)
     cluster = cluster_of(spec, context)
-    place = context.checkouts.get(context.sources.url(referred(spec.child("sourceRef"), namespace)))
-    path = plain(spec.text("path"))
+    url, path = context.sources.located(referred(spec.child("sourceRef"), namespace), plain(spec.text("path")))
+    place = context.checkouts.get(url)
     overlay = _overlay(spec)
     components = tuple(plain(f"{path}/{text}" if path else text) for text in spec.texts("components"))
     edit = _edit(spec)
@@ -55,6 +55,7 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
         kinship=digest_of([place.folder, list(found.bases), overlay.fields.get("namespace", "")]),
         source=document.source,
         cluster=cluster,
+        namespace=str(overlay.fields.get("namespace", "")),
         tool="Flux",
         folder=found.folder,
         files=found.files,

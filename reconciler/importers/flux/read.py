@@ -15,7 +15,7 @@ from reconciler.importers.flux.release import read_release
 from reconciler.importers.flux.shared_fields import Context
 from reconciler.importers.flux.sources import GROUP, Sources
 from reconciler.importers.ignore import Ignored
-from reconciler.importers.reading import Notes, Uncarried
+from reconciler.importers.reading import Failure, Notes, Uncarried
 
 _SOURCES: Final = f"source.{GROUP}"
 
@@ -36,7 +36,7 @@ def read_flux(
     notes = Notes()
     apps: list[App] = []
     rules: list[Ignored] = []
-    failed: list[str] = []
+    failed: list[Failure] = []
     for cluster, found in documents.items():
         listed = list(found)
         context = Context(cluster, Sources(listed, notes), checkouts, kube_version, names, notes)
@@ -54,7 +54,7 @@ def read_flux(
     )
 
 
-def _read(document: Document, context: Context, failed: list[str]) -> list[App | Ignored]:
+def _read(document: Document, context: Context, failed: list[Failure]) -> list[App | Ignored]:
     """Return the renders of a document; the reason of a failure is added to `failed`."""
     group, kind = str(document.body.get("apiVersion", "")).partition("/")[0], document.body.get("kind")
     if not group.endswith(GROUP) or group == _SOURCES:
@@ -66,7 +66,7 @@ def _read(document: Document, context: Context, failed: list[str]) -> list[App |
             return list(read_kustomization_of_flux(document, context))
     except Uncarried as error:
         name = f"{dig(document.body, 'metadata', 'namespace') or 'default'}/{dig(document.body, 'metadata', 'name')}"
-        failed.append(f"{document.path}:{document.line} {kind} {name}: {error}")
+        failed.append(Failure(document.source, f"{kind} {name}", str(error)))
         return []
     why = "nothing here has its meaning; see docs/how-to/notify.md for notifications"
     context.notes.leave(document, ("kind",), f"{kind}: {why}")

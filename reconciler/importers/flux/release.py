@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.api.content import digest_of
+from reconciler.api.content import dig, digest_of
 from reconciler.api.problem import Document
 from reconciler.hydration import StorePathKind
 from reconciler.importers.app import App, Inline
@@ -38,7 +38,7 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
     spec.leave("storageNamespace", "no state of releases is kept")
     spec.refuse("postRenderers", "a chart is rendered by helm alone; write what they change as override policies")
     release = spec.text("releaseName") or _release_name(spec.text("targetNamespace"), name)
-    chart = _Chart(spec, namespace, context)
+    chart = _Chart(spec, namespace, context, _running(document))
     helm = {
         **chart.where,
         "releaseName": release,
@@ -68,6 +68,16 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
     )
 
 
+def _running(document: Document) -> str:
+    """Return the version of the chart that Flux installed last; empty: its status does not say.
+
+    A chart of an OCIRepository has the digest of its manifest as build metadata there, which is none of the version.
+    """
+    found = dig(document.body, "status", "history") or dig(document.body, "status", "lastAppliedRevision")
+    version = dig(found[0], "chartVersion") if isinstance(found, list) else found
+    return str(version or "").partition("+")[0]
+
+
 def _release_name(target: str, name: str) -> str:
     """As Flux composes and shortens it."""
     found = f"{target}-{name}" if target else name
@@ -95,7 +105,8 @@ def _with_crds(spec: Reading) -> bool:
 class _Chart:
     """The chart of a release: as `spec.helm` names it, with the files that it needs."""
 
-    def __init__(self, spec: Reading, namespace: str, context: Context) -> None:
+    def __init__(self, spec: Reading, namespace: str, context: Context, running: str) -> None:
+        self._running = running
         self.values: list[str | Inline] = []
         self.missing: dict[str, str] = {}
         self.files: dict[str, bytes] = {}
@@ -116,13 +127,13 @@ class _Chart:
             raise Uncarried(f"a chart of a {wanted.kind} is not known")
         spec = self._context.sources.get(wanted)
         url, ref = spec.text("url"), spec.child("ref")
-        tag = ref.text("tag")
+        version = ref.text("semver") or ref.text("tag")
         ref.leave("digest", "it is that of the manifest, and a Render names the archive; hydrate --update says which")
-        ref.refuse("semver", "write the exact version that runs as a tag (helm list)")
         ref.rest()
         source_spoken_for(spec, but=("ref",))
         registry, _, chart = url.rstrip("/").rpartition("/")
-        return remote_chart(registry, chart, tag)
+        fetched = self._context.sources.revision(wanted).partition("@")[0]
+        return remote_chart(registry, chart, version, self._running or fetched)
 
     def _of_template(self, spec: Reading, namespace: str) -> dict[str, Any]:
         name, version = spec.text("chart"), spec.text("version")
@@ -138,7 +149,7 @@ class _Chart:
             source = self._context.sources.get(wanted)
             url = source.text("url")
             source_spoken_for(source)
-            return remote_chart(url, name, version)
+            return remote_chart(url, name, version, self._running)
         url = self._context.sources.url(wanted)
         where, place, self.files = local_chart(url, name, self._context.checkouts, self.missing)
         self._files(listed, url, place, name, may_lack=may_lack)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from reconciler.api.problem import Document
-from reconciler.documents import is_system_namespace
+from reconciler.documents import is_system_namespace, may_be_allowed
 from reconciler.importers.checkouts import Checkouts
 from reconciler.importers.flux.sources import Sources
 from reconciler.importers.reading import Notes, Reading, Uncarried
@@ -50,7 +50,7 @@ def check_namespace(namespace: str) -> str:
     Raises:
         Uncarried: they may not.
     """
-    if is_system_namespace(namespace):
+    if is_system_namespace(namespace) and not may_be_allowed(namespace):
         raise Uncarried(f"no policy may select what is in {namespace}; leave it to the tool that makes the cluster")
     return namespace
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from reconciler.api.content import dig
+from reconciler.api.content import Json, dig
 from reconciler.api.problem import Document
 from reconciler.importers.reading import Notes, Reading, Uncarried
 
 GROUP: Final = "toolkit.fluxcd.io"
-_KINDS: Final = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart")
+_KINDS: Final = ("GitRepository", "OCIRepository", "Bucket", "HelmRepository", "HelmChart", "ArtifactGenerator")
 _QUIET: Final = ("interval", "timeout", "gitImplementation")
 _WHY: Final = {
     "secretRef": "credentials are those of the person who fetches",
@@ -49,7 +49,7 @@ class Sources:
         self._found: dict[Reference, Document] = {}
         for document in documents:
             body = document.body
-            is_source = GROUP in str(body.get("apiVersion", "")) and body.get("kind") in _KINDS
+            is_source = "fluxcd.io/" in str(body.get("apiVersion", "")) and body.get("kind") in _KINDS
             if is_source or (body.get("apiVersion"), body.get("kind")) == ("v1", "ConfigMap"):
                 self._found[_reference(body)] = document
 
@@ -74,14 +74,68 @@ class Sources:
         """
         spec = self.get(wanted)
         found = spec.text("url") or f"{spec.text('endpoint')}/{spec.text('bucketName')}"
-        spoken_for(spec)
+        at = self.revision(wanted)
+        spec.leave("ref", f"{_WHY['ref']}{f': {at} runs' if at else ''}")
+        spoken_for(spec, but=("ref",))
         return found
+
+    def revision(self, wanted: Reference) -> str:
+        """Return the revision that a source was fetched at; empty: its status does not say."""
+        document = self._found.get(wanted)
+        found = dig(document.body, "status", "artifact", "revision") if document is not None else None
+        return str(found or "")
+
+    def located(self, wanted: Reference, path: str) -> tuple[str, str]:
+        """Return the address of a source, and the path there that a path of it is.
+
+        An ExternalArtifact is a copy of paths of other sources, as an ArtifactGenerator says.
+
+        Raises:
+            Uncarried: the source is not among the documents, or the path is of several copies or none.
+        """
+        if wanted.kind != "ExternalArtifact":
+            return self.url(wanted), path
+        for reference, document in self._found.items():
+            spec = dig(document.body, "spec")
+            if reference.kind != "ArtifactGenerator" or reference.namespace != wanted.namespace:
+                continue
+            for artifact in dig(spec, "artifacts") or []:
+                if dig(artifact, "name") == wanted.name:
+                    alias, inside = _copied_from(wanted, dig(artifact, "copy") or [], path)
+                    source: Json = next((one for one in dig(spec, "sources") or [] if dig(one, "alias") == alias), {})
+                    namespace = str(dig(source, "namespace") or reference.namespace)
+                    return self.url(Reference(str(dig(source, "kind")), namespace, str(dig(source, "name")))), inside
+        raise Uncarried(
+            f"no ArtifactGenerator among the documents makes the ExternalArtifact {wanted.namespace}/{wanted.name}; "
+            "give it too"
+        )
 
     def data(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """The data of a ConfigMap; None when it is not among the documents."""
         document = self._found.get(Reference("ConfigMap", namespace, name))
         found = dig(document.body, "data") if document is not None else None
         return found if isinstance(found, Mapping) else None
+
+
+def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
+    """Return the alias of the source that a path of an artifact is copied from, and the path there.
+
+    Source: fluxcd.io/flux/components/source/artifactgenerators/: `from: @alias/dir/**`, `to: @artifact/dir/`.
+    """
+    found = []
+    for copy in copies if isinstance(copies, list) else []:
+        start, end = str(dig(copy, "from") or ""), str(dig(copy, "to") or "").removeprefix("@artifact/").strip("/")
+        alias, _, folder = start.removeprefix("@").partition("/")
+        is_plain = folder == "**" or (folder.endswith("/**") and "*" not in folder[:-3])
+        if is_plain and not dig(copy, "exclude") and (not end or path == end or path.startswith(f"{end}/")):
+            below = path.removeprefix(end).strip("/")
+            found.append((alias, "/".join(part for part in (folder[:-2].strip("/"), below) if part)))
+    if len(found) != 1:
+        raise Uncarried(
+            f"the path {path or '.'} of the ExternalArtifact {wanted.name} is of {len(found)} copies of folders; "
+            "name a folder that is copied as a whole"
+        )
+    return found[0]
 
 
 def spoken_for(spec: Reading, *, but: tuple[str, ...] = ()) -> None:

@@ -64,7 +64,7 @@ def check_case(case: Mapping[str, Any]) -> None:
     store = imported_case(case)
     shown = [f"{found.source.line} {found.field}" for found in store.left_out]
     assert shown == case.get("left_out", []), store.left_out
-    failed = list(store.failed)
+    failed = [str(found) for found in store.failed]
     wanted = case.get("failed", [])
     assert len(failed) == len(wanted), failed
     for why, part in zip(failed, wanted, strict=True):
