@@ -1,11 +1,4 @@
-"""KIND/NAME on the command line, as one word or two, with the words beside it.
-
-The person who runs a command.
-
-Orders go to the leading process: a standby's are read by nobody.
-
-Options that several commands share. Each is also an environment variable: `--rev` is RECONCILER_REV.
-"""
+"""Options and arguments of several commands. Each option is also a variable: `--rev` is RECONCILER_REV."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The path of a fleet's journal when no file is named: `…/fleet-reconciler/FLEET/journal.db`.
+"""The path of a fleet's journal, `…/fleet-reconciler/FLEET/journal.db`, and the repair of a broken one.
 
 A person has one user account and several fleets, so each fleet has a journal of its own. Versions before kept one for
-all of them, `…/fleet-reconciler/journal.db`; it goes on to serve the fleet that it belongs to.
-
-Repair of a broken journal: keep the file aside, begin anew, save readable rows.
+all of them, `…/fleet-reconciler/journal.db`; it goes on to serve the fleet that it belongs to. Repair keeps the file
+aside, begins anew, and saves readable rows.
 """
 
 from __future__ import annotations

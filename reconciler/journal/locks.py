@@ -1,15 +1,7 @@
-"""State that another process needs to take over a fleet, beside the marks in the clusters.
+"""State that another process needs to take over a fleet, beside the marks in the clusters: small tables alone.
 
-Small tables alone: timers, constraints of ticks, orders of persons, losses that guards count, and records of rollouts.
-Source: ADR 20.
-
-Journal rows of owner epochs, of the guards, and of the active content of the store.
-
-State of each cluster: owner epochs and rollouts, which are in its marks too, and the newest versions seen.
-
-State of the guards over commits, rounds and restarts: recent losses, and start times of holds.
-
-The active content of the store: its revision, and the last good content of its files.
+Owner epochs and rollouts of each cluster, timers, constraints of ticks, orders of persons, losses that guards count,
+and the active content of the store. Source: ADR 20.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Selectors that select nothing, templates that nothing claims, policies that overlap.
 
-Possible content of broken files: it does not count as missing.
-
 Source: design#broken-input: the content of a broken document is unknown, not absent.
 """
 

@@ -1,6 +1,4 @@
-"""Problem codes of claims and of the lint.
-
-Every problem code that users may meet, with its meaning and remedy. Documentation is generated from this.
+"""Every problem code that users may meet, with its meaning and remedy. Documentation is generated from this.
 
 A part that reports problems keeps its codes in a table beside its modules and adds the table here.
 """

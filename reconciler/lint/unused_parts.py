@@ -1,8 +1,7 @@
-"""Overrides that never apply, change nothing, or apply to everything.
+"""Parts of policies that do nothing.
 
-Parts of a placement that do nothing: ignored weights and spread constraints, affinities that match no cluster.
-
-StatefulSets whose volumes keep them where they are, under a policy that would move them.
+Overrides without effect, ignored weights and spread constraints, affinities that match no cluster, StatefulSets that
+their volumes keep where they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The observations file: placement can be computed from it without access to the clusters.
 
 Source: design#observations. Strict: an unknown field or a wrong type is an error with its line and field path.
-
-Fields of an observations file. Source: design#observations.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Causes, waiting reasons, confirmations and warnings of changes.
+"""Causes, waiting reasons, confirmations and warnings of changes, and problems of clusters that block them.
 
-Warnings of runs that are not begun. Source: design#jobs; design#runs-once; ADR 24.
-
-Facts of changes that depend on the placement: cause, reason of waiting, need of a confirmation.
-
-Source: design#effective-placement.
-
-Problems of clusters, and of kinds in them, that block changes.
+Source: design#effective-placement; design#jobs; design#runs-once; ADR 24.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Placements before and after, as a reviewer wants to see them.
-
-Rollouts in a review: the stages of each, and the stage of each change of a plan.
+"""A plan as a reviewer wants to see it: placements before and after, and the stages of rollouts.
 
 Placement is never staged, and neither are marks: effects of policies are immediate everywhere (ADR 18). Pure, and
 without any cluster: the caller adds the state of a rollout (`RolloutPlan.progress`).

@@ -1,8 +1,6 @@
-"""A template before any override rule: pruned, in its namespace, with the assigned replicas.
+"""A template before any override rule: pruned, in its namespace, with the assigned replicas. Shared by all clusters.
 
 Source: Karmada: replicas first, then overrides.
-
-Shared inputs of a template in all clusters, and the caches of rendering.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The rendered store for machines: `render -o json`. Version 1. Source: design#machine-formats.
 
-The output of `render` for a schedule.
-
 JSON trees as YAML that every reader takes for the same tree: kubectl, YAML 1.1 and YAML 1.2.
 
 A string is written bare only when no reader could see anything else in it; everything doubtful is quoted. Keys are

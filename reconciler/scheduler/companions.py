@@ -1,14 +1,12 @@
-"""Workloads that an autoscaler of the store scales, and the clusters of that.
+"""Workloads that autoscalers of the store scale, and companions that are placed with a workload on request.
 
-Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas. The template's number counts at
-creation; afterwards the live numbers are the autoscalers', so an edit of a template does not divide them again.
+The template's number counts at creation; afterwards the live numbers are the autoscalers', so an edit of a template
+does not divide them again. Source: design#autoscaled-replicas; Karmada: the label that keeps a member's replicas.
 
-Companions of a workload, placed with it on request, although the workload does not refer to them.
-
-Source: design#bring; Karmada carries none of these along, and its users ask for it. `fleet.reconciler/bring` on a
-policy, or on a workload (which then counts instead): Services that select its pods, Ingresses and routes in front of
-those Services (with their references under propagateDeps), autoscalers that scale it, PodDisruptionBudgets of its pods.
-All of them are searched in the namespace of the workload: objects of another namespace are not its to move.
+`fleet.reconciler/bring` on a policy, or on a workload (which then counts instead): Services that select its pods,
+Ingresses and routes in front of those Services (with their references under propagateDeps), autoscalers that scale it,
+PodDisruptionBudgets of its pods. All of them are searched in the namespace of the workload: objects of another
+namespace are not its to move. Source: design#bring; Karmada carries none of these along, and its users ask for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""References between objects, kept between rounds.
-
-Dependencies: references of a template are placed with it, under `propagateDeps`.
+"""Dependencies: references of a template are placed with it, under `propagateDeps`; kept between rounds.
 
 Source: "PropagationPolicy and OverridePolicy", propagateDeps; design#dependencies; design#dependency-stays; Karmada:
 dependencies distributor. They are not followed further, but for makers (`travel`); a ConfigMap that several owners need

@@ -1,11 +1,7 @@
-"""Sources of a reference's target: templates of the store, and their makers in the cluster.
+"""Followers of other objects: a dependency of its owner, a companion of its workload, and where references lead.
 
-The dependencies of one template, and the reasons.
-
-Source: Karmada: dependencies are not followed further. Those of a maker are: without its store, its issuer and their
-credentials it makes nothing. So a maker is followed, with all its references.
-
-Followers of other objects: a dependency of its owner, a companion of its workload.
+A reference leads to a template of the store, or to its maker in the cluster. Source: Karmada: dependencies are not
+followed further. Those of a maker are: without its store, its issuer and their credentials it makes nothing.
 """
 
 from __future__ import annotations

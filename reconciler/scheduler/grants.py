@@ -1,16 +1,11 @@
-"""ReferenceGrants, pod selectors and fronts of Services.
+"""ReferenceGrants, pod selectors of Services and budgets, and fronts of Services: Ingresses, routes, TLS policies.
 
-ReferenceGrants: a namespace lets objects of other namespaces refer to its own.
+A namespace lets objects of other namespaces refer to its own. The grant stands in the namespace that is referred to,
+and without it the reference is refused. So it decides who may have a dependency in another namespace, and is one
+itself.
 
-Source: Gateway API: ReferenceGrant: it stands in the namespace that is referred to, and without it the reference is
-refused; design#grants. So it decides who may have a dependency in another namespace, and is one itself.
-
-Which pods Services and budgets select. Source: Kubernetes.
-
-Fronts of Services: Ingresses, and the routes of the Gateway API with their settings for Services.
-
-Source: Kubernetes, Ingress; Gateway API: routes by their backends, and by a Service as their parent in a mesh;
-BackendTLSPolicy by its targets.
+Source: Gateway API: ReferenceGrant, routes by their backends, and by a Service as their parent in a mesh,
+BackendTLSPolicy by its targets; Kubernetes, Ingress; design#grants.
 """
 
 from __future__ import annotations

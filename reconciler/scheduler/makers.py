@@ -1,15 +1,11 @@
-"""The parts of an operator: they must run until the objects that it finalizes are gone.
+"""Objects that templates of the store make, kinds that their definitions bring, and the parts of an operator.
 
-An operator may write objects of a kind when RBAC grants it: roles with a rule for the kind, their bindings, the bound
-ServiceAccounts, and the workloads that run as these. Source: Kubernetes, "Using RBAC Authorization" and "Finalizers":
-an object with a finalizer stays until a controller has taken the finalizer off.
+The parts must run until the objects that the operator finalizes are gone. It may write objects of a kind when RBAC
+grants it: roles with a rule for the kind, their bindings, the bound ServiceAccounts, and the workloads that run as
+these. Source: Kubernetes, "Using RBAC Authorization" and "Finalizers".
 
-Objects that templates of the store make: a Secret that an operator writes is in the cluster of its maker.
-
-Kinds that a cluster will serve because their definition goes there in the same round.
-
-Source: design#kind-not-served: a cluster that does not serve a kind is no candidate for it, but a kind whose
-CustomResourceDefinition is in the same plan waits for it.
+A kind whose CustomResourceDefinition is in the same plan waits for it; a cluster that does not serve it otherwise is no
+candidate. Source: design#kind-not-served.
 """
 
 from __future__ import annotations

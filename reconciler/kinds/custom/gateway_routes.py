@@ -1,9 +1,7 @@
-"""References between objects of the Gateway API, and the defaults of their missing fields.
+"""Routes of the Gateway API to backends, the references between its objects, and the defaults of missing fields.
 
 Source: Gateway API: BackendObjectReference, SecretObjectReference, ParentReference, LocalObjectReference, and
 ReferenceGrant for objects in another namespace.
-
-HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, UDPRoute: routes from a Gateway, or a mesh, to backends.
 """
 
 from __future__ import annotations

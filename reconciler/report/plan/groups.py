@@ -1,11 +1,5 @@
 """Equal changes in many clusters as one entry, and the words for kinds and fields.
 
-Kinds as words: one Deployment, five thousand Deployments.
-
-Names of fields in a sentence, and their order of importance.
-
-The same change in many clusters as one entry, with the exceptions named.
-
 Thirty clusters with one image bump are one entry; a field that differs in some of them is a line that names those.
 """
 

@@ -1,8 +1,4 @@
-"""A plan as JSON, with its rollouts.
-
-Rollouts for machines: `stages` and `rollouts` of a plan, and `rollouts` of a status with their state.
-
-A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
+"""A plan for machines: `diff -o json`, and the plan inside `apply -o json`. Version 1.
 
 A held change counts under `held` alone, so that the numbers add up to the number of changes and say what is done now.
 `before` and `after` are null where a field is absent. Source: design#machine-formats.

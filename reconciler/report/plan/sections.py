@@ -3,8 +3,6 @@
 A section is cut in steps that its maker defines, at last item by item. A section is cut only after all less important
 ones have nothing left to cut.
 
-The parts of a comment, and their order of importance.
-
 From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; held
 changes without loss; names of objects with equal changes; further changes; stages of rollouts; objects not evaluated;
 errors; losses.

@@ -1,8 +1,6 @@
 """The picture that a round leaves for commands that only read, such as `status`. Version 1.
 
 All counts and lists here are made of the state of the objects, and of nothing else. Source: design#journal.
-
-The objects that are not as wanted, or do not fare well, as rows: the worst first, and not without end.
 """
 
 from __future__ import annotations

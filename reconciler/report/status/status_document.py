@@ -1,12 +1,7 @@
-"""`status` as one JSON document.
+"""`status` as one document: the picture of the last round and the orders in the journal.
 
-The problems of the state document: each redacted and written out once, however many rounds show it.
-
-The parts of the state document about the whole store; unchanged ones are made once.
-
-A fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy claims, and a commit concerns one.
-
-`status` as one document: the picture of the last round and the orders in the journal.
+Unchanged parts are made once: a fleet of 10,000 workloads has 500 policies and 15,000 templates that no policy claims,
+and a commit concerns one.
 """
 
 from __future__ import annotations

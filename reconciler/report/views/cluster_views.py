@@ -1,9 +1,4 @@
-"""Workloads by clusters: the rows that a question finds, and of these only the cells that are asked for.
-
-One cluster with its objects, and the heads of all clusters.
-
-The fleet at a glance.
-"""
+"""The fleet at a glance, its matrix of workloads by clusters, and one cluster with its objects."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Questions to the views, and all problems with their remedies.
-
-Remedies of problems by code, from the reference of problem codes.
-
-Questions to the views, and the answer for an unknown name.
-
-All problems of the store and of the last round, with their remedies.
-"""
+"""Questions to the views, and all problems with their remedies."""
 
 from __future__ import annotations
 
