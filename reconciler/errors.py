@@ -1,44 +1,7 @@
-"""Every exception of the project.
+"""Every exception of the project: faults of the world.
 
-Faulty user input is never an exception: it is a collected `model.problem.Problem`. A programmer's
-mistake is an assert. What is left are faults of the world, and they form one tree:
-
-    ReconcilerError
-    ├── StoreError                the fleet store cannot be read as a whole
-    │   ├── RevisionNotFound      no such branch, tag or commit
-    │   ├── StoreUnsettled        the directory kept changing while it was read, or a rebase or the like is under way
-    │   └── StoreFault            a fault of this program kept it from being read
-    ├── MemberClusterError        one member cluster; others go on
-    │   ├── ClusterUnreachable    no answer, or not in time
-    │   ├── CredentialsRejected   401, or the kubeconfig cannot give credentials
-    │   ├── ObjectNotFound        404 of an object
-    │   ├── KindFault             it is about one kind; the cluster answers otherwise
-    │   │   ├── Forbidden         403
-    │   │   │   └── AccountNotMade    the namespace is so new that the account that pods run as is not there yet
-    │   │   ├── KindNotServed     404 of the resource type
-    │   │   └── KindNotRead       no usable answer about the kind: 5xx, silence, an answer that is none
-    │   ├── AlreadyExists         409 of a create: something of that name is there
-    │   ├── WriteConflict         409: another field manager, a uid or a resourceVersion is in the way
-    │   ├── InvalidObject         400, 422: the API server refuses the object
-    │   ├── AdmissionFailed       500: an admission webhook did not answer, and may not be passed over
-    │   ├── ListExpired           410: the continue token or resourceVersion is too old
-    │   ├── Throttled             429 and 503 with Retry-After, after our own retries
-    │   ├── BadAnswer             a body that is not what the API promises: truncated, HTML, wrong kind
-    │   │   ├── MalformedObject   one object of it is not; others of the same answer may be
-    │   │   └── AnswerTooLarge    it is larger than we are ready to read
-    │   ├── HeldByCopy            a copy of this journal holds the fleet there
-    │   └── ClusterReplaced       the name answers with another kube-system uid than before
-    ├── JournalError              the journal cannot be opened, read or written
-    │   ├── JournalLocked         another process holds it
-    │   ├── JournalCorrupt        a page or a row's checksum is wrong
-    │   └── JournalTooNew         written by a newer version; opened read-only at most
-    ├── FleetHeld                 another journal or daemon holds this fleet
-    ├── NotShown                  a view of the service cannot be made now
-    ├── ServiceError              a service that is asked with --server refuses, does not answer, or is another one
-    ├── ForgeError                the forge of a pull request refuses, does not answer, or is not there
-    └── ConfigurationError        an option, a file named by an option, or a kubeconfig is unusable
-
-A message says what, where, and what to do next; the subject comes first; the original is the `__cause__`.
+Faulty input of users is a collected `Problem`, and a programmer's mistake is an assert. A message says what, where, and
+what to do next; the subject comes first; the original is the `__cause__`.
 """
 
 from __future__ import annotations
@@ -103,7 +66,7 @@ class ClusterUnreachable(MemberClusterError):
 
 
 class CredentialsRejected(MemberClusterError):
-    """The API server does not know us, or the kubeconfig cannot give credentials."""
+    """401: the API server does not know us, or the kubeconfig cannot give credentials."""
 
     changed_nothing = True
 
@@ -113,7 +76,7 @@ class KindFault(MemberClusterError):
 
 
 class Forbidden(KindFault):
-    """We are known and may not do this."""
+    """403: we are known and may not do this."""
 
     changed_nothing = True
 
@@ -123,13 +86,13 @@ class AccountNotMade(Forbidden):
 
 
 class ObjectNotFound(MemberClusterError):
-    """The object is not there: a proven absence."""
+    """404: the object is not there, a proven absence."""
 
     changed_nothing = True
 
 
 class KindNotServed(KindFault):
-    """The API server has no such resource type."""
+    """404: the API server has no such resource type."""
 
     changed_nothing = True
 
@@ -139,19 +102,19 @@ class KindNotRead(KindFault):
 
 
 class AlreadyExists(MemberClusterError):
-    """A create met an object of that name."""
+    """409: a create met an object of that name."""
 
     changed_nothing = True
 
 
 class WriteConflict(MemberClusterError):
-    """A precondition (uid, resourceVersion, field manager) did not hold; nothing was written."""
+    """409: a precondition (uid, resourceVersion, field manager) did not hold; nothing was written."""
 
     changed_nothing = True
 
 
 class InvalidObject(MemberClusterError):
-    """The API server refused the object: validation, admission, an immutable field.
+    """400, 422: the API server refused the object: validation, admission, an immutable field.
 
     `causes`: its messages by field; empty if it named none.
     """
@@ -161,19 +124,19 @@ class InvalidObject(MemberClusterError):
 
 
 class AdmissionFailed(MemberClusterError):
-    """An admission webhook that has to be asked did not answer: the object was not even stored."""
+    """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
     changed_nothing = True
 
 
 class ListExpired(MemberClusterError):
-    """A continue token or a watched resourceVersion is too old; list again."""
+    """410: a continue token or a watched resourceVersion is too old; list again."""
 
     changed_nothing = True
 
 
 class Throttled(MemberClusterError):
-    """The API server asked us to slow down for longer than we were willing to wait."""
+    """429, 503: the API server asked us to slow down for longer than we were willing to wait."""
 
     changed_nothing = True
 
