@@ -19,6 +19,7 @@ from reconciler.hydration import (
     KUSTOMIZATIONS,
     StorePathKind,
     input_paths,
+    kustomize_folders,
     merged_values,
     missing_dependencies,
     read_kustomization,
@@ -28,6 +29,10 @@ from reconciler.prepared import decompressed
 from reconciler.yaml import read_yaml
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
+
+
+HELM_OUTPUT: Final = "helm.yaml"
+"""The name under which a kustomization finds the output of helm."""
 
 
 class ToolInputs(NamedTuple):
@@ -44,10 +49,9 @@ def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
         StoreError: the store cannot be read.
     """
     try:
-        if render.helm is None:
-            folders, problems = _folders(render, files)
-        else:
-            folders, problems = set(input_paths(render)), _missing(render, files)
+        folders, problems = _folders(render, files)
+        if render.helm is not None:
+            folders, problems = folders | {*input_paths(render)}, (*problems, *_missing(render, files))
         return ToolInputs({} if problems else files.ids(sorted(folders)), problems)
     except InputRefused as error:
         return ToolInputs({}, (problem(render, "render-refused", str(error)),))
@@ -75,7 +79,15 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
     """The folders that kustomizations lead to."""
     references: dict[str, tuple[str, ...]] = {}
     found: list[Problem] = []
-    pending = [render.kustomize, *(variant.overlay for variant in render.variants)]
+    pending = [*kustomize_folders(render)]
+    made = f"{render.kustomize}/{HELM_OUTPUT}" if render.helm is not None and render.kustomize else ""
+    is_used = not made
+    if made and files.standing(made) is not StorePathKind.NOTHING:
+        raise InputRefused(f"{made} stands for the output of helm; give the file another name")
+
+    def standing(path: str) -> StorePathKind:
+        return StorePathKind.FILE if path == made else files.standing(path)
+
     while pending:
         folder = pending.pop()
         if folder in references:
@@ -86,10 +98,16 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
             found.append(problem(render, "render-refused", _count(folder, names)))
             continue
         path = f"{folder}/{names[0]}"
-        read = read_kustomization(path, files.read(path), files.standing, lambda wanted: _read(files, wanted))
+        read = read_kustomization(path, files.read(path), standing, lambda wanted: _read(files, wanted))
         found += read.problems
+        is_used |= made in read.named
         references[folder] = read.folders
         pending += read.folders
+    if not is_used:
+        message = (
+            f"{render.kustomize} does not name {HELM_OUTPUT} among its resources: write it there for what helm makes"
+        )
+        found.append(problem(render, "render-refused", message))
     circle = round_trip(references)
     if circle:
         found.append(problem(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))

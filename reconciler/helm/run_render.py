@@ -6,6 +6,7 @@ Bringing charts that others serve into the store: the one step with a network, a
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
-from reconciler.helm.inputs import ToolInputs, digest_of_archive, export, inputs_of, problem
+from reconciler.helm.inputs import HELM_OUTPUT, ToolInputs, digest_of_archive, export, inputs_of, problem
 from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
 from reconciler.helm.tools import Tool, Tools
 from reconciler.hydration import (
@@ -70,7 +71,7 @@ class ToolRenderer:
         inputs = inputs_of(render, self._files)
         if inputs.problems:
             return Output({}, inputs.problems)
-        tool = self._tools.tool("helm" if render.helm is not None else "kubectl")
+        tool = self._tool(render)
         if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
             return Output(None)
         try:
@@ -80,6 +81,12 @@ class ToolRenderer:
             return Output({}, (problem(render, "render-refused", str(error)),))
         except RenderFailed as error:
             return Output({}, (problem(render, "render-failed", str(error)),))
+
+    def _tool(self, render: Render) -> Tool:
+        """Return the tool that renders, with the versions of all that do."""
+        names = [name for name, is_used in (("helm", render.helm), ("kubectl", render.kustomize)) if is_used]
+        tools = [self._tools.tool(name) for name in names]
+        return Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
 
     def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
         if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:
@@ -94,7 +101,25 @@ class ToolRenderer:
             export(render, inputs.ids, self._files, folder / "store")
             names = ["", *(variant.name for variant in render.variants)]
             commands = [command(render, name, tool, folder / "store") for name in names]
-            return render_twice(commands, folder, allow_network=self._allow_network)
+            written = render_twice(commands, folder, allow_network=self._allow_network)
+            return self._patched(render, names, written, folder) if render.helm and render.kustomize else written
+
+    def _patched(
+        self, render: Render, names: Sequence[str], written: Sequence[tuple[bytes, bytes]], folder: Path
+    ) -> list[tuple[bytes, bytes]]:
+        """Return both outputs of helm for each variant, each built by kustomize."""
+        overlays = {variant.name: variant.overlay for variant in render.variants}
+        kubectl, commands = self._tools.tool("kubectl"), []
+        after = folder / "after"
+        after.mkdir(mode=0o700)
+        texts = [(name, text) for name, pair in zip(names, written, strict=True) for text in pair]
+        for number, (name, text) in enumerate(texts):
+            store = after / str(number)
+            shutil.copytree(folder / "store", store)
+            (store / render.kustomize / HELM_OUTPUT).write_bytes(text)
+            commands.append([kubectl.path, "kustomize", str(store / (overlays.get(name) or render.kustomize))])
+        built = [pair[0] for pair in render_twice(commands, after, allow_network=self._allow_network)]
+        return list(zip(built[::2], built[1::2], strict=True))
 
     def _compiled(
         self,
@@ -185,13 +210,15 @@ def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
     options = ["--namespace", helm.namespace, "--kube-version", helm.kube_version]
     for path in (*helm.values, *(variant.values if variant is not None else ())):
         options += ["--values", str(store / path)]
-    for served in helm.api_versions:
+    for served in (*_SERVED_BY_ALL, *helm.api_versions):
         options += ["--api-versions", served]
     if helm.include_crds:
         options.append("--include-crds")
     return [tool.path, "template", helm.release_name, str(store / helm.path), *options]
 
 
+_SERVED_BY_ALL: Final = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService")
+"""Served by every cluster, and unknown to `helm template`, so that charts would write removed versions."""
 _PASSED_ON: Final = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "HELM_REGISTRY_CONFIG",

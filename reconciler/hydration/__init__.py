@@ -18,6 +18,7 @@ from reconciler.hydration.lock import (
     input_paths,
     is_input,
     is_lock,
+    kustomize_folders,
     lock_text,
     parse_lock,
     staleness,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from reconciler.documents import ProblemCode as Code
 
 HYDRATION_CODES: Mapping[str, Code] = {
-    "render-source": Code("A Render has one of helm and kustomize.", "Write one of them."),
+    "render-source": Code("A Render has helm, kustomize or both.", "Write one of them."),
     "render-chart": Code(
         "A chart is in the store, or served with version and digest.", "Write what the message names."
     ),

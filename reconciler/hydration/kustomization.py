@@ -33,10 +33,11 @@ class StorePathKind(Enum):
 
 
 class Kustomization(NamedTuple):
-    """Folders that a kustomization builds upon, and why it is not rendered."""
+    """Folders and files that a kustomization builds upon, and why it is not rendered."""
 
     folders: tuple[str, ...]
     problems: tuple[Problem, ...]
+    named: tuple[str, ...] = ()
 
 
 def is_kustomization(path: str) -> bool:
@@ -106,7 +107,7 @@ class _KustomizationReader:
         folders = [path for key in _FOLDERS for path in self._folders(key)]
         for path, steps in _files(body):
             self._inside(path, steps)
-        return Kustomization(tuple(sorted(set(folders))), tuple(sorted(set(self._problems))))
+        return Kustomization(tuple(sorted(set(folders))), tuple(sorted(set(self._problems))), builds_on(self._document))
 
     def _folders(self, key: str) -> Iterator[str]:
         for index, text in enumerate(_list(self._document.body.get(key))):

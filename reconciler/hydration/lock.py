@@ -63,15 +63,20 @@ def input_paths(render: Render, lock: RenderLock | None = None) -> tuple[str, ..
     The folders of kustomize that its folders lead to are those with a kustomization in the lock: while none of these
     files changes, no other one is led to.
     """
+    found = set(kustomize_folders(render))
     if render.helm is not None:
-        found = {render.helm.path, *render.helm.values, *(path for each in render.variants for path in each.values)}
-    else:
-        found = {render.kustomize, *(variant.overlay for variant in render.variants)}
+        found |= {render.helm.path, *render.helm.values, *(path for each in render.variants for path in each.values)}
+    if render.kustomize:
         for path in lock.inputs if lock is not None else ():
             folder, _, name = path.rpartition("/")
             if name in KUSTOMIZATIONS and folder:
                 found.add(folder)
     return tuple(sorted(found))
+
+
+def kustomize_folders(render: Render) -> tuple[str, ...]:
+    """Return the folders that kustomize is run in."""
+    return tuple(filter(None, (render.kustomize, *(variant.overlay for variant in render.variants))))
 
 
 def staleness(
@@ -114,10 +119,9 @@ def input_folders(renders: Iterable[Render], references: Mapping[str, tuple[str,
     found: set[str] = set()
     pending: list[str] = []
     for render in renders:
+        pending += kustomize_folders(render)
         if render.helm is not None:
-            found |= {render.helm.path, *input_paths(render)}
-        else:
-            pending += [render.kustomize, *(variant.overlay for variant in render.variants)]
+            found |= {*input_paths(render)} - {*pending}
     while pending:
         folder = pending.pop()
         if folder not in found:

@@ -89,7 +89,11 @@ RENDER_SHAPE: Final = document_shape(
         "spec",
         "What is rendered, and where it is written.",
         object_field("helm", "A Helm chart.", shape=_HELM),
-        object_field("kustomize", "A folder with a kustomization.", text_field("path", "The folder.", required=True)),
+        object_field(
+            "kustomize",
+            "A folder with a kustomization; with helm as well, its resource `helm.yaml` is the output of helm.",
+            text_field("path", "The folder.", required=True),
+        ),
         objects_field("variants", "Other values or overlays for some clusters.", shape=_VARIANT),
         object_field(
             "placement",
@@ -144,14 +148,14 @@ def _name(document: Fields) -> str:
 
 def _render(document: Fields, spec: Fields, name: str) -> Render:
     helm, kustomize = spec.child("helm"), spec.child("kustomize")
-    if spec.is_empty("helm") == spec.is_empty("kustomize"):
-        spec.error("render-source", "write one of helm and kustomize")
+    if spec.is_empty("helm") and spec.is_empty("kustomize"):
+        spec.error("render-source", "write helm, kustomize or both")
     path = _path(kustomize, "path") if kustomize else ""
     render = Render(
         name=name,
         helm=_helm(helm, name) if helm else None,
         kustomize=path,
-        variants=tuple(_variants(spec, is_helm=helm is not None)),
+        variants=tuple(_variants(spec, is_helm=helm is not None, is_kustomize=kustomize is not None)),
         placement=_placement(spec),
         left_out=tuple(_left_out(fields) for fields in spec.children("leaveOut")),
         secrets=_secrets(spec),
@@ -216,7 +220,8 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
         fields.error("render-chart", message, "digest")
 
 
-def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
+def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[RenderVariant]:
+    fit = [name for name, is_fit in (("values", is_helm), ("overlay", is_kustomize)) if is_fit]
     taken: set[str] = set()
     seen: dict[str, ClusterAffinity] = {}
     for fields in spec.children("variants"):
@@ -226,11 +231,11 @@ def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
         if name in taken:
             fields.error("render-variant", f"the name {name} is taken by an earlier one", "name")
         taken.add(name)
-        unfit, needed = ("overlay", "values") if is_helm else ("values", "overlay")
-        if fields.has(unfit):
-            fields.error("render-variant", f"this render has {needed} and no {unfit}", unfit)
-        elif fields.is_empty(needed):
-            fields.error("render-variant", f"a variant says how it differs: write {needed}")
+        unfit = [name for name in ("values", "overlay") if fields.has(name) and name not in fit]
+        for name in unfit:
+            fields.error("render-variant", f"this render has {fit[0] if fit else 'no source'} and no {name}", name)
+        if not unfit and all(fields.is_empty(name) for name in fit):
+            fields.error("render-variant", f"a variant says how it differs: write {' or '.join(fit)}")
         if clusters is None:
             continue
         affinity = read_affinity(clusters)
@@ -243,7 +248,7 @@ def _variants(spec: Fields, *, is_helm: bool) -> Iterator[RenderVariant]:
             clusters=affinity,
             written=dig(spec.report.document.body, *clusters.steps),
             values=_paths(fields, "values") if is_helm else (),
-            overlay="" if is_helm else _path(fields, "overlay"),
+            overlay=_path(fields, "overlay") if is_kustomize else "",
             source=fields.source(),
         )
 

@@ -21,9 +21,10 @@ class App(Struct, frozen=True, kw_only=True):
     """An application for one cluster, with everything needed to render it.
 
     `group`: applications of one group were made from one template. `kinship`: applications with an equal one are copies
-    that differ in values or in the overlay. `helm`: `spec.helm` without its values; None: `folder` is a kustomization,
-    files by their paths in it. `files`: its other inputs, by paths in the store. `labels` are those of the application.
-    `missing`: files to copy into the store, by their paths there, since no checkout was given.
+    that differ in values or in the overlay. `helm`: `spec.helm` without its values. `folder`: a kustomization, with
+    helm the one that patches its output; files by their paths in it. `files`: its other inputs, by paths in the store.
+    `labels` are those of the application. `missing`: files to copy into the store, by their paths there, since no
+    checkout was given.
     """
 
     name: str

@@ -176,6 +176,8 @@ class _Composing:
         else:
             shared, variants = self._values()
             spec["helm"] = {**first.helm, **({"values": shared} if shared else {})}
+            if first.folder:
+                spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
         if variants:
             spec["variants"] = variants
         # Where clusters differ, one that comes later has no values of its own.

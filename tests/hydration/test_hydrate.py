@@ -264,6 +264,32 @@ def test_what_a_merge_left_in_an_output_is_written_anew(store: Path) -> None:
     assert contents(store / "rendered") == written
 
 
+def test_kustomize_patches_what_helm_makes(store: Path) -> None:
+    one_render(store, "web")
+    document = store / "renders/web.yaml"
+    overlay = "values: [values/web-prod.yaml], overlay: after/web/prod}"
+    text = document.read_text().replace("values: [values/web-prod.yaml]}", overlay)
+    document.write_text(f"{text}  kustomize: {{path: after/web/base}}\n")
+    for folder, resource, line in (("base", "helm.yaml", "a: base"), ("prod", "../base", "b: prod")):
+        (store / "after/web" / folder).mkdir(parents=True)
+        labels = f"labels: [{{pairs: {{{line}}}}}]"
+        (store / f"after/web/{folder}/kustomization.yaml").write_text(f"resources: [{resource}]\n{labels}\n")
+    result = hydrate(store)
+    assert result.exit_code == 0, result.output
+    labels_of = [body["metadata"]["labels"] for body in bodies(store / "rendered/web/base.yaml").values()]
+    assert all(labels["a"] == "base" and "b" not in labels for labels in labels_of)
+    overrides = (store / "rendered/web/overrides.yaml").read_text()
+    assert "/metadata/labels/b" in overrides and ":2.8" in overrides
+    assert hydrate(store).output == "web: fresh\n"
+    said = run("validate", store)
+    assert said.exit_code == 0, said.output
+    after = store / "after/web/base/kustomization.yaml"
+    after.write_text(after.read_text().replace("base", "other"))
+    assert "after/web/base/kustomization.yaml changed" in " ".join(run("validate", store).output.split())
+    after.write_text("resources: []\n")
+    assert "after/web/base does not name helm.yaml" in " ".join(hydrate(store).output.split())
+
+
 def test_what_validate_would_refuse_is_told_and_not_written(store: Path) -> None:
     one_render(store, "jobs")
     budget = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\n"

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.api.content import dig, digest_of
+from reconciler.api.content import JsonObject, dig, digest_of
 from reconciler.api.problem import Document
 from reconciler.hydration import StorePathKind
 from reconciler.importers.app import App, Inline
@@ -36,7 +36,7 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
     cluster = cluster_of(spec, context)
     target = check_namespace(spec.text("targetNamespace") or namespace)
     spec.leave("storageNamespace", "no state of releases is kept")
-    spec.refuse("postRenderers", "a chart is rendered by helm alone; write what they change as override policies")
+    after = _after(spec)
     release = spec.text("releaseName") or _release_name(spec.text("targetNamespace"), name)
     chart = _Chart(spec, namespace, context, _running(document))
     helm = {
@@ -57,15 +57,37 @@ def read_release(document: Document, context: Context) -> Iterator[App | Ignored
     yield App(
         name=safe_name(name),
         group=f"HelmRelease/{namespace}/{name}",
-        kinship=digest_of(helm),
+        kinship=digest_of([helm, after]),
         source=document.source,
         cluster=cluster,
         tool="Flux",
         helm=helm,
+        folder={"kustomization.yaml": (after,)} if after else {},
         values=tuple(values),
         files=chart.files,
         missing=chart.missing,
     )
+
+
+def _after(spec: Reading) -> JsonObject:
+    """Return the kustomization that patches what helm makes; empty: there is none.
+
+    Raises:
+        Uncarried: there are several, or a program makes the change.
+    """
+    renderers = spec.children("postRenderers")
+    if not renderers:
+        return {}
+    if len(renderers) > 1:
+        raise Uncarried("spec.postRenderers: several kustomizations one after another; write them as one")
+    block = renderers[0].child("kustomize")
+    found = {key: [dict(each.body) for each in block.children(key)] for key in ("patches", "images")}
+    for key in ("patchesStrategicMerge", "patchesJson6902"):
+        block.refuse(key, "write them as patches, which Flux takes too")
+    block.rest()
+    renderers[0].rest()
+    kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["helm.yaml"]}
+    return {**kind, **{key: entries for key, entries in found.items() if entries}}
 
 
 def _running(document: Document) -> str:
