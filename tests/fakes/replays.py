@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Action, Cause
+from reconciler.api.plan import Action, Cause, HeldBy
 from reconciler.api.refs import Identity
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.loop import ControlLoop
@@ -24,6 +24,8 @@ from reconciler.sim import Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.store.source import StoreSource
 
 Line = BatchTaken | RoundPlanned | ChangeTried
+_SERVES_S = 60.0
+"""So much time passes where a round found nothing that waits for a copy: all copies serve by then."""
 _SEGMENT = re.compile(r"\.?((?:[^.\[\]]|\[\])+)|\[([^\]]*)\]")
 
 
@@ -114,6 +116,8 @@ class _World:
         for name in set(plan.unread) - self._silent:
             await self._box.servers[name].stop()
         self._silent = set(plan.unread)
+        if not any(change.held_by is HeldBy.MOVE for change in plan.changes):
+            self._box.advance(_SERVES_S)
         for change in plan.changes:
             if change.cause is Cause.DRIFT:
                 self._drift(change)

@@ -134,11 +134,11 @@ class Running:
 
 @asynccontextmanager
 async def standing(
-    folder: Path, clock: Clock, others: tuple[str, ...] = (), **settings: Any
+    folder: Path, clock: Clock, others: tuple[str, ...] = (), speed: float | None = 20.0, **settings: Any
 ) -> AsyncIterator[tuple[Running, LoopParts]]:
     """The clusters, and what a loop on them works with. `others`: clusters not of the fleet."""
     agent = UserAgent("test")
-    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2", *others)], folder, speed=20.0) as box:
+    async with FleetInABox([ClusterSpec(name=name) for name in ("m1", "m2", *others)], folder, speed=speed) as box:
         with Journal.open(folder / "journal.db") as journal:
             async with MemberClusters.open({}, agent=agent, clock=clock) as members:
                 scene = Running(box, journal, Vitals())

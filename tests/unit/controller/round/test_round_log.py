@@ -100,7 +100,7 @@ async def test_a_replay_comes_to_the_same_plans_requests_and_records(tmp_path: P
     assert "value-" not in files[0].read_text(), "no value of the store"
     assert "theirs" not in files[0].read_text(), "no value of a cluster"
     (tmp_path / "again").mkdir()
-    async with standing(tmp_path / "again", clock) as (scene, parts):
+    async with standing(tmp_path / "again", clock, speed=None) as (scene, parts):
         await replay(lines, replace(parts, source=source, round_log=RoundLog(files[1])), scene.box, clock)
         again = rounds_of(read_rounds(files[1]))
         assert [plan for _, plan in again] == [plan for _, plan in rounds_of(lines)]
