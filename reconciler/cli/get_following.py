@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.tables import Query, TableLayout, layout_of
-from reconciler.controller.watches.kind_watches import EventHandlers, Watches
+from reconciler.controller.watches.handlers import WatchHandler
+from reconciler.controller.watches.kind_watches import Watches
 from reconciler.errors import MemberClusterError, ObjectNotFound
 from reconciler.report.text_table import table, text_width
 
@@ -111,7 +112,7 @@ async def follow(
         kind = await _served(member, following.query.kind, clock)
         kinds[member.name] = kind
         namespace = following.query.namespace if kind.namespaced else ""
-        watches.append(Watches(_listeners(following.query, lines, stale), clock, namespace=namespace))
+        watches.append(Watches(_Changes(following.query, lines, stale), clock, namespace=namespace))
         watches[-1].keep(member, frozenset({kind.gvk}), following.query.selector)
 
     begun = [asyncio.create_task(begin(member)) for member in members.values()]
@@ -136,37 +137,41 @@ async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
         await clock.sleep(_AGAIN_S)
 
 
-def _listeners(query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> EventHandlers:
-    told: set[tuple[str, str]] = set()
+class _Changes(WatchHandler):
+    """Puts what has to be printed anew into the queue, and says once what cannot be read."""
 
-    def listed(cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
+    def __init__(self, query: Query, lines: Lines, stale: asyncio.Queue[tuple[Key, bool]]) -> None:
+        self._query, self._lines, self._stale = query, lines, stale
+        self._told: set[tuple[str, str]] = set()
+
+    def listed(self, cluster: str, _: GVK, objects: tuple[LiveObject, ...]) -> None:
+        rows = self._lines.rows
         there = {(cluster, found.identity.namespace, found.identity.name): found for found in objects}
         for key, found in there.items():
-            known = lines.rows.get(key)
+            known = rows.get(key)
             if known is None or known.metadata.get("resourceVersion") != found.resource_version:
-                _put(key, is_gone=False)
-        for key in [key for key in lines.rows if key[0] == cluster and key not in there]:
-            _put(key, is_gone=True)
+                self._put(key, is_gone=False)
+        for key in [key for key in rows if key[0] == cluster and key not in there]:
+            self._put(key, is_gone=True)
 
-    def event(cluster: str, found: WatchEvent) -> None:
-        identity = found.object.identity
-        _put((cluster, identity.namespace, identity.name), is_gone=found.type == "DELETED")
+    def seen(self, cluster: str, event: WatchEvent) -> None:
+        identity = event.object.identity
+        self._put((cluster, identity.namespace, identity.name), is_gone=event.type == "DELETED")
 
-    def unlisted(cluster: str, gvk: GVK) -> None:
-        if (cluster, gvk.shown) not in told:
-            told.add((cluster, gvk.shown))
-            remark(f"{cluster}: {gvk.shown} cannot be read now; trying again")
+    def unlisted(self, cluster: str, gvk: GVK) -> None:
+        self._tell(cluster, gvk.shown, f"{gvk.shown} cannot be read now")
 
-    def trouble(cluster: str, error: MemberClusterError) -> None:
-        if (cluster, error.message) not in told:
-            told.add((cluster, error.message))
-            remark(f"{cluster}: {error.message}; trying again")
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
+        self._tell(cluster, error.message, error.message)
 
-    def _put(key: Key, *, is_gone: bool) -> None:
-        if not query.name or key[2] == query.name:
-            stale.put_nowait((key, is_gone))
+    def _tell(self, cluster: str, about: str, text: str) -> None:
+        if (cluster, about) not in self._told:
+            self._told.add((cluster, about))
+            remark(f"{cluster}: {text}; trying again")
 
-    return EventHandlers(listed=listed, event=event, unlisted=unlisted, trouble=trouble)
+    def _put(self, key: Key, *, is_gone: bool) -> None:
+        if not self._query.name or key[2] == self._query.name:
+            self._stale.put_nowait((key, is_gone))
 
 
 async def _told(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:

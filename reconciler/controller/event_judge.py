@@ -19,7 +19,7 @@ from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
 from reconciler.controller.retries.restores import Suspicion
 from reconciler.controller.retries.workers import ApplyResult
-from reconciler.controller.watches.kind_watches import EventHandlers
+from reconciler.controller.watches.handlers import PollHandler
 from reconciler.diff import Comparer
 from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
@@ -30,7 +30,7 @@ from reconciler.state import MISSING, Copy, health_of
 log = logging.getLogger("reconciler")
 
 
-class EventHandler:
+class EventHandler(PollHandler):
     """Sends to the inbox what the next round must look at."""
 
     def __init__(
@@ -52,19 +52,6 @@ class EventHandler:
         self._kind_faults = memory.kind_faults
         self._restores = memory.restores
         self._passed: set[Identity] | None = None
-
-    @property
-    def listeners(self) -> EventHandlers:
-        """Return the handlers of watches."""
-        return EventHandlers(
-            asked=self.asked,
-            as_of=self._restores.listed,
-            listed=self.listed,
-            event=self.seen,
-            unlisted=self.unlisted,
-            trouble=self.trouble,
-            ended_early=self._parts.vitals.watch_ended_early,
-        )
 
     def round_begins(self) -> None:
         """Begin a round: it reads the clusters from now on; its pending waits are unknown before its end."""
@@ -188,6 +175,10 @@ class EventHandler:
             self._doubted.add(cluster)
             self._beliefs.forget(cluster)
             self.doubted(cluster)
+
+    def ended_early(self, cluster: str) -> None:
+        """Count a watch that ended before its time."""
+        self._parts.vitals.watch_ended_early(cluster)
 
     def went_back(self, cluster: str, now: str) -> None:
         """Discard all observations of a restored cluster, and report it once."""

@@ -96,7 +96,7 @@ class ControlLoop:
         self._late = LateReadings(self._inbox)
         parts.holder.report_to(self._inbox)
         self._polls = Polls(self._judge, parts.clock)
-        self._keeper = WatchKeeper(Watches(self._judge.listeners, parts.clock), self._polls)
+        self._keeper = WatchKeeper(Watches(self._judge, parts.clock), self._polls)
 
     def wake(self) -> None:
         """Something outside changed: a suspension began or ended."""

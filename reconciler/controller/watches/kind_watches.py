@@ -21,10 +21,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
 from reconciler.api.binding import Binding, TargetCluster
-from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import DriftMode, FleetSettings, Template
 from reconciler.api.ledger import Ledger
 from reconciler.api.refs import GVK, Identity
@@ -32,12 +29,13 @@ from reconciler.clock import Clock
 from reconciler.containment import INTERNAL_ERROR, fault_fields
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.watches.polls import Polls
 from reconciler.errors import Forbidden, KindFault, ListExpired, MemberClusterError
 from reconciler.incremental import changed_keys
 from reconciler.kube.client import MemberCluster
-from reconciler.kube.watch_stream import Bookmark, WatchEvent
+from reconciler.kube.watch_stream import Bookmark
 from reconciler.ownership import FLEET_LABEL
 from reconciler.scheduler import Schedule
 
@@ -47,31 +45,15 @@ EARLY_ENDS: Final = 3
 """So many early ends in a row are no accident, such as the restart of a proxy."""
 
 
-class EventHandlers(Struct, frozen=True, kw_only=True):
-    """Callbacks: for a complete list of names, for each event, and for a cluster or a kind that does not answer."""
-
-    listed: Callable[[str, GVK, tuple[LiveObject, ...]], None]
-    event: Callable[[str, WatchEvent], None]
-    trouble: Callable[[str, MemberClusterError], None]
-    as_of: Callable[[str, GVK, str], None] = lambda cluster, gvk, version: None
-    """Called with the version of each list."""
-    unlisted: Callable[[str, GVK], None] = lambda cluster, gvk: None
-    """Told of a kind that cannot be listed in a cluster that answers."""
-    asked: Callable[[str, GVK], None] = lambda cluster, gvk: None
-    """Told before a list is asked for."""
-    ended_early: Callable[[str], None] = lambda cluster: None
-    """Told of each watch that ended before its time, or failed."""
-
-
 class Watches(PerClient["ClusterWatches"]):
     """Running watches, and what those of all clusters share."""
 
     def __init__(
-        self, listeners: EventHandlers, clock: Clock, jitter: Callable[[], float] = random.random, namespace: str = ""
+        self, handler: WatchHandler, clock: Clock, jitter: Callable[[], float] = random.random, namespace: str = ""
     ) -> None:
         """Nothing is watched before `keep`. `namespace`: empty: all of them."""
         super().__init__(lambda member: ClusterWatches(member, self))
-        self.listeners, self.clock, self.jitter, self.namespace = listeners, clock, jitter, namespace
+        self.handler, self.clock, self.jitter, self.namespace = handler, clock, jitter, namespace
         self.told = Transitions(log)
 
 
@@ -81,7 +63,7 @@ class ClusterWatches(ClusterTasks[GVK]):
     def __init__(self, member: MemberCluster, shared: Watches) -> None:
         """Nothing is watched before `keep`."""
         super().__init__(member)
-        self._shared, self._listeners, self._clock = shared, shared.listeners, shared.clock
+        self._shared, self._handler, self._clock = shared, shared.handler, shared.clock
         self._restless: set[GVK] = set()
 
     def keep(self, kinds: frozenset[GVK], selector: str) -> None:
@@ -105,7 +87,7 @@ class ClusterWatches(ClusterTasks[GVK]):
                 await self._ended_early(gvk, early_ends, early_ends.ended_early_s())
             except MemberClusterError as error:
                 if not isinstance(error, KindFault):  # It answers; what it does not tell, a resync finds.
-                    self._listeners.trouble(name, error)
+                    self._handler.trouble(name, error)
                 pause_s = early_ends.ended_early_s(has_failed=True)
                 await self._ended_early(gvk, early_ends, pause_s, error.message)
             except Exception as error:
@@ -121,16 +103,16 @@ class ClusterWatches(ClusterTasks[GVK]):
         The list itself is not kept for as long as the watch lasts.
         """
         name = self.member.name
-        self._listeners.asked(name, gvk)
+        self._handler.asked(name, gvk)
         try:
             listing = await self.member.list_metadata(gvk, namespace=self._shared.namespace, label_selector=selector)
         except Forbidden:
             raise
         except KindFault:
-            self._listeners.unlisted(name, gvk)
+            self._handler.unlisted(name, gvk)
             return None
-        self._listeners.as_of(name, gvk, listing.resource_version)
-        self._listeners.listed(name, gvk, listing.objects)
+        self._handler.as_of(name, gvk, listing.resource_version)
+        self._handler.listed(name, gvk, listing.objects)
         return listing.resource_version
 
     async def _stream(self, gvk: GVK, selector: str, version: str, early_ends: EarlyEnds) -> None:
@@ -148,7 +130,7 @@ class ClusterWatches(ClusterTasks[GVK]):
                         continue
                     has_told = True
                     version = found.object.resource_version
-                    self._listeners.event(self.member.name, found)
+                    self._handler.seen(self.member.name, found)
             if not self._lived(gvk, early_ends, begun_s):
                 await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_told=has_told))
             elif not has_spoken:
@@ -168,7 +150,7 @@ class ClusterWatches(ClusterTasks[GVK]):
 
     async def _ended_early(self, gvk: GVK, early_ends: EarlyEnds, pause_s: float, why: str = "") -> None:
         name = self.member.name
-        self._listeners.ended_early(name)
+        self._handler.ended_early(name)
         if early_ends.is_restless:
             self._restless.add(gvk)
             self._shared.told.enter(name, "restless", logging.WARNING,

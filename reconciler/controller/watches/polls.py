@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.fleet import FleetSettings
@@ -24,6 +24,7 @@ from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
 from reconciler.controller.vitals.logs import Transitions
+from reconciler.controller.watches.handlers import PollHandler
 from reconciler.controller.watches.per_client import ClusterTasks, PerClient
 from reconciler.controller.work_queue import WorkQueue
 from reconciler.errors import ClusterUnreachable, Forbidden, KindFault, MemberClusterError, ObjectNotFound
@@ -43,73 +44,13 @@ _BY_NAME_MAX: Final = 8
 """Above so many objects of one kind, one list is cheaper than a read of each."""
 
 
-class PollJudge(Protocol):
-    """The event handler of polls, with the earlier observations."""
-
-    async def is_as_known(self, member: MemberCluster) -> bool:
-        """Return whether a cluster has its recorded identity, and nobody else owns the fleet in it."""
-        ...
-
-    def is_served_as_known(self, cluster: str, served: Collection[GVK], silent: Collection[str]) -> bool:
-        """Return whether a cluster serves the same as before. `silent`: group versions without an answer."""
-        ...
-
-    def doubted(self, cluster: str) -> None:
-        """Everything in a cluster has to be looked at."""
-        ...
-
-    def answered(self, cluster: str) -> None:
-        """A cluster was listed to the end."""
-        ...
-
-    def asked(self, cluster: str, gvk: GVK) -> None:
-        """A list is asked for."""
-        ...
-
-    def unlisted(self, cluster: str, gvk: GVK) -> None:
-        """A kind could not be listed."""
-        ...
-
-    def as_of(self, cluster: str, gvk: GVK, version: str) -> None:
-        """A list is as of this version."""
-        ...
-
-    def polled(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> Collection[Identity]:
-        """Return the objects of a complete metadata list to read in full."""
-        ...
-
-    def seen(self, cluster: str, event: WatchEvent) -> None:
-        """An object was read in full."""
-        ...
-
-    def missed(self, cluster: str, identity: Identity) -> None:
-        """An object was read by name, and is not there."""
-        ...
-
-    def trouble(self, cluster: str, error: MemberClusterError) -> None:
-        """A cluster does not answer."""
-        ...
-
-    def applied(self, cluster: str) -> Mapping[Identity, GVK]:
-        """Return the applied objects of a cluster."""
-        ...
-
-    def unhealthy(self) -> Iterable[Copy]:
-        """Yield applied, unhealthy copies in reachable clusters."""
-        ...
-
-    def hurried(self) -> Collection[str]:
-        """The clusters in which a gate of a Rollout is being judged."""
-        ...
-
-
 class Polls(PerClient["ClusterPolls"]):
     """The polled clusters, and what they share. One task begins due polls; each cluster is asked by itself."""
 
-    def __init__(self, judge: PollJudge, clock: Clock) -> None:
+    def __init__(self, handler: PollHandler, clock: Clock) -> None:
         """No cluster is listed before `keep`."""
         super().__init__(lambda member: ClusterPolls(member, self))
-        self.judge, self.clock, self.interval_s = judge, clock, float(FleetSettings().resync_s)
+        self.handler, self.clock, self.interval_s = handler, clock, float(FleetSettings().resync_s)
         self.looks, self.slots = Looks(clock), SharedSlots(_AT_ONCE, timing.SLOW_S)
         self.told = Transitions(log)
 
@@ -128,13 +69,13 @@ class Polls(PerClient["ClusterPolls"]):
                 self._begin_due(self.clock.monotonic_s())
 
     def _begin_due(self, now_s: float) -> None:
-        hurried = self.judge.hurried()
+        hurried = self.handler.hurried()
         for name, polled in sorted(self.clusters.items()):
             if polled.turn.take(now_s, is_hurried=name in hurried):
                 polled.begin("list", polled.list, f"listing {name}")
         copies: defaultdict[str, list[Identity]] = defaultdict(list)
         free = {name for name, polled in self.clusters.items() if not polled.is_running("look")}
-        for cluster, identity in self.looks.due(copy for copy in self.judge.unhealthy() if copy[0] in free):
+        for cluster, identity in self.looks.due(copy for copy in self.handler.unhealthy() if copy[0] in free):
             copies[cluster].append(identity)
         for name, identities in copies.items():
             polled = self.clusters[name]
@@ -148,7 +89,7 @@ class ClusterPolls(ClusterTasks[str]):
         """It is listed when its turn comes."""
         super().__init__(member)
         self.turn = PollTurn(member.name, shared.interval_s, shared.clock.monotonic_s())
-        self._shared, self._judge = shared, shared.judge
+        self._shared, self._handler = shared, shared.handler
 
     async def list(self) -> None:
         """Compare all of our objects in the cluster with the last seen ones."""
@@ -164,9 +105,9 @@ class ClusterPolls(ClusterTasks[str]):
         async with self._shared.slots.slot():
             asked = await try_await(ask())
         if isinstance(asked.fault, TimeoutError):
-            self._judge.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
+            self._handler.trouble(name, ClusterUnreachable(name, f"no answer within {timing.PROMPT_S:g} s"))
         elif isinstance(asked.fault, MemberClusterError):
-            self._judge.trouble(name, asked.fault)
+            self._handler.trouble(name, asked.fault)
         elif asked.fault is not None:
             text = "a cluster could not be polled by a fault of this program; it is tried again at its next turn"
             told.fault(name, asked.fault, text, **fault_fields(name))
@@ -176,39 +117,39 @@ class ClusterPolls(ClusterTasks[str]):
     async def _list(self) -> None:
         member, kinds = self.member, self.kinds
         async with asyncio.timeout(timing.PROMPT_S):
-            is_known = await self._judge.is_as_known(member)
+            is_known = await self._handler.is_as_known(member)
         if not is_known:
-            self._judge.doubted(member.name)
+            self._handler.doubted(member.name)
             return
         discovery = await member.discover(refresh=True)
         served = discovery.served()
-        if not self._judge.is_served_as_known(member.name, served, discovery.stale):
-            self._judge.doubted(member.name)
+        if not self._handler.is_served_as_known(member.name, served, discovery.stale):
+            self._handler.doubted(member.name)
         # One after the other: a list is large, and nobody waits for it.
         for gvk in sorted(gvk for gvk in kinds if gvk in served):
             await self._list_kind(gvk)
-        self._judge.answered(member.name)
+        self._handler.answered(member.name)
 
     async def _list_kind(self, gvk: GVK) -> None:
-        name, judge = self.member.name, self._judge
-        judge.asked(name, gvk)
+        name, handler = self.member.name, self._handler
+        handler.asked(name, gvk)
         try:
             listing = await self.member.list_metadata(gvk, label_selector=self.selector, is_cached=True)
         except Forbidden:
             # What was applied can be read by name; of all else nothing is known, and nothing follows.
-            judge.unlisted(name, gvk)
-            refs = [_ref(identity, gvk) for identity, found in judge.applied(name).items() if found == gvk]
+            handler.unlisted(name, gvk)
+            refs = [_ref(identity, gvk) for identity, found in handler.applied(name).items() if found == gvk]
             await asyncio.gather(*map(self._read, refs))
             return
         except KindFault:
-            judge.unlisted(name, gvk)
+            handler.unlisted(name, gvk)
             return
-        judge.as_of(name, gvk, listing.resource_version)
-        unseen = judge.polled(name, gvk, listing.objects)
+        handler.as_of(name, gvk, listing.resource_version)
+        unseen = handler.polled(name, gvk, listing.objects)
         await self._read_all([_ref(identity, gvk) for identity in sorted(unseen)])
 
     async def _look(self, identities: Collection[Identity]) -> None:
-        applied = self._judge.applied(self.member.name)
+        applied = self._handler.applied(self.member.name)
         await self._read_all([_ref(identity, applied[identity]) for identity in identities if identity in applied])
 
     async def _read_all(self, refs: Iterable[ResourceRef]) -> None:
@@ -239,7 +180,7 @@ class ClusterPolls(ClusterTasks[str]):
         try:
             live = await self.member.get(ref.gvk, ref.namespace, ref.name)
         except ObjectNotFound:
-            self._judge.missed(self.member.name, ref.identity)
+            self._handler.missed(self.member.name, ref.identity)
         except KindFault:
             return
         else:
@@ -247,7 +188,7 @@ class ClusterPolls(ClusterTasks[str]):
 
     def _saw(self, live: LiveObject) -> None:
         self._shared.looks.saw((self.member.name, live.identity), live.resource_version)
-        self._judge.seen(self.member.name, WatchEvent(type="MODIFIED", object=live))
+        self._handler.seen(self.member.name, WatchEvent(type="MODIFIED", object=live))
 
 
 class Looks:

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.controller.watches.kind_watches import EarlyEnds, EventHandlers, Watches
+from reconciler.controller.watches.handlers import WatchHandler
+from reconciler.controller.watches.kind_watches import EarlyEnds, Watches
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from tests.fakes.clocks import TestClock
@@ -46,12 +47,15 @@ def event(number: int, kind: str = "MODIFIED") -> bytes:
     return reply(200, json.dumps(told).encode() + b"\n")
 
 
-class Counted:
+class Counted(WatchHandler):
     """One watched kind of one cluster, and what was asked for."""
 
     def __init__(self, clock: TestClock, asked: list[Asked]) -> None:
         self.clock, self._asked = clock, asked
         self.early = 0
+
+    def ended_early(self, cluster: str) -> None:
+        self.early += 1
 
     @property
     def lists(self) -> int:
@@ -85,14 +89,7 @@ async def watched(answer: Watched) -> AsyncIterator[Counted]:
         found = Counted(clock, server.asked)
         configs = {"m1": MemberConfig(name="m1", server=server.url)}
         async with MemberClusters.open(configs, agent=UserAgent("f"), clock=clock, jitter=random.Random(1)) as members:
-
-            def ended(cluster: str) -> None:
-                found.early += 1
-
-            listeners = EventHandlers(
-                listed=lambda *_: None, event=lambda *_: None, trouble=lambda *_: None, ended_early=ended
-            )
-            watches = Watches(listeners, clock, random.Random(2).random)
+            watches = Watches(found, clock, random.Random(2).random)
             watches.keep(members["m1"], frozenset({POD}), "a=b")
             try:
                 yield found

@@ -9,7 +9,8 @@ import pytest
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.refs import GVK
-from reconciler.controller.watches.kind_watches import EventHandlers, Watches
+from reconciler.controller.watches.handlers import WatchHandler
+from reconciler.controller.watches.kind_watches import Watches
 from reconciler.errors import MemberClusterError
 from reconciler.kube.answers import Listing
 from reconciler.kube.connection.kubeconfig import load_members
@@ -24,24 +25,22 @@ STORE = fleet_of(config_map(value="1"), policy("ConfigMap", "m1"), clusters=("m1
 OURS = "fleet.reconciler/fleet in (test)"
 
 
-class Told:
+class Told(WatchHandler):
     """The reports of watches."""
 
     def __init__(self) -> None:
         self.lists: list[tuple[str, list[str]]] = []
         self.events: list[tuple[str, str]] = []
         self.troubles: list[str] = []
-        self.watches = Watches(
-            EventHandlers(listed=self._listed, event=self._event, trouble=self._trouble), QuickClock()
-        )
+        self.watches = Watches(self, QuickClock())
 
-    def _listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
+    def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
         self.lists.append((cluster, [found.identity.name for found in objects]))
 
-    def _event(self, cluster: str, event: WatchEvent) -> None:
+    def seen(self, cluster: str, event: WatchEvent) -> None:
         self.events.append((event.type, event.object.identity.name))
 
-    def _trouble(self, cluster: str, error: MemberClusterError) -> None:
+    def trouble(self, cluster: str, error: MemberClusterError) -> None:
         self.troubles.append(cluster)
 
     def keep(self, scene: Open, *kinds: GVK) -> None:
