@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build clean
+.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build release clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -91,6 +91,11 @@ wheel: $(READY) ## Build into dist/ what a machine or a forge installs: the whee
 build: $(READY) ## Build the wheel and the source archive into dist/, offline.
 	rm -rf $(DIST)
 	$(BIN)/python -m hatchling build -d $(DIST)
+
+release: wheel ## Build into dist/ all that is published, offline: archives, chart, schemas, man pages, packaging.
+	$(BIN)/python -m hatchling build -t sdist -d $(DIST)
+	$(BIN)/python scripts/make_release.py $(DIST)
+	$(if $(shell command -v helm),helm package --destination $(DIST) $(DIST)/chart/fleet-reconciler,@echo "no helm on the PATH: the chart is a folder")
 
 clean: ## Remove the virtual environment, what was built, and caches.
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -18,10 +18,15 @@ _INSTRUCTIONS = {
 @click.argument("shell", type=click.Choice(sorted(_INSTRUCTIONS)))
 def command(*, shell: str) -> None:
     """Print the completion script for SHELL."""
+    answer(completion_script(shell))
+
+
+def completion_script(shell: str) -> str:
+    """Return the script that teaches a shell our commands and options; its first line says where it goes."""
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)
     assert found is not None, "click knows these shells"
     script = found(click.Group(), {}, "reconciler", "_RECONCILER_COMPLETE")
     # Not source(): for bash that starts a shell to ask for its version.
-    answer(_INSTRUCTIONS[shell] + script.source_template % script.source_vars())
+    return _INSTRUCTIONS[shell] + script.source_template % script.source_vars()

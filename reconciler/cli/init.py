@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, remark
 from reconciler.cli.store_reading import read_fleet
+
+_SCHEMA: Final = ".schemas/store.schema.json"
+"""In a hidden folder, which a store does not read; editors do."""
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -23,7 +27,9 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
     import re
 
     from reconciler.kube.connection.kubeconfig import context_names
+    from reconciler.report.json_parts import json_line
     from reconciler.report.render_json import dump_yaml
+    from reconciler.report.schema_json import store_schema
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", name):
         remark(f"error: {name!r} is no name for a fleet; use lower-case letters, digits, '-' and '.', at most 63")
@@ -53,10 +59,18 @@ def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts:
         if target.exists():
             remark(f"kept {target}: it exists")
             continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(dump_yaml(document), encoding="utf-8")
-        answer(f"wrote {target}")
+        schema = f"{'../' * path.count('/')}{_SCHEMA}"
+        _write(target, f"# yaml-language-server: $schema={schema}\n{dump_yaml(document)}")
+    schema_file = folder / _SCHEMA
+    if files and not schema_file.exists():
+        _write(schema_file, json_line(store_schema()) + "\n")
     remark("next: add workloads and policies, then 'reconciler validate', 'reconciler doctor', 'reconciler diff'")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    answer(f"wrote {path}")
 
 
 def _fleet(name: str) -> dict[str, object]:

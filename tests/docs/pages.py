@@ -14,10 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = tuple(
-    path.relative_to(ROOT).as_posix()
-    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
-)
+TOP = tuple(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY"))
+PAGES = tuple(path.relative_to(ROOT).as_posix() for path in (*TOP, *sorted((ROOT / "docs").rglob("*.md"))))
 NEEDS_CLUSTERS = "**Needs clusters.**"
 _FENCE = re.compile(r"```(\w*)$")
 _FILE = re.compile(r"`([\w./-]+)`:$")

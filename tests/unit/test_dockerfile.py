@@ -134,7 +134,7 @@ def test_its_steps_give_a_program_that_runs(tmp_path: Path) -> None:
     _run([*install, "--require-hashes", "--only-binary", ":all:", "-r", str(ROOT / "requirements.lock")])
     _run([*install, "--no-deps", "--no-index", str(wheel)])
     _run([sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "check"])
-    for program in ("reconciler", "kubectl-amc"):
+    for program in ("reconciler", "kubectl-amc", "kubectl-fleet"):
         shown = _run([str(folder / "bin" / program), "--version"], cwd=tmp_path)
         assert re.search(r"version \d+\.\d+", shown), shown
     where = _run([str(folder / "bin/python"), "-c", "import reconciler; print(reconciler.__file__)"], cwd=tmp_path)

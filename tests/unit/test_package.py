@@ -102,7 +102,7 @@ def test_the_wheel_makes_both_commands(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as held:
         (name,) = [name for name in held.namelist() if name.endswith("entry_points.txt")]
         lines = held.read(name).decode().split("\n")
-    for command in ("reconciler", "kubectl-amc"):
+    for command in ("reconciler", "kubectl-amc", "kubectl-fleet"):
         assert f"{command} = reconciler.cli.process:run_process" in lines
 
 

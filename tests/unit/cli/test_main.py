@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -256,7 +257,11 @@ def test_init_adds_only_what_a_store_lacks(tmp_path: Path) -> None:
     write_store(folder)
     again = ("--all-contexts", "--kubeconfig", str(kubeconfig))
     done = run("init", str(folder), "--name", "shop", *again)
-    assert (done.code, done.out) == (0, f"wrote {folder}/clusters/arn-m3.yaml\n")
+    schema = folder / ".schemas/store.schema.json"
+    assert (done.code, done.out) == (0, f"wrote {folder}/clusters/arn-m3.yaml\nwrote {schema}\n")
+    (first, *_) = (folder / "clusters/arn-m3.yaml").read_text().splitlines()
+    assert (folder / "clusters" / first.removeprefix("# yaml-language-server: $schema=")).resolve() == schema
+    assert json.loads(schema.read_text()) == json.loads(run("schema").out)
     assert "kept clusters.yaml:2: cluster m1 is context m1" in done.err
     assert run("validate", str(folder)).code == 0
     assert run("init", str(folder), "--name", "shop", *again).out == ""

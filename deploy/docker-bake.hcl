@@ -1,0 +1,17 @@
+// The image for all architectures: `docker buildx bake --push`, with IMAGE (registry.example.com/platform/fleet-reconciler) and
+// VERSION in the environment. The git and sops of the image: Dockerfile. Who built it, and of what, is attested beside it.
+variable "IMAGE" { default = "fleet-reconciler" }
+variable "VERSION" { default = "dev" }
+variable "BASE" { default = "python:3.12-slim" }
+variable "SOURCE_DATE_EPOCH" { default = "0" }
+
+group "default" { targets = ["image"] }
+
+target "image" {
+  context    = "."
+  platforms  = ["linux/amd64", "linux/arm64"]
+  args       = { BASE = BASE, SOURCE_DATE_EPOCH = SOURCE_DATE_EPOCH }
+  tags       = ["${IMAGE}:${VERSION}", "${IMAGE}:${join(".", slice(split(".", "${VERSION}.x"), 0, 2))}", "${IMAGE}:latest"]
+  labels     = { "org.opencontainers.image.version" = VERSION }
+  attest     = ["type=provenance,mode=max", "type=sbom"]
+}

@@ -1,0 +1,26 @@
+# For a tap. The dependencies are those of requirements.lock, by their digests.
+class FleetReconciler < Formula
+  include Language::Python::Virtualenv
+
+  desc "@description@"
+  homepage "@home@"
+  url "@home@/releases/@version@/fleet_reconciler-@version@.tar.gz"
+  sha256 "@sdist_sha256@"
+  license "@license@"
+
+  depends_on "python@3.13"
+
+  def install
+    venv = virtualenv_create(libexec, "python3.13")
+    python = libexec/"bin/python"
+    system python, "-m", "ensurepip"
+    system python, "-m", "pip", "install", "--require-hashes", "--only-binary", ":all:", "-r", "requirements.lock"
+    venv.pip_install_and_link buildpath
+    generate_completions_from_executable(bin/"reconciler", "completion", shells: [:bash, :zsh, :fish])
+  end
+
+  test do
+    system bin/"reconciler", "init", testpath/"store", "--name", "shop"
+    system bin/"reconciler", "validate", testpath/"store"
+  end
+end
