@@ -24,8 +24,6 @@ from reconciler.rollouts import parse_rollout
 from reconciler.templates import read_template
 from reconciler.yaml import SUFFIXES, read_yaml
 
-__all__ = ["ParsedAsRead", "ParsedFile", "assemble", "is_store_file", "memo_key", "parse", "parse_file"]
-
 _Parser = Callable[[Document], tuple[Any, tuple[Problem, ...]]]
 _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.TEMPLATE: ("templates", read_template),

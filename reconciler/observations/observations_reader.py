@@ -38,13 +38,7 @@ from reconciler.documents import (
     text_field,
     texts_field,
 )
-from reconciler.observations.dump import dump_observations
 from reconciler.yaml import MAX_BYTES, read_yaml
-
-__all__ = [
-    "dump_observations",
-    "parse_observations",
-]
 
 _PRINTED = "a binding that `render` printed may stand here as it is; only resource and placement are read"
 

@@ -7,6 +7,7 @@ import html
 import json
 import secrets
 from collections.abc import Callable, Iterator
+from functools import cache
 from urllib.parse import quote, quote_plus
 
 from msgspec import Struct, field
@@ -33,25 +34,20 @@ class Canaries(Struct):
         """Places of which a value, or a good part of it, is in the output in any form."""
         # What a line end, an escape or a quote splits is joined again.
         joined = output.translate(None, b" \t\r\n\"'\\|`+,")
-        return sorted(
-            place
-            for place, value in self.planted.items()
-            if any(form in joined or form in output for form in _forms(value))
-        )
+        places = {form: place for place, value in self.planted.items() for form in _forms(value)}
+        pieces = (text[at : at + _PIECE] for text in {joined, output} for at in range(len(text) - _PIECE + 1))
+        return sorted({places[piece] for piece in pieces if piece in places})
 
 
-def _forms(value: str) -> Iterator[bytes]:
+@cache
+def _forms(value: str) -> frozenset[bytes]:
     """Pieces of the value itself and of its base64 form at each of the three places in a group of four."""
-    yield from _pieces(value)
-    yield from _pieces(value[::-1])
-    yield from _pieces(value.encode().hex())
-    yield from _pieces(value.upper())
-    for before in range(3):
-        encoded = base64.b64encode(b"x" * before + value.encode()).decode()
-        # The first and last group depend on what stands around.
-        yield from _pieces(encoded[4:-4])
     awkward = json.dumps(value)[1:-1]
     assert awkward == quote(value) == quote_plus(value) == html.escape(value), "hex digits need no escape"
+    encoded = (base64.b64encode(b"x" * before + value.encode()).decode() for before in range(3))
+    # The first and last group depend on what stands around.
+    texts = (value, value[::-1], value.encode().hex(), value.upper(), *(text[4:-4] for text in encoded))
+    return frozenset(piece for text in texts for piece in _pieces(text))
 
 
 def _pieces(text: str) -> Iterator[bytes]:
