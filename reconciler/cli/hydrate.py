@@ -144,7 +144,8 @@ def _output(
     from reconciler.helm.run_render import ToolRenderer
     from reconciler.plugins import with_plugins
 
-    renderer = ToolRenderer(files, tools, with_plugins(), _text, allow_network=allow_network)
+    groups = {group for group, _ in fleet.custom_kinds}
+    renderer = ToolRenderer(files, tools, with_plugins(), _text, allow_network=allow_network, groups=groups)
     return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
 
 

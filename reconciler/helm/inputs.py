@@ -6,6 +6,7 @@ import functools
 import hashlib
 import io
 import json
+import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ from reconciler.yaml import read_yaml
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 
 
+_ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
 HELM_OUTPUT: Final = "helm.yaml"
 """The name under which a kustomization finds the output of helm."""
 
@@ -182,6 +184,15 @@ def _values(files: RenderFiles, path: str) -> JsonObject:
     """Return the tree of a YAML file; empty where helm has more to say about it."""
     documents = read_yaml("values.yaml", files.read(path)).documents
     return documents[0].body if documents else {}
+
+
+def asked_apis(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
+    """Return the API versions of which a chart asks whether they are served, as its templates write them."""
+    if files.standing(chart.path) is StorePathKind.FILE:
+        texts = [decompressed(files.read(chart.path), _MAX_UNPACKED_BYTES, is_gzip=True)]
+    else:
+        texts = [files.read(path) for path in ids if path.startswith(f"{chart.path}/")]
+    return frozenset(found.decode() for text in texts for found in _ASKED.findall(text))
 
 
 def _check_archive(chart: HelmChart, data: bytes) -> None:

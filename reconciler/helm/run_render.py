@@ -20,7 +20,7 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
-from reconciler.helm.inputs import HELM_OUTPUT, ToolInputs, digest_of_archive, export, inputs_of, problem
+from reconciler.helm.inputs import HELM_OUTPUT, ToolInputs, asked_apis, digest_of_archive, export, inputs_of, problem
 from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
 from reconciler.helm.tools import Tool, Tools
 from reconciler.hydration import (
@@ -56,9 +56,10 @@ class ToolRenderer:
         write: Callable[[JsonObject], str],
         *,
         allow_network: bool = False,
+        groups: Collection[str] = (),
     ) -> None:
         self._files, self._tools, self._interpreters, self._write = files, tools, interpreters, write
-        self._allow_network = allow_network
+        self._allow_network, self._groups = allow_network, groups
 
     def output(self, render: Render, lock: RenderLock | None, *, always: bool = False) -> Output:
         """The output of a render; `always`: also where the lock says that it is fresh.
@@ -137,7 +138,7 @@ class ToolRenderer:
             problems += [*one.problems, *nondeterminism(render, name, one.objects, other.objects)]
             found[name] = one.objects
             used |= one.used
-        problems += _unused(render, used)
+        problems += [*_unused(render, used), *self._unnamed_apis(render, inputs)]
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         if render.secrets.age:
@@ -160,6 +161,20 @@ class ToolRenderer:
         ids = {path: blob_id(text) for path, text in texts_of.items()}
         text = lock_text(render, inputs.ids, tool.versions, ids)
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
+
+    def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
+        """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
+        if render.helm is None:
+            return
+        named = {text.partition("/")[0] for text in render.helm.api_versions}
+        for asked in sorted(asked_apis(render.helm, inputs.ids, self._files)):
+            group = asked.partition("/")[0]
+            if group in self._groups and group not in named:
+                message = (
+                    f"the chart asks whether {asked} is served, and the store defines kinds of {group}; write it into "
+                    "spec.helm.apiVersions if the clusters of the render have them"
+                )
+                yield replace(problem(render, "render-api-not-named", message), severity=Severity.HINT)
 
     def _committed(self, render: Render, lock: RenderLock | None, inputs: ToolInputs, tool: Tool) -> Bodies:
         """Return the encrypted objects that the same inputs made before: what they hold is the same, too."""

@@ -39,6 +39,9 @@ HYDRATION_CODES: Mapping[str, Code] = {
         "A variant has an object in another apiVersion than the base.",
         "Let all variants write one version, by kubeVersion and apiVersions.",
     ),
+    "render-api-not-named": Code(
+        "A chart asks for an API version that the store defines.", "Write it into spec.helm.apiVersions."
+    ),
     "render-leave-out-unused": Code("An entry of leaveOut matches nothing.", "Correct it, or take it out."),
     "render-hook-dropped": Code(
         "Hooks are not run, and what no tool applies is left out.", "Do its work in another way."

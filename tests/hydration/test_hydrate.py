@@ -290,6 +290,18 @@ def test_kustomize_patches_what_helm_makes(store: Path) -> None:
     assert "after/web/base does not name helm.yaml" in " ".join(hydrate(store).output.split())
 
 
+def test_an_api_that_a_chart_asks_for_and_the_store_defines_is_named(store: Path) -> None:
+    one_render(store, "jobs")
+    (store / "gauges.yaml").write_bytes((store / "charts/operator/crds/gauges.yaml").read_bytes())
+    asks = '{{ if .Capabilities.APIVersions.Has "measure.example.com/v1" }}\n# a gauge\n{{ end }}\n'
+    (store / "charts/jobs/templates/gauge.yaml").write_text(asks)
+    assert "asks whether measure.example.com/v1 is served" in " ".join(hydrate(store).output.split())
+    document = store / "renders/jobs.yaml"
+    more = 'kubeVersion: "1.36", apiVersions: [measure.example.com/v1]'
+    document.write_text(document.read_text().replace('kubeVersion: "1.36"', more))
+    assert "render-api-not-named" not in hydrate(store).output
+
+
 def test_what_validate_would_refuse_is_told_and_not_written(store: Path) -> None:
     one_render(store, "jobs")
     budget = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\n"
