@@ -111,7 +111,8 @@ class Scenario:
         """A daemon that runs for some seconds after it has come up, its log and its pages."""
         log = self.logs / f"{when}-{log_format}"
         arguments = ["run", str(self.store), "--dir", "--kubeconfig", str(self.kubeconfig), "--journal",
-                     str(self.journal), "--log-format", log_format, "--listen", "127.0.0.1:0"]  # fmt: skip
+                     str(self.journal), "--log-format", log_format, "--listen", "127.0.0.1:0",
+                     "--round-log", str(self.journal.with_name("rounds"))]  # fmt: skip
         with log.open("wb") as output, subprocess.Popen(
             [sys.executable, "-m", "reconciler", *arguments],
             env={"PATH": os.environ["PATH"], "HOME": str(self.home), "LC_ALL": "C.UTF-8"},
