@@ -10,7 +10,7 @@ ones. A fleet at rest takes no memory here, and a commit of one object costs tha
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -102,17 +102,18 @@ class StateChange(Struct, frozen=True, kw_only=True):
     after: ObjectState | None
 
 
-class _Tally:
-    """The counts of a cluster's kept objects."""
+class _ClusterTable(Table[Identity, ObjectState]):
+    """The kept objects of a cluster, and their counts."""
 
     __slots__ = ("healths", "syncs", "wanted")
 
     def __init__(self) -> None:
+        super().__init__()
         self.syncs: Counter[Lag] = Counter()
         self.healths: Counter[HealthWord] = Counter()
         self.wanted = 0
 
-    def add(self, state: ObjectState | None, sign: int) -> None:
+    def count(self, state: ObjectState | None, sign: int) -> None:
         if state is not None:
             self.syncs[state.sync.lag] += sign
             self.healths[state.health.word] += sign
@@ -124,8 +125,7 @@ class StateTables:
 
     def __init__(self) -> None:
         self._facts: StateFacts | None = None
-        self._tables: dict[str, Table[Identity, ObjectState]] = {}
-        self._tallies: dict[str, _Tally] = {}
+        self._tables: defaultdict[str, _ClusterTable] = defaultdict(_ClusterTable)
         self.turns: tuple[StateChange, ...] = ()
         """Differences of the last update from the one before, by cluster and identity."""
 
@@ -137,23 +137,21 @@ class StateTables:
         anew = set(names) if before is None or only is None else turned(before, facts)
         turns: list[StateChange] = []
         for name in self._tables.keys() - set(names):
-            del self._tables[name], self._tallies[name]
+            del self._tables[name]
         for name in names:
-            table = self._tables.setdefault(name, Table())
             keys = dirty.get(name, frozenset())
             if name in anew:
-                keys |= table.rows.keys()
-            turns += self._judged(facts, name, table, keys)
+                keys |= self._tables[name].rows.keys()
+            turns += self._judged(facts, name, keys)
         self.turns = tuple(turns)
         found = {name: self._cluster(facts, name) for name in names}
         # Of a cluster that the store has no longer, the record may be empty.
         return FleetState(clusters={name: one for name, one in found.items() if one.total or not one.is_left},
                           facts=facts)  # fmt: skip
 
-    def _judged(
-        self, facts: StateFacts, name: str, table: Table[Identity, ObjectState], keys: Iterable[Identity]
-    ) -> Iterator[StateChange]:
-        known, tally = table.rows, self._tallies.setdefault(name, _Tally())
+    def _judged(self, facts: StateFacts, name: str, keys: Iterable[Identity]) -> Iterator[StateChange]:
+        table = self._tables[name]
+        known = table.rows
 
         def kept(identity: Identity) -> ObjectState | None:
             found = state_of(facts, name, identity)
@@ -162,19 +160,19 @@ class StateTables:
         table.update(keys, kept)
         for identity in sorted(table.changed):
             before, after = known.get(identity), table.rows.get(identity)
-            tally.add(before, -1)
-            tally.add(after, +1)
+            table.count(before, -1)
+            table.count(after, +1)
             yield StateChange(cluster=name, identity=identity, before=before, after=after)
 
     def _cluster(self, facts: StateFacts, name: str) -> ClusterState:
-        tally, why_away, is_left = self._tallies[name], facts.why_away(name), facts.is_left(name)
+        table, why_away, is_left = self._tables[name], facts.why_away(name), facts.is_left(name)
         is_read = why_away is None and not is_left
-        nominal = len(facts.manifests.get(name, _NOTHING)) - tally.wanted if is_read else 0
+        nominal = len(facts.manifests.get(name, _NOTHING)) - table.wanted if is_read else 0
         return ClusterState(
             name=name,
-            kept=self._tables[name].rows,
-            syncs={lag: tally.syncs[lag] + (nominal if lag is Lag.SYNCED else 0) for lag in Lag},
-            healths={word: tally.healths[word] + (nominal if word is HealthWord.HEALTHY else 0) for word in HealthWord},
+            kept=table.rows,
+            syncs={lag: table.syncs[lag] + (nominal if lag is Lag.SYNCED else 0) for lag in Lag},
+            healths={word: table.healths[word] + (nominal if word is HealthWord.HEALTHY else 0) for word in HealthWord},
             why_away=None if is_left else why_away,
             is_left=is_left,
             last_contact=facts.last_contact.get(name, ""),
