@@ -186,6 +186,8 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     resync_s: int = 600
     guards: Guards = Guards()
     ha: HighAvailability | None = None
+    prometheus: str = ""
+    """Name of the Prometheus that gates ask; empty: none."""
     partial: bool = False
     """`spec.placement.partial`: place as many as fit when not all do."""
     allowed_namespaces: frozenset[str] = frozenset()

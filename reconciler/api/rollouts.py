@@ -163,6 +163,18 @@ class ExpressionCheck(Struct, frozen=True, kw_only=True, tag="expression"):
 Check = ConditionCheck | ExpressionCheck
 
 
+class MetricCheck(Struct, frozen=True, kw_only=True):
+    """A query of PromQL, `$cluster` in it being the cluster, whose value must compare so with a threshold for `for_s`.
+
+    `comparison`: `<`, `<=`, `>`, `>=` or `==`.
+    """
+
+    query: str
+    comparison: str
+    threshold: float
+    for_s: int = 0
+
+
 class Gate(Struct, frozen=True, kw_only=True):
     """The conditions on a cluster before its turn is over.
 
@@ -172,6 +184,7 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     healthy: bool = True
     checks: tuple[Check, ...] = ()
+    metrics: tuple[MetricCheck, ...] = ()
     min_success_s: int = 0
     timeout_s: int = 1800
     max_failures: Amount = Count(0)

@@ -18,6 +18,7 @@ from reconciler.cli.run_options import (
     KeysNamed,
     NotifyOptions,
     keys_options,
+    prometheus_of,
     telling_of,
     telling_options,
 )
@@ -92,6 +93,18 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
     metavar="FILE",
     help="Write there what each round took and planned, without values, so that it can be replayed.",
 )
+@options.option(
+    "--prometheus",
+    default=None,
+    metavar="NAME=URL",
+    help="Ask this Prometheus for metrics of gates where the Fleet document names it.",
+)
+@options.option(
+    "--prometheus-token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    help="The bearer token for it is in this file. Default: credential prometheus-token.",
+)
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
 @telling_options
 def command(
@@ -108,6 +121,8 @@ def command(
     listen_names: tuple[str, ...],
     listen_token_file: Path | None,
     round_log: Path | None,
+    prometheus: str | None,
+    prometheus_token_file: Path | None,
     log_format: str | None,
     asked: NotifyOptions,
 ) -> None:
@@ -132,6 +147,7 @@ def command(
         accept_rewinds=accept_rewinds,
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
         round_log=round_log,
+        prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=asked.allow_plain_http),
         telling=telling_of(asked, chosen.store, commits_of(chosen.store, beside=access.journal or file)),
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)

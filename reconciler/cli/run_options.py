@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reconciler.api.fleet import Template
     from reconciler.api.problem import Problem
     from reconciler.api.refs import Identity
+    from reconciler.controller.rollouts.prometheus import PrometheusAddress
     from reconciler.controller.service.telling import Telling
     from reconciler.notify.commit_statuses import ForgeOptions
     from reconciler.notify.webhook import WebhookOptions
@@ -222,3 +223,25 @@ def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
         raise ConfigurationError("--forge-status needs a token: name its file with --forge-token-file")
     token_in(token, "--forge-token-file")
     return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)
+
+
+def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -> PrometheusAddress | None:
+    """The Prometheus that gates ask; None: none was named.
+
+    Raises:
+        ConfigurationError: it has no name or no address, or its token cannot be read.
+    """
+    from reconciler.controller.rollouts.prometheus import PrometheusAddress
+    from reconciler.notify.address import checked_host
+    from reconciler.secret_files import credential_file, token_in
+
+    if given is None:
+        return None
+    name, _, url = given.partition("=")
+    if not name or not name.isprintable():
+        raise ConfigurationError("--prometheus: write NAME=URL, with the name that the Fleet document has")
+    checked_host(url, allows_http=allows_http, option="--prometheus")
+    file = credential_file(token, "prometheus-token")
+    if file is not None:
+        token_in(file, "--prometheus-token-file")
+    return PrometheusAddress(name=name, url=url, token=file)

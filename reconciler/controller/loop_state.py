@@ -32,6 +32,7 @@ from reconciler.controller.inbox import Inbox
 from reconciler.controller.reading.cluster_filter import ClusterFilter, causes
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys
 from reconciler.controller.reading.members import Reachable
+from reconciler.controller.rollouts.prometheus import Prometheus
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.picture import Failures
 from reconciler.controller.round.round_log import RoundLog
@@ -80,6 +81,8 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     """The clusters that it applies to."""
     open: Opener = no_keys
     """Decrypts what sops encrypted."""
+    prometheus: Prometheus | None = None
+    """Answers metrics of gates; None: none was named."""
     ha: HighAvailability | None = None
     """The Lease by which this process leads; None: it is alone."""
     access_stamp: Callable[[], Hashable] = _unchanged

@@ -33,7 +33,12 @@ class StagedRounds:
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
         records, writing = journal.rollout_records(), (journal, parts.holder.enter)
-        self._stager = RolloutController(revisions, parts.clock, records, writing, within_s=timing.GRACE_S, inbox=inbox)
+        self._stager = RolloutController(
+            *(revisions, parts.clock, records, writing),
+            within_s=timing.GRACE_S,
+            inbox=inbox,
+            prometheus=parts.prometheus,
+        )
         self._before: Schedule | None = None
         self._closed: Mapping[str, Closed] = {}
         self._opens_s = inf

@@ -99,6 +99,7 @@ SPEC_SHAPE = shape(
             text_field("confirm", "The digest of the held settings, as `diff` prints it."),
         ),
     ),
+    text_field("prometheus", "Name of the Prometheus that gates ask; `run --prometheus NAME=URL` has its address."),
     object_field(
         "ha",
         "Several processes for one fleet: the one that holds a Lease acts, the others stand by.",
@@ -192,6 +193,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
         ha=_ha(spec.child("ha")),
+        prometheus=spec.text("prometheus"),
         partial=bool(placement and placement.flag("partial")),
         allowed_namespaces=_allowed_namespaces(spec.child("namespaces")),
         windows=read_fleet_windows(spec),

@@ -108,6 +108,7 @@ FLEET_ROWS: Final[Rows] = {
         {
             "metadata.name": "another fleet: refused, unless spec.previousNames has the old name; then it takes all",
             "spec.ha": "who may act for the fleet: one process alone, or the one that holds the Lease",
+            "spec.prometheus": "the Prometheus that gates ask: {after}",
             "spec.ha.cluster": "the Lease is in another cluster: two processes may act until both have read this",
         },
     ),
@@ -242,6 +243,8 @@ ROLLOUT_ROWS: Final[Rows] = {
             "spec.stages[].orderByLabel": "clusters of a stage begin in another order",
             "spec.stages[].gate": "what a stage must show before the next begins",
             "spec.stages[].gate.healthy": "whether a stage must be healthy before the next begins: {after}",
+            "spec.stages[].gate.metrics[].query": "a stage must show another metric",
+            "spec.stages[].gate.metrics[].threshold": "a stage must show another value of a metric: {after}",
             "spec.stages[].gate.conditions[].type": "a stage must show another condition",
             "spec.stages[].gate.conditions[].status": "a stage must show another status of a condition",
             "spec.onNewCommit": "a commit while a release is under way: {after}",
@@ -265,6 +268,8 @@ ROLLOUT_ROWS: Final[Rows] = {
         Looser.LESS,
         {
             "spec.stages[].gate.conditions": "conditions that a stage must show before the next begins",
+            "spec.stages[].gate.metrics": "metrics that a stage must show before the next begins",
+            "spec.stages[].gate.metrics[].for": "a stage must show a metric for {after} before the next begins",
             "spec.stages[].gate.minSuccessTime": "a stage must be healthy for {after} before the next begins",
             "spec.stages[].after": "what follows a stage before the next begins",
             "spec.stages[].after.wait": "after a stage the next waits {after}",

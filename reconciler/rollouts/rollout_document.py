@@ -17,6 +17,7 @@ from reconciler.api.rollouts import (
     ConditionCheck,
     Count,
     Gate,
+    MetricCheck,
     ObjectName,
     OnFailure,
     OnNewCommit,
@@ -43,6 +44,10 @@ from reconciler.rollouts.rollout_fields import ROLLOUT_SHAPE
 
 _REVISION: Final = re.compile(r"[0-9a-f]{7,64}")
 _AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
+_THRESHOLD: Final = re.compile(r"(<=?|>=?|==)\s*(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)")
+_QUERY_CHARS_MAX: Final = 2000
+_METRICS_MAX: Final = 10
+_FOR_MAX_S: Final = 86_400
 _TIMEOUT_S: Final = Gate().timeout_s
 
 
@@ -135,6 +140,7 @@ def _gate(fields: Fields) -> Gate:
     return Gate(
         healthy=True if healthy is None else healthy,
         checks=tuple(_check(item) for item in fields.children("conditions")),
+        metrics=_metrics(fields),
         min_success_s=read_seconds(fields, "minSuccessTime", 0, least=0),
         timeout_s=read_seconds(fields, "timeout", _TIMEOUT_S, least=1),
         max_failures=_amount(fields, "maxFailures", Count(0)),
@@ -154,6 +160,25 @@ def _check(fields: Fields) -> Check:
     return ConditionCheck(
         condition=fields.text("type"), status=fields.text("status", "True"), of=of, source=fields.source()
     )
+
+
+def _metrics(gate: Fields) -> tuple[MetricCheck, ...]:
+    found = []
+    for fields in gate.children("metrics"):
+        query, threshold = fields.text("query"), fields.text("threshold")
+        match, for_s = _THRESHOLD.fullmatch(threshold), read_seconds(fields, "for", 0, least=0)
+        if fields.has("query") and not (0 < len(query) <= _QUERY_CHARS_MAX and query.isprintable()):
+            fields.error("rollout-metric-illegal", f"a query has 1 to {_QUERY_CHARS_MAX:,} characters", "query")
+        if fields.has("threshold") and match is None:
+            message = f"{threshold!r} is no comparison with a number; write one as < 0.01"
+            fields.error("rollout-metric-illegal", message, "threshold")
+        if for_s > _FOR_MAX_S:
+            fields.error("rollout-metric-illegal", "for is at most 24h", "for")
+        if match is not None:
+            found.append(MetricCheck(query=query, comparison=match[1], threshold=float(match[2]), for_s=for_s))
+    if len(found) > _METRICS_MAX:
+        gate.error("rollout-metric-illegal", f"a gate has at most {_METRICS_MAX} metrics", "metrics")
+    return tuple(found)
 
 
 def _after(fields: Fields) -> After:

@@ -54,6 +54,10 @@ ROLLOUT_CODES: Mapping[str, Code] = {
         "A dependency belongs to workloads of different rollouts. It goes with the earlier one.",
         "Let one Rollout cover all of them, or give each a dependency of its own.",
     ),
+    "rollout-metric-illegal": Code(
+        "A metric of a gate is a query of at most 2,000 characters, a threshold and a time up to 24h; a gate has 10.",
+        "Write the threshold as a comparison and a number: `< 0.01`, `>= 99.9`.",
+    ),
     "rollout-needs-revisions": Code(
         "A directory has no revisions to stay at.", "Follow a Git repository, or remove the Rollout."
     ),
@@ -111,9 +115,16 @@ _CHECK = shape(
     ),
 )
 
+_METRIC = shape(
+    text_field("query", "A query of PromQL; `$cluster` in it is the name of the cluster.", required=True),
+    text_field("threshold", "What each value must be, such as `< 0.01`.", required=True),
+    text_field("for", "For how long; at most 24h.", default="0s"),
+)
+
 _GATE = shape(
     flag_field("healthy", "Whether every copy must be healthy.", default="true"),
     objects_field("conditions", "Conditions that must hold as well.", shape=_CHECK),
+    objects_field("metrics", "Queries to the Prometheus of the Fleet document; at most 10.", shape=_METRIC),
     text_field("minSuccessTime", "How long all of it must hold; a break starts it again.", default="0s"),
     text_field("timeout", "How long after its first write a cluster that does not show it has failed.", default="30m"),
     integer_or_text_field("maxFailures", f"How many may fail: {_AMOUNT}.", default="0"),

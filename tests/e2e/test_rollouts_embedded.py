@@ -18,6 +18,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
+from tests.fakes.prometheus import FakePrometheus, matrix
 from tests.program import run_text
 from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, put, recorded, rollout, scene, until
 
@@ -205,6 +206,32 @@ def history(daemon: Daemon) -> str:
     with Journal.open(daemon.journal, read_only=True) as journal:
         found = journal.newest_events(EventFilter(kinds=(str(EventKind.ROLLOUT_BEGUN),)), 100)
     return " ".join(str(each.event.data["why"]) for each in found)
+
+
+def test_a_metric_of_a_gate_holds_until_prometheus_says_it(tmp_path: Path) -> None:
+    """One that is away is never met, and status says so; nothing goes further until it has a good value."""
+    metric = {"query": 'errors{cluster="$cluster"}', "threshold": "< 1"}
+    with (
+        FakePrometheus(lambda params: matrix(params, "0")) as fake,
+        scene(tmp_path, canary_gate={"metrics": [metric]}) as (_, store, daemon, referee),
+    ):
+        fleet = {"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Fleet", "metadata": {"name": "staged"},
+                 "spec": {"prometheus": "main"}}  # fmt: skip
+        store.write("fleet.yaml", fleet)
+        put(store, "nginx:1")
+        daemon.start(RECONCILER_PROMETHEUS=f"main={fake.url}")
+        until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
+        assert {params["query"] for _, params, _ in fake.asked} == {'errors{cluster="m1"}'}
+        fake.__exit__()
+        put(store, "nginx:2")
+        until(daemon, lambda: "Prometheus main cannot be asked" in why(daemon, "m1"), "status to say that it is away")
+        with FakePrometheus(lambda params: matrix(params, "NaN"), fake.port) as back:
+            until(daemon, lambda: "is nan, not < 1" in why(daemon, "m1"), "status to say that it is no number")
+            assert referee.images() == images("nginx:2", "nginx:1")
+            back.answer = lambda params: matrix(params, "0.5")
+            until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
+        assert not referee.wrong
+        assert daemon.stop() == 0
 
 
 def record_of(daemon: Daemon, cluster: str) -> Record:

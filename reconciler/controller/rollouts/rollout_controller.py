@@ -13,11 +13,13 @@ from operator import is_not
 from msgspec.structs import replace
 
 from reconciler.api.rollout_progress import Begin, Record, RolloutProgress, Sight
+from reconciler.api.rollouts import MetricCheck
 from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.reading.members import Reachable
 from reconciler.controller.rollouts.entering import Begun, Entering
+from reconciler.controller.rollouts.prometheus import Prometheus, no_prometheus
 from reconciler.controller.rollouts.rollout_inputs import (
     Followed,
     LastMet,
@@ -61,12 +63,15 @@ class RolloutController:
         *,
         within_s: float = timing.PROMPT_S,
         inbox: Inbox | None = None,
+        prometheus: Prometheus | None = None,
     ) -> None:
         """`records`: from the journal. `writing`: where to record; None: nowhere.
 
-        `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one.
+        `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one. `prometheus`:
+        is asked for metrics of gates; None: there is none.
         """
         self._revisions = revisions
+        self._prometheus = prometheus
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
         self._records = records
@@ -144,7 +149,7 @@ class RolloutController:
         recorded = _recorded(decision, known, now)
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
-        sights = await self._look(look)
+        sights = await self._look(look, fleet.settings.prometheus, now)
         return stand(decision, selection, known, revisions, replace(seen, sights=sights), now)
 
     def _follow(self, decision: Schedule) -> RolloutSelection:
@@ -161,8 +166,15 @@ class RolloutController:
             each.name: sights_of(each, self._records.get(each.name, {}), shown, self._met) for each in self._followed
         }
 
-    async def _look(self, look: RolloutInputs) -> Sights:
-        """Return the health probes of Rollouts' copies, with the conditions of gates."""
+    async def _look(self, look: RolloutInputs, prometheus: str, now: str) -> Sights:
+        """Return the health probes of Rollouts' copies, with conditions and metrics of gates."""
+
+        async def metrics(checks: tuple[MetricCheck, ...], cluster: str, begun_at: str) -> Sight | None:
+            known = self._prometheus
+            if known is None or known.name != prometheus:
+                return no_prometheus(prometheus)
+            return await known.verdict(checks, cluster, begun_at, now)
+
         self._seen = self._see(look.shown)
         found: Sights = dict(self._seen)
         self._asks_conditions = False
@@ -170,7 +182,7 @@ class RolloutController:
             known, plain = self._records.get(each.name, {}), self._seen[each.name]
             if asks_conditions(each.layout, known):
                 self._asks_conditions = True
-                found[each.name] = await with_conditions(each, known, plain, look.shown, look.reachable)
+                found[each.name] = await with_conditions(each, known, plain, look, metrics)
         return found
 
     def _staged_by(self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs) -> Schedule:

@@ -22,7 +22,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Met, Record, Sight, Unseen
-from reconciler.api.rollouts import Gate, Layout, Lineage, ObjectName
+from reconciler.api.rollouts import Gate, Layout, Lineage, MetricCheck, ObjectName
 from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
@@ -123,6 +123,8 @@ def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, 
 
 Records = Mapping[str, Record]
 """By cluster."""
+AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[Sight | None]]
+"""Why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
 
 _AT_ONCE = 16
 """So many objects of a cluster are asked for side by side."""
@@ -196,16 +198,17 @@ async def with_conditions(
     followed: Followed,
     records: Records,
     plain: Mapping[str, Sight],
-    shown: FleetState | None,
-    reachable: Reachable,
+    look: RolloutInputs,
+    metrics: AskMetrics,
 ) -> dict[str, Sight]:
-    """The same with the conditions of gates, which are looked up where all the rest is well."""
+    """The same with conditions and metrics of gates, which are looked up where all the rest is well."""
+    shown = look.shown
     asked: dict[str, Awaitable[Sight]] = {}
     for name, of_stage in followed.layout.stage_of.items():
         gate, sight = of_stage.stage.gate, plain.get(name)
         is_well = isinstance(sight, Met) and sight.revision == records[name].revision
-        if gate.checks and is_well and shown is not None:
-            asked[name] = _checked(gate, records[name].revision, followed.identities, shown, name, reachable)
+        if (gate.checks or gate.metrics) and is_well and shown is not None:
+            asked[name] = _asked(gate, records[name], followed.identities, shown, name, look.reachable, metrics)
     told = await asyncio.gather(*asked.values())
     return {**plain, **dict(zip(asked, told, strict=True))}
 
@@ -213,7 +216,26 @@ async def with_conditions(
 def asks_conditions(layout: Layout, records: Records) -> bool:
     """Return whether a cluster in progress has a gate with conditions."""
     on_their_way = {name for name, record in records.items() if record.revision and not record.completed_at}
-    return any(of_stage.stage.gate.checks for name, of_stage in layout.stage_of.items() if name in on_their_way)
+    gates = [(name, of_stage.stage.gate) for name, of_stage in layout.stage_of.items()]
+    return any((gate.checks or gate.metrics) and name in on_their_way for name, gate in gates)
+
+
+async def _asked(
+    gate: Gate,
+    record: Record,
+    identities: Collection[Identity],
+    shown: FleetState,
+    name: str,
+    reachable: Reachable,
+    metrics: AskMetrics,
+) -> Sight:
+    """A cluster whose copies are well: conditions, then metrics."""
+    sight: Sight = Met(record.revision)
+    if gate.checks:
+        sight = await _checked(gate, record.revision, identities, shown, name, reachable)
+    if not gate.metrics or not isinstance(sight, Met):
+        return sight
+    return await metrics(gate.metrics, name, record.begun_at) or sight
 
 
 async def _checked(

@@ -18,6 +18,7 @@ from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.once.planning import Access, configs_of
+from reconciler.controller.rollouts.prometheus import Prometheus, PrometheusAddress
 from reconciler.controller.round.hold import OwnershipLock
 from reconciler.controller.round.round_log import RoundLog
 from reconciler.controller.service.leadership import FleetProcess, Leadership
@@ -31,6 +32,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.connection.kubeconfig import stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
+from reconciler.notify.post import Poster
 from reconciler.observations import in_force
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import open_source
@@ -96,6 +98,8 @@ class Service(Struct, frozen=True, kw_only=True):
     """The file of the parse cache for the next start; None: no cache."""
     telling: Telling | None = None
     """Receivers of notifications; None: none."""
+    prometheus: PrometheusAddress | None = None
+    """The Prometheus that gates ask; None: none."""
     round_log: Path | None = None
     """The file for a log of rounds that can be replayed; None: none is written."""
 
@@ -147,7 +151,7 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
         {}, agent=agent, clock=access.clock, answered=vitals.answered, writing_left_s=leadership.writing_left_s
     )
     try:
-        async with fenced as members:
+        async with fenced as members, Poster.open() as poster:
             parts = LoopParts(
                 source=source,
                 store=StoreInForce(journal.good_blobs(), source.past, cache),
@@ -165,6 +169,7 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
                 cluster_filter=access.cluster_filter,
                 open=access.open,
                 later_keys=access.later_keys,
+                prometheus=Prometheus(service.prometheus, poster) if service.prometheus is not None else None,
                 round_log=RoundLog(service.round_log),
             )
             yield FleetProcess(parts, leadership, f"{platform.node()}_{uuid.uuid4()}")

@@ -40,7 +40,16 @@ from reconciler.api.rollout_progress import (
     WaitsForTime,
     WaitsForWindow,
 )
-from reconciler.api.rollouts import ChangeTime, ConditionCheck, Gate, OnNewCommit, Stage, Window, WindowKind
+from reconciler.api.rollouts import (
+    ChangeTime,
+    ConditionCheck,
+    Gate,
+    MetricCheck,
+    OnNewCommit,
+    Stage,
+    Window,
+    WindowKind,
+)
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import cluster_list
 from reconciler.rollouts import lay_out, selected_of
@@ -48,6 +57,7 @@ from reconciler.scheduler import Schedule
 
 _UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 _CLUSTERS_CHARS_MAX = 60
+_QUERY_CHARS_MAX = 60
 
 
 def span(seconds: int) -> str:
@@ -78,10 +88,16 @@ def stage_name(clusters: Sequence[str]) -> str:
 def asked_of(gate: Gate) -> str:
     """Return the conditions of a gate: `30m healthy with SmokeTestsPassed`; empty without conditions."""
     conditions = [_condition(check) for check in gate.checks if isinstance(check, ConditionCheck)]
+    conditions += map(_metric, gate.metrics)
     time = span(gate.min_success_s) if gate.min_success_s else ""
     words = [time, "healthy" if gate.healthy else ""]
     said = " ".join(word for word in words if word)
     return " with ".join(part for part in (said, " and ".join(conditions)) if part)
+
+
+def _metric(check: MetricCheck) -> str:
+    time = f" for {span(check.for_s)}" if check.for_s else ""
+    return f"{visible(check.query[:_QUERY_CHARS_MAX])} {check.comparison} {check.threshold:g}{time}"
 
 
 def _condition(check: ConditionCheck) -> str:
