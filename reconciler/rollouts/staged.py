@@ -55,7 +55,9 @@ def staged(
         problems=with_problems(schedule.problems, standing.selection.problems, *said),
     )
     needs = needs_of(schedule, staging, ledger)
-    kept = {**dict(_lingering(schedule, standing, staging, ledger, copies)), **_needed(schedule, needs, ledger)}
+    left = dict(_lingering(schedule, standing, staging, ledger, copies))
+    left |= dict(_definitions_of(schedule, left, staging, ledger, copies))
+    kept = {**left, **_needed(schedule, needs, ledger)}
     removed = {identity: one.rollouts for identity, one in kept.items() if one.rollouts}
     staging = replace(
         staging,
@@ -118,6 +120,32 @@ def _lingering(
         staying &= schedule.fleet.clusters.keys()
         if staying:
             yield identity, _LeftObject(template=template, policy=policy, rollouts=names, clusters=staying)
+
+
+def _definitions_of(
+    schedule: Schedule,
+    left: Mapping[Identity, _LeftObject],
+    staging: Staging,
+    ledger: Ledger,
+    copies: Mapping[Identity, Collection[str]],
+) -> Iterator[tuple[Identity, _LeftObject]]:
+    """Yield definitions that left the store, in clusters where objects of their group stay: these would go with them.
+
+    Source: Kubernetes: the name of a definition is that of its plural, a dot and its group.
+    """
+    gone = [each for each in copies if each.kind == "CustomResourceDefinition" and each not in schedule.fleet.templates]
+    for identity in sorted(gone):
+        objects = [found for each, found in left.items() if each.group == identity.name.partition(".")[2]]
+        clusters = frozenset(name for found in objects for name in found.clusters if identity in ledger.get(name, {}))
+        if clusters:
+            rows = [ledger[cluster][identity] for cluster in sorted(clusters)]
+            names = {name for found in objects for name in found.rollouts}
+            template = _newest_template(identity, staging) or _template_of(rows)
+            policy = _policy_of(schedule, staging, [row.policy for row in rows])
+            left_object = _LeftObject(
+                template=template, policy=policy, rollouts=tuple(sorted(names)), clusters=clusters
+            )
+            yield identity, left_object
 
 
 def _newest_template(identity: Identity, staging: Staging) -> Template | None:

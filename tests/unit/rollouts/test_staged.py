@@ -469,3 +469,19 @@ def test_what_serves_the_conversion_goes_with_the_definition() -> None:
     assert not found.problems
     assert {identity.name for identity in found.rollouts} == {"widgets.x.io", "w", "hook"}
     assert {identity.kind for identity in found.rollouts if identity.name == "hook"} == {"Service", "Deployment"}
+
+
+def test_a_definition_that_left_the_store_stays_while_its_objects_do() -> None:
+    first = store("r1", *everything(), definition("old"), widget("old"), named("default", "demo"))
+    head = store("r2", *everything(), named("default", "demo"))
+    bed = StagedBed(*EVERYWHERE)
+    bed.older["r1"], bed.records = first, {name: done("r1") for name in EVERYWHERE}
+    for _ in range(3):
+        bed.run_staged(first)
+    assert all({WIDGETS, WIDGET} <= bed.objects[name].keys() for name in EVERYWHERE)
+    bed.records = {name: done("r2") for name in ("m1", "m2")} | {"m3": begun("r2")}
+    assert not [text for text in told(bed.plan_staged(head)) if "Definition" in text]
+    bed.records = {name: done("r2") for name in EVERYWHERE}
+    assert [text.split()[:2] for text in told(bed.plan_staged(head)) if "Definition" in text] == [
+        ["delete", name] for name in EVERYWHERE
+    ]
