@@ -64,25 +64,22 @@ def directives() -> str:
     """Every label and annotation of another tool that is known, and its meaning here."""
     merged: dict[tuple[str, str, str], dict[str, list[str]]] = {}
     for row in DIRECTIVES:
+        if row.here in ("the default", "part of the tool's mark"):
+            continue
         keys = merged.setdefault((row.tool, row.effect.value, row.here), {})
         keys.setdefault(row.key, []).extend([row.value] if row.value else [])
-    rows = [
-        (
-            tool,
-            "<br>".join(code(f"{key}: {', '.join(values)}" if values else key) for key, values in keys.items()),
-            effect,
-            here,
-        )
-        for (tool, effect, here), keys in merged.items()
-    ]
+    tools: dict[str, list[str]] = {}
+    for (tool, effect, here), keys in merged.items():
+        says = "<br>".join(code(f"{key}: {','.join(values)}" if values else key) for key, values in keys.items())
+        tools.setdefault(tool, []).append(f"|{says}|{effect}|{here}|")
     parts = [
         "# Directives of other tools",
         GENERATED,
         "Labels and annotations by which an object tells another tool how to treat it. *keep* and *replace* are done, "
-        "*same* needs nothing, *dropped* is a warning, *refused* an error; *left out* is an error too, and "
-        "[`hydrate`](../how-to/hydrate.md) leaves the object out. What is in no row is *unknown*: a warning, or "
-        "an error where other values of the key are refused. `import` names all but the first three.",
-        table(("tool", "the object says", "effect", "here"), rows),
+        "*same* needs nothing, *dropped* and *unknown* (in no row) are warnings, *refused* is an error. So are *hook* "
+        "and *left out*: [`hydrate`](../how-to/hydrate.md) makes [hooks](../how-to/hooks.md), and leaves the others "
+        "out. `import` names all but the first three. Defaults and [marks](marks.md) are not listed.",
+        *(f"## {tool}\n\n|says|effect|here|\n|---|---|---|\n" + "\n".join(rows) for tool, rows in tools.items()),
     ]
     return "\n\n".join(parts)
 

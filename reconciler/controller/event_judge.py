@@ -25,6 +25,7 @@ from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.watch_stream import WatchEvent
 from reconciler.ownership import is_terminating
+from reconciler.scheduler import package_mates
 from reconciler.state import MISSING, Copy, health_of
 
 log = logging.getLogger("reconciler")
@@ -60,7 +61,7 @@ class EventHandler(PollHandler):
 
     def round_ends(self) -> None:
         """Mark what waits since this round and had an event that showed nothing to concern us before."""
-        missed = [identity for identity in self._passed or () if self._unfinished.is_held(identity)]
+        missed = [identity for identity in self._passed or () if self._is_awaited(identity)]
         self._passed = None
         self._inbox.changed(missed)
 
@@ -72,7 +73,7 @@ class EventHandler(PollHandler):
         if self._passed is not None:
             self._passed |= made
         else:
-            self._inbox.changed(filter(self._unfinished.is_held, made))
+            self._inbox.changed(filter(self._is_awaited, made))
         for event in ended.events:
             self.seen(ended.task.cluster, event)
 
@@ -145,7 +146,7 @@ class EventHandler(PollHandler):
         now, identity = self._latest.value, live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
         pause_s = self._fights.pause_left_s(cluster, identity, self._parts.clock.monotonic_s())
-        waits = not pause_s and self._unfinished.waits(cluster, identity)
+        waits = not pause_s and (self._unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity))
         if manifest is None or now.decision is None or waits or is_terminating(live):
             return False
         decision = now.decision
@@ -158,6 +159,15 @@ class EventHandler(PollHandler):
         self._beliefs.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.note(now, cluster, live)
         return True
+
+    def _is_awaited(self, identity: Identity) -> bool:
+        """Return whether an object waits, or another of its package for it."""
+        return self._unfinished.is_held(identity) or self._is_awaited_by_mates(identity)
+
+    def _is_awaited_by_mates(self, identity: Identity) -> bool:
+        decision = self._latest.value.decision
+        packaged = decision.packaged if decision is not None else {}
+        return identity in packaged and any(map(self._unfinished.is_held, package_mates(packaged, (identity,))))
 
     def _is_left(self, change: Change, pause_s: float) -> bool:
         """Return whether all differing fields are in back-off; then enqueue the copy for its end."""

@@ -24,6 +24,7 @@ from reconciler.diff.immutable import why_not_replaced
 from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.ownership import (
+    RELEASE,
     ObjectOwner,
     Ownership,
     Yielded,
@@ -183,6 +184,10 @@ class Comparer:
             if self._is_returning(live, row, ownership, released):
                 return self._adoption(manifest, live, bodies, _TAKEN_BACK)
             return self._foreign(manifest, live, row, ownership, bodies)
+        if (release := _other_release(manifest.body, live.body)) is not None:
+            body = bodies.wanted(manifest.body, manifest.leaves).body
+            change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live)
+            return Comparison(change=replace(change, fields=(release,)), live=live)
         # A finished Job or Pod is history: it is only touched when its template changes.
         is_finished = row is not None and row.finished and live.uid == row.uid
         if is_finished and row is not None and self._is_as_recorded(manifest, row, bodies):
@@ -193,10 +198,11 @@ class Comparer:
         return replace(ours, remark=remark) if remark is not None else ours
 
     def _absent(self, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        if row is not None and row.finished and self._is_as_recorded(manifest, row, bodies):
+        is_same = row is not None and _other_release(manifest.body, row.recorded) is None
+        if row is not None and row.finished and is_same and self._is_as_recorded(manifest, row, bodies):
             return Comparison(in_sync=True)
         # What was applied and is gone was deleted by somebody else.
-        cause = Cause.DECLARED if row is None else Cause.DRIFT
+        cause = Cause.DRIFT if is_same else Cause.DECLARED
         wanted = bodies.wanted(manifest.body, manifest.leaves)
         return Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
 
@@ -373,3 +379,12 @@ class Comparer:
             resource_version=live.resource_version if live else "",
             steady_path=steady_path(body, live.body, self._replicas_path(manifest)) if live else (),
         )
+
+
+def _other_release(manifest: JsonObject, other: JsonObject | None) -> FieldChange | None:
+    """Return the difference between the releases that a hook is for and was for; None: none, or it is no hook."""
+    after, before = (dig(body, "metadata", "annotations", RELEASE) for body in (manifest, other))
+    if after is None or after == before:
+        return None
+    path = f"metadata.annotations.{RELEASE}"
+    return FieldChange(path=path, before=MISSING if before is None else before, after=after)

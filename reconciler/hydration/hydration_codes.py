@@ -44,7 +44,8 @@ HYDRATION_CODES: Mapping[str, Code] = {
     ),
     "render-leave-out-unused": Code("An entry of leaveOut matches nothing.", "Correct it, or take it out."),
     "render-hook-dropped": Code(
-        "Hooks are not run, and what no tool applies is left out.", "Do its work in another way."
+        "Hooks for deletion and tests, and what no tool applies, are left out; of custom kinds they only come in turn.",
+        "Do their work in another way.",
     ),
     "render-secret": Code(
         "Rendered files are committed, and a plain Secret would be readable.",

@@ -17,6 +17,7 @@ from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
+from reconciler.hydration.foreign_hooks import hook_times, with_hook
 from reconciler.kinds.registry import Registry
 from reconciler.ownership import TAKE_OVER, DirectiveEffect, directives_of, strip_marks
 from reconciler.secrets import is_secret_kind
@@ -187,11 +188,11 @@ class _ObjectReader:
         subject = _subject(body)
         if self._is_left_out(body):
             return
-        for found in directives_of(dig(body, "metadata") or {}):
-            if found.effect is DirectiveEffect.LEFT_OUT:
-                why = f"{subject} says {found} and is left out: {found.here}"
-                self.error("render-hook-dropped", why, Severity.WARNING)
-                return
+        hooked = self._as_hook(body, subject)
+        if hooked is None:
+            return
+        if hooked is not body:
+            body, subject = hooked, _subject(hooked)
         encrypted = isinstance(body.get("sops"), dict)
         if is_in_clear(body) and not self._takes_secret(body, subject):
             return
@@ -209,6 +210,26 @@ class _ObjectReader:
                 self.error("render-object", f"{subject} {problem.path}: {problem.message}")
         if template is not None:
             self._keep(template, document.body if encrypted else self._pruned(template))
+
+    def _as_hook(self, body: JsonObject, subject: str) -> JsonObject | None:
+        """Return an object as a hook of a store if it is one, else itself; None: it is left out, and named."""
+        found = tuple(directives_of(dig(body, "metadata") or {}))
+        times = hook_times(found)
+        for one in found:
+            if one.effect is DirectiveEffect.LEFT_OUT and (not times or one.value.lower() == "skip"):
+                why = f"{subject} says {one} and is left out: {one.here}"
+                self.error("render-hook-dropped", why, Severity.WARNING)
+                return None
+        if not times:
+            return body
+        made = with_hook(body, times)
+        if made is None:
+            self.error("render-object", f"{subject} is a hook for {', '.join(sorted(times))}: make it two")
+            return None
+        if is_namespaced(*GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", ""))).group_kind) is None:
+            why = f"{_subject(made)} is a hook of a kind that does not run here: it comes in its turn, and once"
+            self.error("render-hook-dropped", why, Severity.WARNING)
+        return made
 
     def _is_left_out(self, body: JsonObject) -> bool:
         """Return whether an entry of `leaveOut` matches an object, in the namespace of the release if it has none."""

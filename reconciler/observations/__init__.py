@@ -33,6 +33,7 @@ from reconciler.observations.waiting_moves import (
     Run,
     effective,
     gains,
+    has_succeeded,
     is_at_rest_beside,
     is_timer,
     is_waiting,

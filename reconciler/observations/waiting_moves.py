@@ -71,6 +71,11 @@ def run_of(live: JsonObject) -> Run:
     return Run.STARTED if begun else Run.PENDING
 
 
+def has_succeeded(live: JsonObject) -> bool:
+    """Return whether the live Job or Pod has done what it was for."""
+    return dig(live, "status", "phase") == "Succeeded" or condition(live, "Complete").get("status") == "True"
+
+
 class Effective(Struct, frozen=True, kw_only=True):
     """The active placement. `holds`: clusters whose reduction or deletion waits, with the reason.
 

@@ -3,6 +3,7 @@
 from reconciler.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
 from reconciler.ownership.directives import (
     DirectiveEffect,
+    FoundDirective,
     directives_of,
     has_effect,
     is_directive,
@@ -43,6 +44,7 @@ from reconciler.ownership.marks import (
     FLEET_LABEL,
     FOREIGN_TOOLS,
     OWNER_ANNOTATION,
+    RELEASE,
     TAKE_OVER,
     MarkPlace,
     OwnershipRecord,

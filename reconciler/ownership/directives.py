@@ -28,6 +28,8 @@ class DirectiveEffect(StrEnum):
     """Nothing, though it had an effect there: a warning."""
     REFUSED = "refused"
     """The object would not be what it says: an error."""
+    HOOK = "hook"
+    """Rendering makes it a hook of ours: an error in a store, which is to say so in our words."""
     LEFT_OUT = "left out"
     """The tool does not apply it as an object of its own: an error, and rendering leaves it out."""
     UNKNOWN = "unknown"
@@ -74,9 +76,13 @@ _KEEP, _REPLACE, _SAME = DirectiveEffect.KEEP, DirectiveEffect.REPLACE, Directiv
 _DROPPED, _REFUSED, _LEFT_OUT = DirectiveEffect.DROPPED, DirectiveEffect.REFUSED, DirectiveEffect.LEFT_OUT
 _KEPT: Final = "it is released instead of deleted"
 _REPLACED: Final = "an immutable field replaces it, as `fleet.reconciler/replace: allowed`"
-_NO_HOOK: Final = "hooks are not run; do its work in another way, and take it out of the store"
-_NOT_APPLIED: Final = "the tool does not apply it; take it out of the store, or take the annotation off"
-_CREATED_ONLY: Final = "no object is only created and never changed; name the fields that others change in spec.ignore"
+_HOOK: Final = DirectiveEffect.HOOK
+_NO_HOOK: Final = "nothing runs then; take it out of the store"
+_BEFORE: Final = "write `fleet.reconciler/hook: before`; of installing alone `before-first`"
+_AFTER: Final = "write `fleet.reconciler/hook: after-applied`; of installing alone `after-first`"
+_RECORD: Final = "a hook stays until its next run"
+_NOT_APPLIED: Final = "the tool does not apply it; take it, or the annotation, out"
+_CREATED_ONLY: Final = "nothing is only created; name fields of others in spec.ignore"
 _ORDER: Final = "the order follows from references and kinds"
 _OF_APPLICATION: Final = "it belongs on an Application"
 _A_MARK: Final = "part of the tool's mark"
@@ -98,9 +104,12 @@ def _each(key: str, values: str, effect: DirectiveEffect, here: str) -> Iterator
 DIRECTIVES: Final = (
     *_rows(
         "Argo CD", "argocd.argoproj.io/", "Argo CD: resource hooks; sync waves",
-        *_each("hook", "PreSync Sync PostSync SyncFail PreDelete PostDelete", _LEFT_OUT, _NO_HOOK),
+        ("hook", "PreSync", _HOOK, "write `fleet.reconciler/hook: before`"),
+        ("hook", "Sync", _HOOK, "write `fleet.reconciler/hook: with`"),
+        ("hook", "PostSync", _HOOK, "write `fleet.reconciler/hook: after`"),
+        *_each("hook", "SyncFail PreDelete PostDelete", _LEFT_OUT, _NO_HOOK),
         ("hook", "Skip", _LEFT_OUT, _NOT_APPLIED),
-        ("hook-delete-policy", "", _SAME, "it says something beside a hook only"),
+        ("hook-delete-policy", "", _SAME, _RECORD),
         ("sync-wave", "", _DROPPED, _ORDER),
     ),
     *_rows(
@@ -108,7 +117,7 @@ DIRECTIVES: Final = (
         *_each("", "Prune=false Delete=false", _KEEP, _KEPT),
         *_each("", "Prune=confirm Delete=confirm", _KEEP, f"{_KEPT}; delete it by hand"),
         *_each("", "Force=true", _REPLACE, _REPLACED),
-        *_each("", "Replace=true", _SAME, "server-side apply has no limit of sizes that replacing would evade"),
+        *_each("", "Replace=true", _SAME, "no limit of sizes is to be evaded"),
         *_each("", "ServerSideApply=true SkipDryRunOnMissingResource=true PruneLast=true", _SAME, "it is so anyway"),
         *_each("", "Prune=true Delete=true Force=false Replace=false Validate=true", _SAME, "the default"),
         *_each("", "PruneLast=false SkipDryRunOnMissingResource=false", _SAME, "the default"),
@@ -168,10 +177,11 @@ DIRECTIVES: Final = (
     ),
     *_rows(
         "Helm", "helm.sh/", "Helm: chart hooks; tips and tricks, resource-policy; best practices, labels",
-        *_each("hook", "pre-install post-install pre-upgrade post-upgrade crd-install", _LEFT_OUT, _NO_HOOK),
-        *_each("hook", "pre-delete post-delete pre-rollback post-rollback", _LEFT_OUT, _NO_HOOK),
+        *_each("hook", "pre-install pre-upgrade", _HOOK, _BEFORE),
+        *_each("hook", "post-install post-upgrade", _HOOK, _AFTER),
+        *_each("hook", "pre-delete post-delete pre-rollback post-rollback crd-install", _LEFT_OUT, _NO_HOOK),
         *_each("hook", "test test-success test-failure", _LEFT_OUT, "tests are not run; take it out of the store"),
-        *((key, "", _SAME, "it says something beside a hook only") for key in (
+        *((key, "", _SAME, _RECORD) for key in (
             "hook-weight", "hook-delete-policy", "hook-output-log-policy")),
         ("resource-policy", "keep", _KEEP, _KEPT),
         ("chart", "", _SAME, "a name for people"),
@@ -272,7 +282,7 @@ def _read(key: str, value: str) -> Iterator[tuple[str, DirectiveEffect, str]]:
     if not rows[0].value:
         yield "", rows[0].effect, rows[0].here
         return
-    is_grave = any(row.effect in (_REFUSED, _LEFT_OUT) for row in rows)
+    is_grave = any(row.effect in (_REFUSED, _HOOK, _LEFT_OUT) for row in rows)
     unknown = (_REFUSED if is_grave else DirectiveEffect.UNKNOWN, _IN_NO_TABLE)
     by_value = {row.value.lower(): (row.effect, row.here) for row in rows}
     parts = [part.strip() for part in value.split(",")]

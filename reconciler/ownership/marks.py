@@ -56,15 +56,18 @@ class OwnershipRecord(Struct, frozen=True):
         return self.flavor.is_ack
 
 
-def mark(body: JsonObject, fleet: str, terms: str) -> dict[str, Any]:
+def mark(body: JsonObject, fleet: str, terms: str, release: str = "") -> dict[str, Any]:
     """The body with our label and annotation, copy on write; an empty fleet name adds nothing (no `Fleet` document).
 
-    `terms`: those of the owner, as `written_terms` writes them, since thousands of objects have the same.
+    `terms`: those of the owner, as `written_terms` writes them, since thousands of objects have the same. `release`:
+    of a hook.
     """
     if not fleet:
         return dict(body)
     metadata = _mapping(body.get("metadata"))
     labels, annotations = {FLEET_LABEL: fleet}, {OWNER_ANNOTATION: terms}
+    if release:
+        annotations[RELEASE] = release
     if "labels" in metadata:
         labels = {**_mapping(metadata["labels"]), **labels}
     if "annotations" in metadata:
@@ -110,6 +113,7 @@ def strip_marks(body: JsonObject) -> JsonObject:
         ("labels", FLEET_LABEL),
         ("annotations", OWNER_ANNOTATION),
         ("annotations", ENCRYPTED_ANNOTATION),
+        ("annotations", RELEASE),
     ):
         entries = stripped.get(field)
         if isinstance(entries, (dict, Mapping)) and key in entries:
@@ -158,6 +162,9 @@ def policy_ref(text: str) -> PolicyRef | None:
 def _mapping(value: Json) -> Mapping[str, Any]:
     return value if isinstance(value, (dict, Mapping)) else {}
 
+
+RELEASE: Final = "fleet.reconciler/release"
+"""Annotation of a hook in a cluster: the release of its package that it runs for. Source: ADR 26."""
 
 TAKE_OVER: Final = "fleet.reconciler/take-over"
 """Template annotation that names the tool whose object may be taken over, e.g. `Argo CD`; with Overwrite only."""

@@ -7,19 +7,30 @@ Changes in clusters that windows of the Fleet document close: they wait until on
 
 What a tick or a person moves is not the store's doing and never waits; drift is put back unless a window says no.
 Source: ADR 18.
+
+Changes of packages with hooks: what is not in turn waits. Source: ADR 26.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Plan
+from reconciler.api.clusters import Health, LiveObject, RunOutcome
+from reconciler.api.content import dig
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold, Manifest, Plan
 from reconciler.api.refs import Identity
+from reconciler.containment import try_call
+from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.observations import has_succeeded
 from reconciler.ownership import read_owner
 from reconciler.policy import Closed
+from reconciler.scheduler import Schedule
+from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of
+
+ManifestsInForce = Mapping[str, Mapping[Identity, Manifest]]
 
 _RANKS = (
     ("CustomResourceDefinition", "Namespace"),
@@ -168,6 +179,123 @@ def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
             elif not begun[need]:
                 beside[identity].discard(need)
     return found
+
+
+class HookOrder:
+    """The turns of a plan's changes in packages with hooks."""
+
+    def __init__(
+        self, changes: Sequence[Change], decision: Schedule, snapshot: FleetSnapshot, manifests: ManifestsInForce
+    ) -> None:
+        """`manifests`: those in force, by cluster."""
+        self._changes, self._decision, self._snapshot, self._manifests = changes, decision, snapshot, manifests
+        self._due: defaultdict[tuple[str, str], defaultdict[Identity, list[Change]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for change in changes:
+            package = self._package(change)
+            if package is not None:
+                self._due[change.cluster, package][change.identity].append(change)
+
+    def _package(self, change: Change) -> str | None:
+        """Return the package of a change; of what left the store the one that it was applied from."""
+        packaged = self._decision.packaged
+        if change.identity in packaged or change.action not in (Action.DELETE, Action.RELEASE):
+            return packaged.get(change.identity)
+        row = self._snapshot.journal.row(change.cluster, change.identity)
+        return package_of(row.source.path) if row is not None and row.source.path else None
+
+    def held(self) -> tuple[Change, ...]:
+        """Return the changes; those whose turn has not come are held."""
+        packages = frozenset(self._decision.packaged.values())
+        waits: dict[tuple[str, Identity], Hold] = {}
+        for (cluster, package), due in self._due.items():
+            if package in packages:
+                waits.update({(cluster, identity): hold for identity, hold in self._waiting(cluster, package, due)})
+        return tuple(
+            replace(change, hold=hold)
+            if change.hold is None and (hold := waits.get((change.cluster, change.identity))) is not None
+            else change
+            for change in self._changes
+        )
+
+    def _waiting(
+        self, cluster: str, package: str, due: Mapping[Identity, Sequence[Change]]
+    ) -> Iterator[tuple[Identity, Hold]]:
+        """Yield what waits in a cluster, with the reason."""
+        turns: defaultdict[Turn, set[Identity]] = defaultdict(set)
+        for identity, of in self._decision.packaged.items():
+            if of == package and (identity in due or self._is_here(cluster, identity)):
+                turns[self._turn(cluster, identity)].add(identity)
+        turns[THE_REST].update(due.keys() - set().union(*turns.values()))
+        early = self._needed(identity for turn in turns if turn < THE_REST for identity in turns[turn])
+        why, last = "", max(turns)
+        for turn in sorted(turns):
+            if not why and turn[0] >= ONCE_HEALTHY:
+                why = next(filter(None, (self._why_not_healthy(cluster, it) for it in sorted(turns[THE_REST]))), "")
+            if why:
+                is_rest = turn == THE_REST
+                yield from (
+                    (identity, Hold(HeldBy.OTHERS, why))
+                    for identity in turns[turn] & due.keys()
+                    if not (is_rest and (identity in early or not kind_rank(identity.kind)))
+                )
+            elif turn != last:
+                why = next(filter(None, (self._why_not_done(cluster, it, due) for it in sorted(turns[turn]))), "")
+
+    def _is_here(self, cluster: str, identity: Identity) -> bool:
+        binding = self._decision.bindings.get(identity)
+        return binding is not None and cluster in binding.clusters
+
+    def _annotations(self, cluster: str, identity: Identity) -> Mapping[str, str]:
+        """Return the annotations of the manifest in force; where there is none, those of the template."""
+        manifest = self._manifests.get(cluster, {}).get(identity)
+        if manifest is not None:
+            return dig(manifest.body, "metadata", "annotations") or {}
+        template = self._decision.fleet.templates.get(identity)
+        return template.annotations if template is not None else {}
+
+    def _turn(self, cluster: str, identity: Identity) -> Turn:
+        hook = hook_of(self._annotations(cluster, identity))
+        return hook.turn if hook is not None else THE_REST
+
+    def _needed(self, hooks: Iterable[Identity]) -> set[Identity]:
+        """Return what hooks refer to, directly or not: it comes before them."""
+        todo, found = list(hooks), set[Identity]()
+        while todo:
+            needs = self._decision.needs.get(todo.pop(), frozenset()) - found
+            found |= needs
+            todo += needs
+        return found
+
+    def _why_not_done(self, cluster: str, identity: Identity, due: Mapping[Identity, Sequence[Change]]) -> str:
+        """Return why later turns wait for an object, in words; empty: they need not."""
+        hook = hook_of(self._annotations(cluster, identity))
+        is_run = hook is not None and identity[:2] in RUNS_ONCE
+        if identity in self._decision.frozen:
+            return f"waits for {identity}, which is frozen" if is_run else ""
+        pending = [change for change in due.get(identity, ()) if is_run or change.cause is not Cause.DRIFT]
+        if pending:
+            held = next((change.held for change in pending if change.held), "")
+            return f"waits for {identity}" + (f", which {held}" if held.startswith("waits") else "")
+        live = self._snapshot.live(cluster, identity)
+        row = self._snapshot.journal.row(cluster, identity)
+        if live is None:
+            return "" if is_run and row is not None and row.finished else f"waits for {identity}"
+        if not is_run or has_succeeded(live.body) or (hook is not None and hook.goes_on and self._has_failed(live)):
+            return ""
+        if self._has_failed(live):
+            return f"{identity} failed; delete it in the cluster to run it again, or commit a change"
+        return f"waits for {identity}, which runs"
+
+    def _has_failed(self, live: LiveObject) -> bool:
+        outcome = self._decision.interpreters.of(*live.identity[:2]).outcome
+        return try_call(outcome, live.body).value is RunOutcome.FAILED
+
+    def _why_not_healthy(self, cluster: str, identity: Identity) -> str:
+        live, health = self._snapshot.live(cluster, identity), self._decision.interpreters.of(*identity[:2]).health
+        is_healthy = live is None or try_call(health, live.body).value is Health.HEALTHY
+        return "" if is_healthy else f"waits for {identity} healthy"
 
 
 def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[Identity]) -> Plan:

@@ -11,11 +11,14 @@ from reconciler.observations import Effective, Rest, Run, effective, pinned, run
 from reconciler.placement import closed_by_order
 from reconciler.planner.purge import Scheduled, effective_after_failure, failures_of, run_kept_by_policy, scheduled
 from reconciler.scheduler import RUNS_ONCE
+from reconciler.templates import is_run_of_hook
 
 
 def plan_moves(copies: Copies) -> tuple[Effective, Mapping[str, Rest]]:
     """Return the placement in force for the target of an object, and its copies at rest as far as that is news."""
     identity, decision, target, old = copies.identity, copies.decision, copies.target, copies.old
+    if is_run_of_hook(decision.fleet.templates.get(identity)):
+        return Effective(targets=target), {}  # Each cluster has a run of its own.
     if identity[:2] in RUNS_ONCE:
         return run_kept_by_policy(decision, identity, target, old) or _pinned(copies), {}
     if target == old:

@@ -33,7 +33,7 @@ from reconciler.planner.preview import Side, preview
 from reconciler.planner.written import held_back, is_written
 from reconciler.render import changed_identities, render_all, render_inputs
 from reconciler.rollouts import selected_of
-from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet, without_definition
+from reconciler.scheduler import DecisionTables, Schedule, package_mates, schedule_fleet, without_definition
 
 _NAMELESS = "unnamed"
 
@@ -107,7 +107,8 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
     only: frozenset[Identity] | None = None
     if _speak_alike(base, head):
         # Equal objects are in sync already, unless they wait for something or their kind is not served.
-        only = frozenset(changed_identities(before, after, changed) | held_back(after) | without_definition(after))
+        due = changed_identities(before, after, changed) | held_back(after) | without_definition(after)
+        only = frozenset(due | package_mates(before.packaged, due) | package_mates(after.packaged, due))
     return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Health, LastHealth, LiveObject, Member, NotRead, Read
-from reconciler.api.content import JsonObject
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
 from reconciler.api.plan import Manifest
 from reconciler.api.policies import Flavor
@@ -22,7 +22,7 @@ from reconciler.containment import try_call
 from reconciler.diff import applied_fields, sendable
 from reconciler.documents import Schema
 from reconciler.kinds.registry import Registry
-from reconciler.ownership import field_manager, read_owner, recorded_form
+from reconciler.ownership import RELEASE, field_manager, read_owner, recorded_form
 from reconciler.render import RenderCache, RenderInputs, managed_in, render_all, template_of
 from reconciler.scheduler import (
     KindSchemas,
@@ -39,6 +39,9 @@ _BEGUN: Final[Mapping[tuple[str, str], JsonObject]] = {
 }
 """The status of a started run: only its cluster could report that it has not started, or has ended."""
 
+
+_ENDED: Final = {"status": {"phase": "Succeeded", "conditions": [{"type": "Complete", "status": "True"}]}}
+"""The status of a hook of a revision at rest."""
 
 _ANY_STATUS: Final = {"status": {"observedGeneration": 1}}
 
@@ -184,7 +187,8 @@ def _as_stored(body: JsonObject, manager: str, fields: Mapping[str, Any]) -> Jso
         "fieldsV1": fields,
     }
     kind = (GVK.parse(str(body.get("apiVersion", "")), "").group, str(body.get("kind", "")))
-    return {**body, **_BEGUN.get(kind, {}), "metadata": {**body["metadata"], "managedFields": [entry]}}
+    status = _ENDED if dig(body, "metadata", "annotations", RELEASE) else _BEGUN.get(kind, {})
+    return {**body, **status, "metadata": {**body["metadata"], "managedFields": [entry]}}
 
 
 class _Looks:

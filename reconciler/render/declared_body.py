@@ -26,7 +26,7 @@ from reconciler.ownership import strip_marks
 from reconciler.render.body_check import RenderCheck
 from reconciler.render.override_references import AddedReference
 from reconciler.scheduler import NO_MAKERS, WORK_QUEUE, Makers, bare_namespace, completions
-from reconciler.templates import images_of, is_built_in
+from reconciler.templates import images_of, is_built_in, is_run_of_hook
 
 
 class DeclaredBody(Struct, eq=False):
@@ -86,14 +86,16 @@ class RenderTerms(NamedTuple):
     """The inputs of a template's rendering on a cluster: equal terms give equal renderings.
 
     `share`: completions of a divided Job. `rules`: from `OverrideIndex.rules_on`. `follows`: it is a Namespace that is
-    there only for its objects. `key`: all of them; rules are compared by identity, as they are hashed slowly.
+    there only for its objects. `release`: of a hook. `key`: all of them; rules are compared by identity, as they are
+    hashed slowly.
     """
 
     replicas: int | None
     share: int | None
     rules: tuple[SelectedRule, ...]
     follows: bool
-    key: tuple[int | None, int | None, int, bool]
+    release: str
+    key: tuple[int | None, int | None, int, bool, str]
 
 
 class Common(NamedTuple):
@@ -124,7 +126,7 @@ class RenderSubject(Struct):
     """Of a kind that the store defines."""
     images: tuple[str, ...] | None
     """Images for which rules may be applied lazily: nothing else could be wrong with the result."""
-    outcomes: dict[tuple[int | None, int | None, int, bool], Common] = field(default_factory=dict)
+    outcomes: dict[tuple[int | None, int | None, int, bool, str], Common] = field(default_factory=dict)
     """By the key of the terms."""
 
 
@@ -134,7 +136,7 @@ Groups = tuple[tuple[RenderTerms, tuple[str, ...]], ...]
 class RenderCache:
     """Caches for one `RenderInputs`; they never change a result."""
 
-    __slots__ = ("check", "groups", "groups_of_same", "owners", "subjects")
+    __slots__ = ("check", "digests", "groups", "groups_of_same", "owners", "packages", "releases", "subjects")
 
     def __init__(self) -> None:
         self.check = RenderCheck()
@@ -145,6 +147,12 @@ class RenderCache:
         """The same by the id of the targets, which the bindings keep: most share them, and they are hashed slowly."""
         self.owners: dict[tuple[int, int | None, bool, bool, bool], tuple[PolicyRef | None, str]] = {}
         """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
+        self.packages: dict[str, tuple[tuple[Template, PropagationPolicy | None], ...]] = {}
+        """The templates of packages with hooks, and the policy of each."""
+        self.releases: dict[tuple[str, str], str] = {}
+        """By package and cluster."""
+        self.digests: dict[tuple[Identity, int], str] = {}
+        """Of members of such packages, by the id of the rules."""
 
 
 def template_of(fleet: Fleet, identity: Identity) -> Template | None:
@@ -192,7 +200,7 @@ def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
 def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:
     """The split of a divided Job, and parts that are work queues already; empty for everything else."""
     identity = template.identity
-    if identity[:2] != _JOB:
+    if identity[:2] != _JOB or is_run_of_hook(template):
         return {}
     policy, binding = inputs.policies.get(identity), inputs.bindings.get(identity)
     if binding is None or policy is None:

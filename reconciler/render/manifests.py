@@ -39,11 +39,12 @@ from reconciler.render.declared_body import (
     known_subject,
     template_of,
 )
+from reconciler.render.hook_release import release_of
 from reconciler.render.outcome import fault_of, only_follows, outcome_of, trace_of
 from reconciler.render.override_references import not_there
 from reconciler.render.signatures import render_inputs
 from reconciler.scheduler import Schedule
-from reconciler.templates import images_of
+from reconciler.templates import images_of, is_run_of_hook
 
 
 class Rendered(NamedTuple):
@@ -78,7 +79,7 @@ def _render(
     inputs: RenderInputs, identity: Identity, cluster: str, replicas: int | None, cache: RenderCache
 ) -> Rendered:
     subject = known_subject(inputs, identity, cache)
-    terms = _terms(inputs, subject, cluster, replicas)
+    terms = _terms(inputs, subject, cluster, replicas, cache)
     outcome = outcome_of(inputs, subject, terms, cache)
     problems = _problems(inputs, outcome, cluster)
     if outcome.shared is None:
@@ -168,40 +169,43 @@ def _outcomes(
             quiet[id(rules)] = is_quiet
         if not is_quiet:
             subject = known_subject(inputs, identity, cache)
-            terms = _terms(inputs, subject, cluster, replicas)
+            terms = _terms(inputs, subject, cluster, replicas, cache)
             yield cluster, outcome_of(inputs, subject, terms, cache)
 
 
 def _groups(inputs: RenderInputs, subject: RenderSubject, binding: Binding, cache: RenderCache) -> Groups:
     """The targets of a binding by their terms. Templates that are placed and overridden alike share them."""
-    if subject.completions or binding.identity.kind == "Namespace":
-        return _grouped(inputs, subject, binding)
+    if subject.completions or binding.identity.kind == "Namespace" or is_run_of_hook(subject.template):
+        return _grouped(inputs, subject, binding, cache)
     same = (id(binding.targets), id(subject.rules))
     known = cache.groups_of_same.get(same)
     if known is None:
         key = (binding.targets, id(subject.rules))
         known = cache.groups.get(key)
         if known is None:
-            known = cache.groups[key] = _grouped(inputs, subject, binding)
+            known = cache.groups[key] = _grouped(inputs, subject, binding, cache)
         cache.groups_of_same[same] = known
     return known
 
 
-def _grouped(inputs: RenderInputs, subject: RenderSubject, binding: Binding) -> Groups:
-    groups: dict[tuple[int | None, int | None, int, bool], tuple[RenderTerms, list[str]]] = {}
+def _grouped(inputs: RenderInputs, subject: RenderSubject, binding: Binding, cache: RenderCache) -> Groups:
+    groups: dict[tuple[int | None, int | None, int, bool, str], tuple[RenderTerms, list[str]]] = {}
     for cluster, replicas in binding.targets:
-        terms = _terms(inputs, subject, cluster, replicas)
+        terms = _terms(inputs, subject, cluster, replicas, cache)
         groups.setdefault(terms.key, (terms, []))[1].append(cluster)
     return tuple([(terms, tuple(clusters)) for terms, clusters in groups.values()])
 
 
-def _terms(inputs: RenderInputs, subject: RenderSubject, cluster: str, replicas: int | None) -> RenderTerms:
+def _terms(
+    inputs: RenderInputs, subject: RenderSubject, cluster: str, replicas: int | None, cache: RenderCache
+) -> RenderTerms:
     identity = subject.template.identity
     share = subject.completions.get(cluster) if subject.completions else None
     rules = inputs.overrides.rules_on(subject.rules, cluster) if subject.rules else ()
     follows = identity.kind == "Namespace" and only_follows(inputs.bindings.get(identity), cluster)
-    key = (replicas, share, id(rules), follows)
-    return RenderTerms(replicas, share, rules, follows, key)
+    release = release_of(inputs, cache, subject.template, cluster)
+    key = (replicas, share, id(rules), follows, release)
+    return RenderTerms(replicas, share, rules, follows, release, key)
 
 
 _NOTHING = Rendered(None)

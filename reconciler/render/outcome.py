@@ -61,7 +61,8 @@ class _QuietBody(NamedTuple):
 
     def make(self) -> JsonObject:
         body = self.declared.with_counts(self.terms.replicas, self.terms.share)
-        return mark(apply_quiet_rules(body, self.terms.rules, self.declared.interpreter), self.fleet, self.written)
+        body = apply_quiet_rules(body, self.terms.rules, self.declared.interpreter)
+        return mark(body, self.fleet, self.written, self.terms.release)
 
 
 def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:
@@ -92,7 +93,7 @@ def _overridden(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms
     added: tuple[AddedReference, ...] = ()
     if cache.check.may_refer(terms.rules):
         added = added_references(template.identity, declared, body, trace, interpreter)
-    content = Content(tree=mark(body, inputs.fleet.settings.name, written))
+    content = Content(tree=mark(body, inputs.fleet.settings.name, written, terms.release))
     return Common((template.gvk, template.identity, content, template.source, policy, names), problems, trace, added)
 
 

@@ -208,6 +208,9 @@ CLUSTERS: Mapping[str, Code] = {
     "template-of-another-tool": Code(
         "The tool whose mark the template carries may delete its objects.", "Remove the label or annotation."
     ),
+    "hook-illegal": Code(
+        "A hook has a time, a weight and a consequence of failure.", "Write one that the message names."
+    ),
     "directive-refused": Code(
         "The object says to another tool what cannot be kept to here.", "Do as the table of marks says."
     ),

@@ -14,6 +14,7 @@ from reconciler.scheduler.dependencies import LinkTables, dependencies, may_be_m
 from reconciler.scheduler.following import Sources, travel
 from reconciler.scheduler.makers import NO_MAKERS, Makers, operator_parts
 from reconciler.scheduler.namespaces import NAMESPACE_FOLLOWS, bare_namespace, namespace_identity, namespaces
+from reconciler.scheduler.packages import package_mates
 from reconciler.scheduler.prerequisites import (
     dependents,
     differing_prerequisites,
@@ -26,4 +27,5 @@ from reconciler.scheduler.prerequisites import (
 )
 from reconciler.scheduler.schedule import KindSchemas, Schedule, schedule_fleet
 from reconciler.scheduler.schedule_tables import DecisionTables
-from reconciler.scheduler.undecided import RUNS_ONCE, undecided, undecided_in
+from reconciler.scheduler.undecided import undecided, undecided_in
+from reconciler.templates import RUNS_ONCE

@@ -74,6 +74,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
     followed: frozenset[Identity] = frozenset()
     definitions: Mapping[tuple[str, str], Identity] = field(default_factory=dict)
     yielded: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
+    packaged: Mapping[Identity, str] = field(default_factory=dict)
+    """The package of each template of those that have hooks."""
     staging: Staging | None = None
     """The active revisions of staged templates; None: HEAD's, everywhere."""
     problems: tuple[Problem, ...] = ()
@@ -137,6 +139,7 @@ def _schedule(inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
     fleet, interpreters = inputs.fleet, inputs.interpreters
     claims = claim(fleet, tables.claims)
     templates, policies = tables.claims.templates, tables.claims.policies
+    tables.packages.follow(templates)
     tables.faults.refuse(fleet, templates.changed, interpreters, claims.faults)
     inputs = inputs._replace(
         observations=without_outdated_caps(inputs.observations, fleet.templates, policies.rows, interpreters)
@@ -162,7 +165,8 @@ def _schedule(inputs: ScheduleInputs, tables: DecisionTables) -> Schedule:
         claims=claims,
         bindings=bindings.rows,
         policies=governing.rows,
-        frozen=frozenset(claims.frozen),
+        frozen=frozenset(claims.frozen) | tables.packages.frozen_hooks(fleet, claims.frozen),
+        packaged=tables.packages.members.rows,
         holds=holds,
         ticked=tables.ticked.rows,
         needs=followers.needs.rows,

@@ -25,6 +25,7 @@ from reconciler.policy import ClaimTables
 from reconciler.scheduler.companions import Autoscaling, CompanionTables
 from reconciler.scheduler.dependencies import LinkTables
 from reconciler.scheduler.namespaces import NamespaceTables
+from reconciler.scheduler.packages import PackageTables
 from reconciler.scheduler.template_faults import TemplateFaults
 
 
@@ -61,6 +62,7 @@ class DecisionTables:
         self.essentials = Table[str, object]()
         # What is computed, in the order of the steps.
         self.claims = ClaimTables()
+        self.packages = PackageTables()
         self.definitions: Mapping[tuple[str, str], Identity] = {}
         self.autoscaling = Autoscaling()
         self.places = PlacementTables()

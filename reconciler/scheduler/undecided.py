@@ -7,16 +7,13 @@ divided, chosen among clusters, or must not run twice cannot; it stays as it is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.placement import groups_of, tier_of
 from reconciler.scheduler.schedule import Schedule
-
-RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
-"""Kinds that run to an end, and must not begin a second time elsewhere."""
+from reconciler.templates import RUNS_ONCE, is_run_of_hook
 
 
 def undecided(
@@ -55,7 +52,7 @@ def _why(decision: Schedule, identity: Identity) -> str | None:
     if policy is None:
         return None
     placement = policy.placement
-    if identity[:2] in RUNS_ONCE:
+    if identity[:2] in RUNS_ONCE and not is_run_of_hook(template):
         return "it must not run twice, and whether it runs in another cluster is not known"
     if policy.application_failover is not None:
         return "its policy moves it when it fails, which is decided over all clusters"

@@ -12,6 +12,21 @@ from reconciler.templates.facts import (
     references_of,
     scale_target_of,
 )
+from reconciler.templates.hooks import (
+    HOOK,
+    HOOK_FAILURE,
+    HOOK_WEIGHT,
+    ONCE_HEALTHY,
+    RUNS_ONCE,
+    THE_REST,
+    Hook,
+    HookTime,
+    Turn,
+    hook_of,
+    is_hook,
+    is_run_of_hook,
+    package_of,
+)
 from reconciler.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
 from reconciler.templates.rules import (

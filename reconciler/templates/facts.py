@@ -16,6 +16,7 @@ from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS, GENERIC, Registry
+from reconciler.templates.hooks import is_run_of_hook
 from reconciler.templates.image_reference import parse_image
 
 _NOTHING: Final = TemplateFacts(demand=GENERIC.demand({}))
@@ -126,7 +127,9 @@ def _read(template: Template, interpreter: Interpreter) -> TemplateFacts:
     is_ours = BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter
     # An exception of a foreign interpreter about images concerns only their overrides.
     images = _images(template, interpreter) if is_ours else None
-    return TemplateFacts(interpreter.demand(body), interpreter.dependencies(body), images)
+    # A hook runs once in each cluster of its placement: it is not divided.
+    demand = GENERIC.demand({}) if is_run_of_hook(template) else interpreter.demand(body)
+    return TemplateFacts(demand, interpreter.dependencies(body), images)
 
 
 def malformed_images(template: Template) -> tuple[tuple[str, str], ...]:

@@ -43,7 +43,8 @@ _SHORT_BYTES: Final = 4096
 """Annotations up to here are not counted together: there would have to be dozens of them."""
 RESERVED_PREFIX: Final = "fleet.reconciler/"
 DOCUMENTED_ANNOTATIONS: Final = frozenset(
-    RESERVED_PREFIX + name for name in ("context", "alias", "replace", "take-over", "bring")
+    RESERVED_PREFIX + name
+    for name in ("context", "alias", "replace", "take-over", "bring", "hook", "hook-weight", "hook-failure")
 )
 """Annotations of ours that people write into templates; other marks of ours are written by the reconciler alone."""
 
@@ -326,7 +327,7 @@ def check_directives(kind: str, metadata: JsonObject, findings: Findings) -> Non
                 findings.warning("directive-unknown", f"{says}, which has no effect: {found.here}", *steps)
             case DirectiveEffect.DROPPED:
                 findings.warning("directive-dropped", f"{says}, which has no effect: {found.here}", *steps)
-            case DirectiveEffect.REFUSED | DirectiveEffect.LEFT_OUT:
+            case DirectiveEffect.REFUSED | DirectiveEffect.HOOK | DirectiveEffect.LEFT_OUT:
                 findings.error("directive-refused", f"{says}: {found.here}", *steps)
 
 

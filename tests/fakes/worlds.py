@@ -158,7 +158,7 @@ class TestBed:
             cluster=change.cluster, gvk=change.gvk, identity=change.identity, uid=live.uid,
             manifest_digest=change.manifest_digest, recorded=change.declared or change.manifest,
             policy=str(owner.policy or ""), keep=owner.keep, flavor=owner.flavor, replicas=owner.replicas,
-            dependency=owner.dependency,
+            dependency=owner.dependency, source=change.source,
             established=memory.established, base=memory.base,
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from reconciler.api.ledger import Ledger
 from reconciler.api.refs import Identity
 from reconciler.incremental import patched
 from reconciler.observations import Replicas, is_at_rest_beside
-from reconciler.scheduler import RUNS_ONCE, Schedule
+from reconciler.scheduler import RUNS_ONCE, Schedule, package_mates
 
 _NONE: frozenset[Identity] = frozenset()
 
@@ -80,6 +80,7 @@ def scope_of(
     where = _where(decision, ledger, copies, clusters)
     restless = (frozenset(unfinished) | decision.frozen) & where.keys()
     wide = {*identities, *restless, *(identity for identity in where if identity[:2] in RUNS_ONCE)}
+    wide |= package_mates(decision.packaged, {*wide, *where})
     narrow = where.keys() - wide
     held = _copies_of(narrow, ledger)
     found: dict[str, set[Identity]] = {}

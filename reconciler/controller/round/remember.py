@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import PreviousPlacement
 from reconciler.api.clusters import LiveObject, Read
-from reconciler.api.content import Json
+from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow, Event, EventKind, Ledger, Losses
 from reconciler.api.plan import Manifest
@@ -22,13 +22,14 @@ from reconciler.controller.round.writes import Behind, last_altered, write_event
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.observations import Run, memory_of, run_of, with_rest
+from reconciler.observations import Run, has_succeeded, memory_of, run_of, with_rest
 from reconciler.ownership import OwnershipRecord, hashed_leaves, is_marked, read_owner, recorded_digest
 from reconciler.planner import RUNS_ELSEWHERE, Round, losses_after
 from reconciler.report.plan.plan_json import summary
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
 from reconciler.report.status.status_document import StatusTables
 from reconciler.scheduler import RUNS_ONCE
+from reconciler.templates import HOOK
 
 _KEPT_AWAY = (EventKind.EVICTED, EventKind.READMITTED, EventKind.CONSTRAINED, EventKind.FREED, EventKind.CREATED)
 """Events that keep a copy out of a cluster, let it come back, or report that."""
@@ -259,8 +260,14 @@ def marked_row(cluster: str, gvk: GVK, live: LiveObject, owner: OwnershipRecord)
         flavor=owner.flavor,
         replicas=owner.replicas,
         dependency=owner.dependency,
-        finished=live.identity[:2] in RUNS_ONCE and run_of(live.body) is Run.FINISHED,
+        finished=live.identity[:2] in RUNS_ONCE and _is_over(live.body),
     )
+
+
+def _is_over(body: JsonObject) -> bool:
+    """Return whether a run counts as finished: a hook that failed is to run again once a person deletes it."""
+    is_hook = dig(body, "metadata", "annotations", HOOK) is not None
+    return has_succeeded(body) if is_hook else run_of(body) is Run.FINISHED
 
 
 def _is_news(row: AppliedRow, known: AppliedRow | None) -> bool:

@@ -182,6 +182,73 @@ def test_two_variants_for_one_cluster_are_an_error_by_name() -> None:
     assert "prod" in problem.message
 
 
+def hooked(times: str, kind: str = "Job", key: str = "helm.sh/hook", **more: str) -> dict[str, Any]:
+    api = {"Job": "batch/v1", "Workflow": "argoproj.io/v1alpha1"}.get(kind, "v1")
+    metadata = {"name": "h", "namespace": "demo", "annotations": {key: times, **more}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx:1"}]}}
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "metadata": metadata,
+        **({"spec": {"template": template}} if kind == "Job" else {}),
+    }
+
+
+ARGO = "argocd.argoproj.io/hook"
+
+
+@pytest.mark.parametrize(
+    ("body", "annotations"),
+    [
+        (hooked("pre-install,pre-upgrade", **{"helm.sh/hook-weight": "-5"}), {"": "before", "-weight": "-5"}),
+        (
+            hooked("post-upgrade, post-install", **{"helm.sh/hook-delete-policy": "hook-succeeded"}),
+            {"": "after-applied"},
+        ),
+        (hooked("pre-install"), {"": "before-first"}),
+        (hooked("post-upgrade"), {"": "after-applied"}),
+        (hooked("post-install,post-delete"), {"": "after-first"}),
+        (hooked("pre-install", kind="ServiceAccount"), {"": "before-first"}),
+        (hooked("pre-install,pre-upgrade,post-install,post-upgrade", kind="ServiceAccount"), {"": "before"}),
+        (hooked("PreSync", key=ARGO, **{"argocd.argoproj.io/sync-wave": "3"}), {"": "before", "-weight": "3"}),
+        (hooked("PostSync", key=ARGO, **{"helm.sh/hook": "pre-install"}), {"": "after"}),
+        (hooked("Sync", key=ARGO), {"": "with"}),
+    ],
+    ids=str,
+)
+def test_a_hook_of_another_tool_becomes_one_of_ours(body: dict[str, Any], annotations: dict[str, str]) -> None:
+    found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
+    (made,) = found.objects.values()
+    wanted = {f"fleet.reconciler/hook{key}": value for key, value in annotations.items()}
+    assert (made["metadata"]["annotations"], found.problems) == (wanted, ())
+
+
+def test_a_hook_without_a_name_gets_one() -> None:
+    body = hooked("PreSync", key=ARGO)
+    body["metadata"] = {**body["metadata"], "generateName": "migrate-"}
+    del body["metadata"]["name"]
+    found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
+    assert [str(identity) for identity in found.objects] == ["Job demo/migrate"]
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        (hooked("PostDelete", key=ARGO), ["render-hook-dropped"]),
+        (hooked("PreSync,Skip", key=ARGO), ["render-hook-dropped"]),
+        (hooked("pre-delete"), ["render-hook-dropped"]),
+        (hooked("pre-install,post-install"), ["render-object"]),
+        (hooked("pre-instal"), ["render-object"]),
+        (hooked("PreSync", kind="Workflow", key=ARGO), ["render-hook-dropped"]),
+    ],
+    ids=str,
+)
+def test_a_hook_without_counterpart_is_named(body: dict[str, Any], codes: list[str]) -> None:
+    found = read_rendered(render_of(), "", yaml.safe_dump(body).encode(), BUILT_IN_KINDS)
+    assert [problem.code for problem in found.problems] == codes
+    assert len(found.objects) == (1 if body["kind"] == "Workflow" else 0)
+
+
 def test_hooks_secrets_and_steering_documents_are_left_out_or_refused() -> None:
     render = render_of(prod=PROD)
     hook = {**custom("hook", {}), "metadata": {"name": "hook", "annotations": {"helm.sh/hook": "test"}}}

@@ -23,6 +23,7 @@ TOLD = {
     "unknown": ("directive-unknown", "warning"),
     "dropped": ("directive-dropped", "warning"),
     "refused": ("directive-refused", "error"),
+    "hook": ("directive-refused", "error"),
     "left out": ("directive-refused", "error"),
 }
 

@@ -1,0 +1,63 @@
+"""Hooks of Helm and Argo CD as hooks of a store. Source: ADR 26; Helm: chart hooks; Argo CD: resource hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from reconciler.api.content import JsonObject, dig, with_value
+from reconciler.ownership import DirectiveEffect, FoundDirective
+from reconciler.templates import HOOK, HOOK_WEIGHT, HookTime
+
+_TIMES: Final = {
+    frozenset({"presync"}): HookTime.BEFORE,
+    frozenset({"sync"}): HookTime.WITH,
+    frozenset({"postsync"}): HookTime.AFTER,
+    frozenset({"pre-install"}): HookTime.BEFORE_FIRST,
+    frozenset({"pre-upgrade"}): HookTime.BEFORE,
+    frozenset({"pre-install", "pre-upgrade"}): HookTime.BEFORE,
+    frozenset({"post-install"}): HookTime.AFTER_FIRST,
+    frozenset({"post-upgrade"}): HookTime.AFTER_APPLIED,
+    frozenset({"post-install", "post-upgrade"}): HookTime.AFTER_APPLIED,
+}
+_FIRST_TIMES: Final = frozenset({"presync", "pre-install", "pre-upgrade"})
+_RUNS: Final = ("Job", "Pod")
+_WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
+_OF_HOOKS: Final = (
+    *("helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"),
+    *("argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy", "argocd.argoproj.io/sync-wave"),
+)
+
+
+def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:
+    """Return the values by which an object is a hook that has a counterpart; of Argo CD's and Helm's, Argo CD's.
+
+    Source: gitops-engine, pkg/sync/hook: Helm's count where Argo CD's are missing.
+    """
+    hooks = [one for one in found if one.effect is DirectiveEffect.HOOK]
+    first = min((one.key for one in hooks), default="")
+    return frozenset(one.value.lower() for one in hooks if one.key == first)
+
+
+def with_hook(body: JsonObject, times: frozenset[str]) -> JsonObject | None:
+    """Return an object of `hook_times` as a hook of a store, with a name; None: it would have to run at two times.
+
+    One that does not run comes at the first of its times: hooks of the others need it, too.
+    """
+    time = _TIMES.get(times)
+    if time is None and body.get("kind") not in _RUNS:
+        time = _TIMES.get(times & _FIRST_TIMES) or _TIMES.get(times - _FIRST_TIMES)
+    if time is None:
+        return None
+    annotations = dict(dig(body, "metadata", "annotations") or {})
+    weight = next((annotations[key] for key in _WEIGHTS if key in annotations), "0")
+    kept = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}
+    kept[HOOK] = time.value
+    if weight not in ("0", "") and time is not HookTime.WITH:
+        kept[HOOK_WEIGHT] = str(weight)
+    body = with_value(body, ("metadata", "annotations"), kept)
+    prefix = dig(body, "metadata", "generateName")
+    if isinstance(prefix, str) and not dig(body, "metadata", "name"):
+        metadata = {key: value for key, value in body["metadata"].items() if key != "generateName"}
+        return {**body, "metadata": {**metadata, "name": prefix.rstrip("-.")}}
+    return body

@@ -1,0 +1,122 @@
+"""Hooks: Jobs and Pods that run once per release of their package and cluster, before or after the rest.
+
+The package of a hook is all that the files of its folder hold. Source: design#hooks; ADR 26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from reconciler.api.content import JsonObject
+from reconciler.api.fleet import Template
+from reconciler.documents import Findings
+
+RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
+"""Kinds that run to an end, and must not begin a second time elsewhere."""
+
+HOOK: Final = "fleet.reconciler/hook"
+HOOK_WEIGHT: Final = "fleet.reconciler/hook-weight"
+HOOK_FAILURE: Final = "fleet.reconciler/hook-failure"
+_CONTINUE: Final = "continue"
+_WEIGHT_DIGITS_MAX: Final = 9
+
+
+class HookTime(StrEnum):
+    """The time of a hook; those that end with `first` run with the first release in a cluster alone.
+
+    AFTER waits until the rest is healthy, the other ones after the rest only until it is applied, as Helm's do.
+    """
+
+    BEFORE = "before"
+    WITH = "with"
+    AFTER = "after"
+    AFTER_APPLIED = "after-applied"
+    BEFORE_FIRST = "before-first"
+    AFTER_FIRST = "after-first"
+
+
+_PHASES: Final = {
+    HookTime.BEFORE: 0,
+    HookTime.BEFORE_FIRST: 0,
+    HookTime.WITH: 1,
+    HookTime.AFTER_APPLIED: 2,
+    HookTime.AFTER_FIRST: 2,
+    HookTime.AFTER: 3,
+}
+Turn = tuple[int, int]
+"""Phase and weight of an object in the release of its package: the lower one comes first."""
+
+ONCE_HEALTHY: Final = _PHASES[HookTime.AFTER]
+"""The first phase that waits until the rest is healthy."""
+THE_REST: Final[Turn] = (1, 0)
+"""The turn of what is no hook."""
+
+
+class Hook(Struct, frozen=True):
+    """A hook. `goes_on`: its failure stops nothing."""
+
+    time: HookTime
+    weight: int = 0
+    goes_on: bool = False
+
+    @property
+    def is_first_only(self) -> bool:
+        """Return whether it runs with the first release alone."""
+        return self.time in (HookTime.BEFORE_FIRST, HookTime.AFTER_FIRST)
+
+    @property
+    def turn(self) -> Turn:
+        """Return its turn; the weight counts before and after the rest only."""
+        phase = _PHASES[self.time]
+        return THE_REST if phase == THE_REST[0] else (phase, self.weight)
+
+
+def hook_of(annotations: Mapping[str, str]) -> Hook | None:
+    """Return the hook that an object is; None: it is none, or not a legal one."""
+    said = annotations.get(HOOK)
+    if said is None or said not in set(HookTime):
+        return None
+    weight = annotations.get(HOOK_WEIGHT, "0")
+    return Hook(HookTime(said), int(weight) if _is_weight(weight) else 0, annotations.get(HOOK_FAILURE) == _CONTINUE)
+
+
+def package_of(path: str) -> str:
+    """Return the package that a file belongs to: its folder, empty for the root of the store."""
+    return path.rpartition("/")[0]
+
+
+def is_hook(template: Template) -> bool:
+    """Return whether a template is a hook, or an object that hooks need."""
+    return HOOK in template.annotations
+
+
+def is_run_of_hook(template: Template | None) -> bool:
+    """Return whether a template is a hook that runs: other kinds only come in its turn."""
+    return template is not None and template.identity[:2] in RUNS_ONCE and is_hook(template)
+
+
+def check_hook(metadata: JsonObject, findings: Findings) -> None:
+    """Report values of the annotations of hooks that are none. Others than texts are reported already."""
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return
+    time, weight, failure = (annotations.get(key) for key in (HOOK, HOOK_WEIGHT, HOOK_FAILURE))
+    place = ("metadata", "annotations")
+    if isinstance(time, str) and time not in set(HookTime):
+        findings.error("hook-illegal", f"{time[:80]!r} is none of {', '.join(HookTime)}", *place, HOOK)
+    if isinstance(weight, str) and not _is_weight(weight):
+        findings.error("hook-illegal", f"{weight[:80]!r} is no whole number", *place, HOOK_WEIGHT)
+    if isinstance(failure, str) and failure not in (_CONTINUE, "stop"):
+        findings.error("hook-illegal", f"{failure[:80]!r} is neither stop nor continue", *place, HOOK_FAILURE)
+    for key, value in ((HOOK_WEIGHT, weight), (HOOK_FAILURE, failure)):
+        if value is not None and time is None:
+            findings.error("hook-illegal", f"it counts beside {HOOK} only", *place, key)
+
+
+def _is_weight(text: str) -> bool:
+    digits = text.removeprefix("-").removeprefix("+") if text[:1] in "+-" else text
+    return digits.isascii() and digits.isdecimal() and len(digits) <= _WEIGHT_DIGITS_MAX
