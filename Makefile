@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build release clean
+.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build release docs clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -96,6 +96,10 @@ release: wheel ## Build into dist/ all that is published, offline: archives, cha
 	$(BIN)/python -m hatchling build -t sdist -d $(DIST)
 	$(BIN)/python scripts/make_release.py $(DIST)
 	$(if $(shell command -v helm),helm package --destination $(DIST) $(DIST)/chart/fleet-reconciler,@echo "no helm on the PATH: the chart is a folder")
+
+docs: ## Build the pages as a site into dist/site/, where mkdocs-material is installed.
+	@command -v mkdocs >/dev/null || { echo "mkdocs is missing: pipx install mkdocs-material --include-deps"; exit 1; }
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 clean: ## Remove the virtual environment, what was built, and caches.
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -23,7 +23,7 @@ _SCHEMA: Final = ".schemas/store.schema.json"
 @options.option("--all-contexts", is_flag=True, help="Add every context of the kubeconfig.")
 @options.kubeconfig
 def command(*, folder: Path, name: str, contexts: tuple[str, ...], all_contexts: bool, kubeconfig: Path | None) -> None:
-    """Write fleet.yaml and a cluster document for each chosen kubeconfig context into FOLDER."""
+    """Write fleet.yaml, a cluster document for each chosen kubeconfig context, and a schema for editors into FOLDER."""
     import re
 
     from reconciler.kube.connection.kubeconfig import context_names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -118,6 +119,20 @@ def _version() -> str:
     found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert found is not None
     return found[1]
+
+
+def test_links_of_the_site_lead_to_a_page_or_to_a_file_of_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    with_links = importlib.import_module("site_links").with_links
+    home = f"https://fleet-reconciler.example.com/blob/v{_version()}/"
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = with_links(page.read_text(), page.relative_to(ROOT / "docs").as_posix())
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, is_outside = target.partition("#")[0], target.startswith(home)
+            place = ROOT / path.removeprefix(home) if is_outside else page.parent / path
+            if is_outside or "://" not in target:
+                assert place.exists(), (page, target)
+                assert is_outside or place.resolve().is_relative_to(ROOT / "docs"), (page, target)
 
 
 def test_hooks_for_stores_are_commands() -> None:
