@@ -10,6 +10,7 @@ import errno
 import gc
 import importlib
 import keyword
+import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -174,16 +175,27 @@ def main(argv: list[str] | None = None) -> Any:
         _fail(*dict.fromkeys(map(str, _leaves(faults))))
 
 
+_TRACED: Final = ("RECONCILER_TRACEBACK", "INVOCATION_ID", "KUBERNETES_SERVICE_HOST")
+"""Variables with which the trace of a fault is printed as well: where asked for, and in the log of a service."""
+
+
 def report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print where a fault of ours happened, without credentials that its message may quote."""
+    """Print one line about a fault of ours. A trace is printed in services, without credentials that it may quote."""
     import traceback
 
+    from reconciler.api.problem import NOWHERE
     from reconciler.cli.printing import remark
+    from reconciler.containment import internal_error
 
-    remark("".join(traceback.format_exception(kind, error, trace)))
+    if any(os.environ.get(name) for name in _TRACED):
+        remark("".join(traceback.format_exception(kind, error, trace)))
+    first = next(_leaves(error)) if isinstance(error, BaseExceptionGroup) else error
+    if isinstance(first, Exception):
+        rest = "RECONCILER_TRACEBACK=1 prints how it came about, and the next run takes up what was begun"
+        remark(f"error: {internal_error(first, NOWHERE, 'this command', rest).message}")
 
 
-def _leaves(group: BaseExceptionGroup[ReconcilerError]) -> Iterator[BaseException]:
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from _leaves(error)

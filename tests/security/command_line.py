@@ -33,7 +33,8 @@ class Ran(Struct, frozen=True, kw_only=True):
     @property
     def is_orderly(self) -> bool:
         """Return whether it ended by itself, not by a signal or an unexpected exception."""
-        return self.code in range(5) and b"Traceback" not in self.err
+        is_told = any(words in self.err for words in (b"Traceback", b"this command: a fault of the program"))
+        return self.code in range(5) and not is_told
 
 
 def reconciler(*arguments: str | Path, home: Path, environ: Mapping[str, str] = {}, text: str = "") -> Ran:

@@ -127,7 +127,7 @@ class Scenario:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=180)
         said = self.outputs[f"{when}: log {log_format}"] = log.read_bytes()
-        if b"Traceback" in said or process.returncode:
+        if b"Traceback" in said or b"this command: a fault of the program" in said or process.returncode:
             self.crashed.append(f"{when}: run: {said.decode()[-3000:]}")
 
     def files(self) -> dict[str, bytes]:
