@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from reconciler.api.content import JsonObject, canonical_bytes
@@ -18,14 +18,16 @@ _VALUES = ("data", "stringData", "sops")
 
 
 def encrypted(
-    render: Render, bodies: Mapping[str, Bodies], committed: Bodies, tool: Tool, *, allow_network: bool
+    render: Render, bodies: Mapping[str, Bodies], committed: Bodies, sops: Callable[[], Tool], *, allow_network: bool
 ) -> dict[str, Bodies]:
     """Return the objects of each variant with their Secrets encrypted; equal Secrets have one ciphertext.
 
-    `committed`: encrypted objects that equal inputs made before, whose ciphertext stays.
+    `committed`: encrypted objects that equal inputs made before, whose ciphertext stays. `sops`: finds the tool, which
+    is not asked for where nothing is new.
 
     Raises:
-        NotContained, RenderFailed: sops cannot be run, or refuses a recipient.
+        ConfigurationError: the tool is needed and not there.
+        NotContained, RenderFailed: it cannot be run, or refuses a recipient.
     """
     done: dict[tuple[Identity, bytes], JsonObject] = {}
 
@@ -34,7 +36,7 @@ def encrypted(
         if key not in done:
             known = committed.get(identity)
             is_kept = known is not None and is_same(_in_clear(known), _in_clear(body))
-            done[key] = known if known is not None and is_kept else _encrypted(render, body, tool, allow_network)
+            done[key] = known if known is not None and is_kept else _encrypted(render, body, sops(), allow_network)
         return done[key]
 
     return {

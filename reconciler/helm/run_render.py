@@ -143,8 +143,9 @@ class ToolRenderer:
             return Output({}, tuple(sorted(set(problems))))
         if render.secrets.age:
             committed = self._committed(render, lock, inputs, tool)
-            sops = self._tools.tool("sops")
-            found = encrypted(render, found, committed, sops, allow_network=self._allow_network)
+            found = encrypted(
+                render, found, committed, lambda: self._tools.tool("sops"), allow_network=self._allow_network
+            )
         base = found.pop("")
         compiled = compile_variants(render, base, found)
         problems += compiled.problems

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from reconciler.api.content import JsonObject, dig
+from reconciler.regex import regex
 
+_UNFIT: Final = regex(r"[^a-z0-9.-]")
 SPLIT_BYTES: Final = 2**20
 """A file of more is split by kind."""
 
@@ -27,7 +29,9 @@ def split_file(name: str, documents: Iterable[tuple[JsonObject, str]]) -> dict[s
 
 def _file_of(name: str, body: JsonObject, *, is_large: bool) -> str:
     if "sops" in body:
-        return f"secrets/{dig(body, 'metadata', 'namespace')}/{dig(body, 'metadata', 'name')}.yaml"
+        kind, name = str(body.get("kind")), str(dig(body, "metadata", "name"))
+        own = name if kind == "Secret" else _UNFIT.sub("-", f"{kind.lower()}-{name}")
+        return f"secrets/{dig(body, 'metadata', 'namespace') or 'cluster'}/{own}.yaml"
     if not is_large:
         return name
     if body.get("kind") == "CustomResourceDefinition":

@@ -45,7 +45,7 @@ def read_kustomization_of_flux(document: Document, context: Context) -> Iterator
     place = context.checkouts.get(url)
     overlay = _overlay(spec)
     components = tuple(plain(f"{path}/{text}" if path else text) for text in spec.texts("components"))
-    edit = _edit(spec)
+    edit = _edit(spec, namespace, context)
     found = _manifests(place, path, overlay, components, edit)
     spoken_for(spec)
     _left(spec)
@@ -94,13 +94,29 @@ def _overlay(spec: Reading) -> Overlay:
     return Overlay(fields=fields)
 
 
-def _edit(spec: Reading) -> Callable[[str, bytes], bytes] | None:
+def _edit(spec: Reading, namespace: str, context: Context) -> Callable[[str, bytes], bytes] | None:
+    """Return the substitution of variables, of which later ones win and inline ones last; None: there is none."""
     if not spec.has("postBuild"):
         spec.value("postBuild")
         return None
     build = spec.child("postBuild")
-    build.refuse("substituteFrom", "values from ConfigMaps and Secrets of the cluster are not known here; write them")
-    variables = {key: str(value) for key, value in build.map("substitute").items()}
+    variables: dict[str, str] = {}
+    for reference in build.children("substituteFrom"):
+        kind, name, may_lack = reference.text("kind"), reference.text("name"), reference.flag("optional")
+        reference.rest()
+        data = context.sources.data(namespace, name) if kind == "ConfigMap" else None
+        if data is not None:
+            variables |= {key: str(value) for key, value in data.items()}
+        elif kind == "ConfigMap" and may_lack:
+            reference.leave("name", f"the ConfigMap {name} is not among the documents, and may lack")
+        elif kind == "ConfigMap":
+            raise Uncarried(f"its ConfigMap {namespace}/{name} with variables is not among the documents; give it too")
+        else:
+            raise Uncarried(
+                f"{reference.path('kind')}: values of the {kind} {name} would be committed as they are; write them "
+                "into Secrets that sops encrypts"
+            )
+    variables |= {key: str(value) for key, value in build.map("substitute").items()}
     build.rest()
     return substituting(variables)
 

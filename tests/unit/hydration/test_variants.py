@@ -318,6 +318,8 @@ def test_a_large_file_is_split_by_kind_and_definitions_are_files() -> None:
     secret = {"kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}, "sops": {}}
     small = split_file("base.yaml", [(body, "x") for body in (crd, *maps, secret)])
     assert {name: len(texts) for name, texts in small.items()} == {"base.yaml": 3, "secrets/demo/s.yaml": 1}
+    role = {"kind": "ClusterRole", "metadata": {"name": "a:b"}, "sops": {}}
+    assert list(split_file("base.yaml", [(role, "x")])) == ["secrets/cluster/clusterrole-a-b.yaml"]
     large = split_file("base.yaml", [(body, "x" * 2**19) for body in (crd, *maps, secret)])
     assert {name: len(texts) for name, texts in large.items()} == {
         "crds/things.example.com.yaml": 1,
