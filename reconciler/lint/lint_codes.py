@@ -28,10 +28,6 @@ LINT_CODES: Mapping[str, Code] = {
     "no-fleet": Code(
         "No document of kind Fleet names the fleet: apply and run refuse the store.", "`reconciler init` writes one."
     ),
-    "image-illegal": Code(
-        "No node can pull the image: the text is no reference, and no override policy replaces it.",
-        "Write NAME:TAG or NAME@DIGEST; names are in small letters.",
-    ),
     "definition-missing": Code(
         "The store has objects of a custom kind and not its definition.",
         "Nothing, if clusters have it; `reconciler doctor` names those without.",

@@ -35,8 +35,8 @@ RENDER_CODES: Mapping[str, Code] = {
         "Correct the text, name the other syntax, or split the documents into several fields.",
     ),
     "image-illegal": Code(
-        "The image, or what the value makes of it, is no image reference.",
-        "Correct it; the form is [registry/]repository[:tag][@digest].",
+        "The image, or what an override makes of it, is no image reference, so that no node can pull it.",
+        "Correct it; the form is [registry/]repository[:tag][@digest], in small letters.",
     ),
     "image-registry-appended": Code(
         "Registry add appends its value to the registry, which gives another host name.",
