@@ -70,7 +70,7 @@ def directives() -> str:
         keys.setdefault(row.key, []).extend([row.value] if row.value else [])
     tools: dict[str, list[str]] = {}
     for (tool, effect, here), keys in merged.items():
-        says = "<br>".join(code(f"{key}: {','.join(values)}" if values else key) for key, values in keys.items())
+        says = "<br>".join(code(f"{key}:{','.join(values)}" if values else key) for key, values in keys.items())
         tools.setdefault(tool, []).append(f"|{says}|{effect}|{here}|")
     parts = [
         "# Directives of other tools",

@@ -75,14 +75,14 @@ DOMAINS: Final = (
 _KEEP, _REPLACE, _SAME = DirectiveEffect.KEEP, DirectiveEffect.REPLACE, DirectiveEffect.SAME
 _DROPPED, _REFUSED, _LEFT_OUT = DirectiveEffect.DROPPED, DirectiveEffect.REFUSED, DirectiveEffect.LEFT_OUT
 _KEPT: Final = "it is released instead of deleted"
-_REPLACED: Final = "an immutable field replaces it, as `fleet.reconciler/replace: allowed`"
+_REPLACED: Final = "as `fleet.reconciler/replace: allowed`"
 _HOOK: Final = DirectiveEffect.HOOK
 _NO_HOOK: Final = "nothing runs then; take it out of the store"
 _BEFORE: Final = "write `fleet.reconciler/hook: before`; of installing alone `before-first`"
 _AFTER: Final = "write `fleet.reconciler/hook: after-applied`; of installing alone `after-first`"
 _RECORD: Final = "a hook stays until its next run"
-_NOT_APPLIED: Final = "the tool does not apply it; take it, or the annotation, out"
-_CREATED_ONLY: Final = "nothing is only created; name fields of others in spec.ignore"
+_NOT_APPLIED: Final = "not applied there: take it out"
+_CREATED_ONLY: Final = "nothing is only created; see spec.ignore"
 _ORDER: Final = "the order follows from references and kinds"
 _OF_APPLICATION: Final = "it belongs on an Application"
 _A_MARK: Final = "part of the tool's mark"
@@ -115,7 +115,7 @@ DIRECTIVES: Final = (
     *_rows(
         "Argo CD", "argocd.argoproj.io/sync-options", "Argo CD: sync options",
         *_each("", "Prune=false Delete=false", _KEEP, _KEPT),
-        *_each("", "Prune=confirm Delete=confirm", _KEEP, f"{_KEPT}; delete it by hand"),
+        *_each("", "Prune=confirm Delete=confirm", _KEEP, _KEPT),
         *_each("", "Force=true", _REPLACE, _REPLACED),
         *_each("", "Replace=true", _SAME, "no limit of sizes is to be evaded"),
         *_each("", "ServerSideApply=true SkipDryRunOnMissingResource=true PruneLast=true", _SAME, "it is so anyway"),
