@@ -25,7 +25,7 @@ from reconciler.documents.document_kinds import (
     refused_kind,
     system_namespace_of,
 )
-from reconciler.documents.field_reader import Fields, Report, document_fields
+from reconciler.documents.field_reader import Fields, Findings, Report, document_fields
 from reconciler.documents.field_tables import (
     AFFINITY_FIELDS,
     AFFINITY_SHAPE,
@@ -67,7 +67,6 @@ from reconciler.documents.json_patch import (
 from reconciler.documents.known_types import TypeFault, type_fault, types_meant
 from reconciler.documents.names import (
     DEFAULT_NAMESPACE,
-    Findings,
     is_api_version,
     is_dns_label,
     is_dns_subdomain,

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Problem, Severity, Source
-from reconciler.documents.field_tables import Field, FieldType, Shape, walk
+from reconciler.documents.field_tables import Field, FieldType, Shape, places_in
 
 Value = TypeVar("Value")
 
@@ -32,28 +32,60 @@ _PYTHON_TYPES: Mapping[FieldType, type | UnionType] = {
 }
 
 
-class Report:
-    """Collects the problems of one document while it is read. `root` is the document's shape, for suggestions."""
+_PROBLEMS_MAX = 1_000
+"""So many problems of one document are told; finding the place and the meant name of each takes time."""
 
-    __slots__ = ("document", "problems", "root")
 
-    def __init__(self, document: Document, root: Shape) -> None:
+class Findings:
+    """Collects the problems of a document. Values of its fields are never repeated: they could be secrets.
+
+    `places`: the steps to the field of each. `is_full`: further ones are not told, but for the first error. With
+    `has_errors` the document must not be used.
+    """
+
+    __slots__ = ("document", "has_errors", "places", "problems")
+
+    def __init__(self, document: Document) -> None:
         self.document = document
-        self.root = root
+        self.has_errors = False
         self.problems: list[Problem] = []
+        self.places: list[tuple[Step, ...]] = []
 
     def error(self, code: str, message: str, *steps: Step) -> None:
         """Add an error at a field."""
-        self.problems.append(self.document.problem(code, message, *steps))
+        self._add(Severity.ERROR, code, message, steps)
 
     def warning(self, code: str, message: str, *steps: Step, severity: Severity = Severity.WARNING) -> None:
         """Add a warning, or with `severity` a hint, at a field."""
-        self.problems.append(self.document.problem(code, message, *steps, severity=severity))
+        self._add(severity, code, message, steps)
+
+    def hint(self, code: str, message: str, *steps: Step) -> None:
+        """Add a hint at a field."""
+        self._add(Severity.HINT, code, message, steps)
 
     @property
-    def has_errors(self) -> bool:
-        """Return whether the document must not be used."""
-        return any(problem.severity is Severity.ERROR for problem in self.problems)
+    def is_full(self) -> bool:
+        """Return whether so many problems are told that no further one is."""
+        return len(self.problems) >= _PROBLEMS_MAX
+
+    def _add(self, severity: Severity, code: str, message: str, steps: tuple[Step, ...]) -> None:
+        if self.is_full and (severity is not Severity.ERROR or self.has_errors):
+            return
+        if len(self.problems) == _PROBLEMS_MAX - 1:
+            message += f"; further problems of this document are not told, since it has {_PROBLEMS_MAX:,}"
+        self.problems.append(self.document.problem(code, message, *steps, severity=severity))
+        self.places.append(steps)
+        self.has_errors = self.has_errors or severity is Severity.ERROR
+
+
+class Report(Findings):
+    """Collects the problems of one document while it is read. `root` is the document's shape, for suggestions."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, document: Document, root: Shape) -> None:
+        super().__init__(document)
+        self.root = root
 
     def sorted(self) -> tuple[Problem, ...]:
         """Every problem in the order of the file, each once."""
@@ -79,7 +111,7 @@ class Fields:
         for key, value in body.items():
             field = shape.by_spelling.get(key)
             if field is None:
-                report.error("unknown-field", _unknown(report.root, shape, key), *steps, key)
+                report.error("unknown-field", _unknown(report, shape, key), *steps, key)
             elif value is None and field.type is not FieldType.ANY:
                 continue  # null in a manifest is an absent field, as for kubectl
             elif field.name in self._mentioned:
@@ -267,12 +299,14 @@ def _type_of(value: Json) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "a list")
 
 
-def _unknown(root: Shape, here: Shape, key: str) -> str:
+def _unknown(report: Report, here: Shape, key: str) -> str:
     """Return the message about a field that is not in the shape: a close spelling, or the place where it belongs."""
+    if report.is_full:
+        return f"unknown field {key}"
     close = difflib.get_close_matches(key, here.by_spelling, n=1, cutoff=0.7)
     if close:
         return f"unknown field {key}; did you mean {close[0]}?"
-    places = sorted(path for path, field in walk(root) if key in (field.name, *field.spellings))
-    if places:
-        return f"unknown field {key} here; it belongs at {places[0]}: check the indentation"
+    place = places_in(report.root).get(key)
+    if place is not None:
+        return f"unknown field {key} here; it belongs at {place}: check the indentation"
     return f"unknown field {key}; known here: {', '.join(sorted(field.name for field in here.fields))}"

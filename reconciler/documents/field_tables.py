@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cache
+from operator import itemgetter
 from typing import Final, NamedTuple, TypedDict, Unpack
 
 from msgspec import Struct
@@ -76,8 +78,8 @@ class Field(_Required, frozen=True, kw_only=True):
         return FieldSupport.NO_EFFECT if self.no_effect else FieldSupport.SUPPORTED
 
 
-class Shape(Struct, frozen=True):
-    """The fields of one mapping, by name and by every spelling."""
+class Shape(Struct, frozen=True, eq=False):
+    """The fields of one mapping, by name and by every spelling. Each is itself alone."""
 
     fields: tuple[Field, ...]
     by_spelling: Mapping[str, Field]
@@ -156,6 +158,16 @@ def walk(root: Shape, prefix: str = "") -> Iterator[tuple[str, Field]]:
         yield path, field
         if field.shape is not None:
             yield from walk(field.shape, path + ("[]" if field.type is FieldType.OBJECTS else ""))
+
+
+@cache
+def places_in(root: Shape) -> Mapping[str, str]:
+    """Return the first path, in their order, of each spelling of a field below a shape."""
+    found: dict[str, str] = {}
+    for path, field in sorted(walk(root), key=itemgetter(0)):
+        for spelling in (field.name, *field.spellings):
+            found.setdefault(spelling, path)
+    return found
 
 
 _BY_SERVER = "an API server sets it; leave it out of the store"

@@ -7,9 +7,8 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 
-from reconciler.api.content import Json, Step
+from reconciler.api.content import Json
 from reconciler.api.policies import Flavor
-from reconciler.api.problem import Document, Problem, Severity
 from reconciler.api.refs import PolicyRef
 from reconciler.documents.document_kinds import FLAVORS
 from reconciler.documents.field_reader import Fields
@@ -122,40 +121,6 @@ def read_name(metadata: Fields) -> str:
         metadata.error("name-illegal", message, "name")
         return ""
     return name
-
-
-class Findings:
-    """Collects the problems of a document. Values of its fields are never repeated: they could be secrets.
-
-    `places`: the steps to the field of each.
-    """
-
-    __slots__ = ("document", "places", "problems")
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.problems: list[Problem] = []
-        self.places: list[tuple[Step, ...]] = []
-
-    def error(self, code: str, message: str, *steps: Step) -> None:
-        """Add an error at a field."""
-        self.problems.append(self.document.problem(code, message, *steps))
-        self.places.append(steps)
-
-    def warning(self, code: str, message: str, *steps: Step) -> None:
-        """Add a warning at a field."""
-        self.problems.append(self.document.problem(code, message, *steps, severity=Severity.WARNING))
-        self.places.append(steps)
-
-    def hint(self, code: str, message: str, *steps: Step) -> None:
-        """Add a hint at a field."""
-        self.problems.append(self.document.problem(code, message, *steps, severity=Severity.HINT))
-        self.places.append(steps)
-
-    @property
-    def has_errors(self) -> bool:
-        """Return whether the template must not be used."""
-        return any(problem.severity is Severity.ERROR for problem in self.problems)
 
 
 def type_name(value: Json) -> str:

@@ -30,6 +30,8 @@ from reconciler.templates import DEFAULT_NAMESPACE, without_namespace
 _Value = TypeVar("_Value")
 _Policy = TypeVar("_Policy", PropagationPolicy, OverridePolicy)
 _Named = TypeVar("_Named", Cluster, Rollout)
+_TWINS_NAMED = 10
+"""Each of ten thousand twins would name all others."""
 
 
 class _Collected(Struct):
@@ -260,8 +262,10 @@ def _one_settings(collected: _Collected) -> FleetSettings:
 
 def _report_duplicates(subject: str, sources: list[Source], collected: _Collected) -> None:
     for index, source in enumerate(sources):
-        others = ", ".join(str(other) for position, other in enumerate(sources) if position != index)
-        message = f"{subject} is also in {others}; keep one of them"
+        others = [*sources[: min(index, _TWINS_NAMED)], *sources[index + 1 : index + 1 + _TWINS_NAMED]][:_TWINS_NAMED]
+        more = len(sources) - 1 - len(others)
+        named = ", ".join(map(str, others)) + (f" and in {more:,} more places" if more else "")
+        message = f"{subject} is also in {named}; keep one of them"
         collected.problems.append(Problem(source=source, code="duplicate-identity", message=message))
 
 

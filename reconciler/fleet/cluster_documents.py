@@ -213,12 +213,14 @@ def _namespace(metadata: Fields) -> str:
 def _taints(spec: Fields) -> tuple[Taint, ...]:
     """Taints; those of a ManagedCluster are translated: NoSelect takes away, NoSelectIfNew only keeps new away."""
     taints: list[Taint] = []
+    known: set[tuple[str, str]] = set()
     for fields in spec.children("taints"):
         key, value, effect = fields.text("key"), fields.text("value"), fields.text("effect")
         if fields.has("key") and not is_label_key(key):
             fields.error("label-key-illegal", f"{key!r} cannot be the key of a taint", "key")
         taint = Taint(key=key, value=value, effect=_EFFECTS_OF_MANAGED.get(effect, effect))
-        if any(other.key == taint.key and other.effect == taint.effect for other in taints):
+        if (key, taint.effect) in known:
             fields.error("taint-repeated", f"there is already a taint {key} with effect {effect}; keep one")
+        known.add((key, taint.effect))
         taints.append(taint)
     return tuple(taints)

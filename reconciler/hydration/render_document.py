@@ -223,7 +223,7 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
 def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[RenderVariant]:
     fit = [name for name, is_fit in (("values", is_helm), ("overlay", is_kustomize)) if is_fit]
     taken: set[str] = set()
-    seen: dict[str, ClusterAffinity] = {}
+    seen: dict[ClusterAffinity, str] = {}
     for fields in spec.children("variants"):
         name, clusters = fields.text("name"), fields.child("clusters")
         if fields.has("name") and not (is_dns_label(name) and len(name) <= _NAME_MAX):
@@ -239,10 +239,11 @@ def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[Re
         if clusters is None:
             continue
         affinity = read_affinity(clusters)
-        twin = next((name for name, known in seen.items() if known == replace(affinity, source=NOWHERE)), "")
+        of = replace(affinity, source=NOWHERE)
+        twin = seen.get(of, "")
+        seen.setdefault(of, name)
         if twin:
             clusters.error("render-variant", f"the variant {twin} is for the same clusters")
-        seen[name] = replace(affinity, source=NOWHERE)
         yield RenderVariant(
             name=name,
             clusters=affinity,

@@ -66,13 +66,16 @@ def read_terms(placement: Fields) -> tuple[AffinityTerm, ...]:
     characters and unique; a group with overflow tiers has fields itself, and its tiers' names differ.
     """
     terms: list[AffinityTerm] = []
+    names: set[str] = set()
     for fields in placement.children("clusterAffinities"):
-        name = _affinity_name(fields, {term.name for term in terms}, "affinity-name-repeated")
+        name = _affinity_name(fields, names, "affinity-name-repeated")
+        names.add(name)
         affinity = read_affinity(fields)
         overflow: list[AffinityTerm] = []
+        taken = {name}
         for tier in fields.children("overflowAffinities"):
-            taken = {name} | {term.name for term in overflow}
             tier_name = _affinity_name(tier, taken, "overflow-name-repeated")
+            taken.add(tier_name)
             overflow.append(AffinityTerm(name=tier_name, affinity=read_affinity(tier)))
         if overflow and is_empty(affinity):
             message = "a group with overflowAffinities must itself say which clusters come first"

@@ -27,18 +27,38 @@ from reconciler.yaml.yaml_limits import YamlRefused, bidi_line, check_encoding, 
 class FileMarks:
     """The node trees of one file, composed when the first line is asked for and shared by its documents."""
 
-    __slots__ = ("_data", "_roots")
+    __slots__ = ("_data", "_members", "_roots")
 
     def __init__(self, data: bytes) -> None:
         """Keep the text; nothing is read yet."""
         self._data = data
         self._roots: dict[int, tuple[int, Node]] | None = None
+        self._members: dict[int, dict[str, tuple[int, Node]]] = {}
 
     def root(self, line: int) -> tuple[int, Node | None]:
         """Lines before the part that the document at `line` was read in, and its node tree, if there is one."""
         if self._roots is None:
             self._roots = _roots(self._data)
         return self._roots.get(line, (0, None))
+
+    def child(self, node: Node, step: Step) -> tuple[int, Node] | None:
+        """Return the child and its line; a member has that of its key.
+
+        Members are kept by name: each of a hundred thousand wrong ones is looked for.
+        """
+        if isinstance(node, SequenceNode):
+            if isinstance(step, int) and -len(node.value) <= step < len(node.value):
+                item = node.value[step]
+                return line_of(item), item
+            return None
+        if not isinstance(node, MappingNode) or not isinstance(step, str):
+            return None
+        members = self._members.get(id(node))
+        if members is None:
+            members = self._members[id(node)] = {
+                _key(key): (line_of(key), value) for key, value in node.value if isinstance(key, ScalarNode)
+            }
+        return members.get(step)
 
 
 def _roots(data: bytes) -> dict[int, tuple[int, Node]]:
@@ -66,26 +86,11 @@ class Locator(Struct, frozen=True, kw_only=True):
         before, node = self.marks.root(self.line)
         line = self.line
         for step in (*self.below, *steps):
-            found = _child(node, step) if node is not None else None
+            found = self.marks.child(node, step) if node is not None else None
             if found is None:
                 break
             line, node = before + found[0], found[1]
         return line
-
-
-def _child(node: Node, step: Step) -> tuple[int, Node] | None:
-    """Return the child and its line; a member has that of its key."""
-    if isinstance(node, SequenceNode):
-        if isinstance(step, int) and -len(node.value) <= step < len(node.value):
-            item = node.value[step]
-            return line_of(item), item
-        return None
-    if not isinstance(node, MappingNode):
-        return None
-    for key, value in reversed(node.value):
-        if isinstance(key, ScalarNode) and _key(key) == step:
-            return line_of(key), value
-    return None
 
 
 def _key(node: ScalarNode) -> str:

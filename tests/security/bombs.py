@@ -85,6 +85,11 @@ REFUSED: dict[str, Callable[[], str]] = {
         "{plaintext: [{path: " + "/a" * 500_000 + ", operator: add, value: x}]}"),
     "embedded-text-unreadable by nesting": lambda: _embedded("json", "    " + "[" * 100_000 + "\n"),
     "embedded-text-unreadable by aliases": lambda: _embedded("yaml", _laughs(9, "    ")),
+    "duplicate-identity of ten thousand twins": lambda: "".join(f"---\n{HEAD}" for _ in range(9_990)),
+    "unknown-field by the hundred thousand": lambda: _policy("{apiVersion: v1, kind: ConfigMap}", (
+        "{" + ",".join(f"k{i}: 1" for i in range(100_000)) + "}")),
+    "label-illegal by the hundred thousand": lambda: HEAD.replace(
+        "bad", "bad, labels: {" + ",".join(f"'l {i}': v" for i in range(100_000)) + "}"),
     "duration-illegal": lambda: _fleet("{drift: {resync: " + "1h" * _MEBI + "}}"),
     "quantity-invalid": lambda: HEAD.replace("ConfigMap", "Pod") + (
         "spec: {containers: [{name: a, image: b, resources: {requests: {cpu: '" + "9" * _MEBI + "'}}}]}\n"),
@@ -104,6 +109,11 @@ HARMLESS: dict[str, Callable[[], str]] = {
     "as many overriders as there may be": lambda: _patches(1_000),
     "values of a selector": lambda: _policy(_VALUES % ",".join(f"v{i}" for i in range(100_000)), "{}"),
     "selectors": lambda: _policy(", ".join(_SELECTOR.format(i) for i in range(10_000)), "{}"),
+    "groups of clusters": lambda: _policy("{apiVersion: v1, kind: ConfigMap}", (
+        "{clusterAffinities: [" + ",".join(f"{{affinityName: a{i}, clusterNames: [m1]}}" for i in range(20_000))
+        + "]}")),
+    "URLs": lambda: HEAD + "data: {a: '@ " + "://" * 340_000 + "'}\n",
+    "half tokens": lambda: HEAD + "data: {a: '" + "-eyJ" * 250_000 + "'}\n",
     "names of clusters": lambda: _policy("{apiVersion: v1, kind: ConfigMap}", (
         "{clusterAffinity: {clusterNames: [" + ",".join(f"c{i}" for i in range(100_000)) + "]}}")),
 }  # fmt: skip
