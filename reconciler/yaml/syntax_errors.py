@@ -17,6 +17,15 @@ _CONFLICT: Final = regex(rb"^(?:<{7} |>{7} |\|{7} |={7}\r?$)", re.MULTILINE)
 _DASHES: Final = regex(r"\s*(?:- +)*")
 _MUST_BE_QUOTED: Final = "quote a value that begins with {}"
 
+_REMEDIES: Final = {
+    "undefined alias": "*NAME repeats what &NAME marks above it",
+    "expected node content": "a value is missing, or the bracket is not closed",
+    "unknown escape character": "write each backslash twice, or use single quotes",
+    "tab character": "indent with spaces",
+    "expected <document start>": "a line --- begins a new document",
+}
+"""Remedies of errors at the place where libyaml stops, by a part of its message."""
+
 
 def syntax_error(error: MarkedYAMLError, data: bytes) -> tuple[str, int]:
     """Return the message for an error with a mark, with a remedy where one is known, and its line, counted from 1."""
@@ -40,8 +49,9 @@ def _remedy(problem: str, mark: Mark, begun: Mark | None, lines: Sequence[str]) 
         return ("indent with spaces" if at == "\t" else _MUST_BE_QUOTED.format(at)), mark
     if "alphabetic or numeric character" in problem:
         return _MUST_BE_QUOTED.format(here[: mark.column].rstrip()[-1:] or "* or &"), mark
-    if "undefined alias" in problem:
-        return "*NAME repeats what &NAME marks above it", mark
+    for part, remedy in _REMEDIES.items():
+        if part in problem:
+            return remedy, mark
     if "could not find expected ':'" in problem and begun is not None:
         if begun.line < len(lines) and not lines[begun.line].strip(" -"):
             return "a line --- separates documents", begun
