@@ -19,8 +19,8 @@ from tests.unit.controller.test_loop import Running, running
 
 HANG_S = 2.0
 """So long a write without an answer is waited for here, by the clock on the wall."""
-PROMPT_S = 1.5
-"""Well below that: whoever is served so soon has not waited for it, also on a machine that is busy."""
+FOR_EVER_S = 1000.0
+"""Longer than any test waits: whoever is served has not waited for it."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,16 +48,20 @@ def objects(scene: Running, cluster: str) -> dict[str, int]:
     return dict(found)
 
 
+@pytest.fixture
+def _never_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "WRITE_DEADLINE_S", FOR_EVER_S)
+
+
+@pytest.mark.usefixtures("_never_given_up")
 async def test_commits_reach_the_other_clusters_while_one_lets_writes_hang(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         hang(scene)
         scene.app("0", "m1", "m2")
         await scene.until(lambda: struck(scene) > 0)
         for number in range(10):
-            began_s, value = time.monotonic(), f"n{number}"
-            scene.app(value, "m1", "m2")
-            await scene.until(lambda value=value: scene.value("m1") == value)  # type: ignore[misc]
-            assert time.monotonic() - began_s < PROMPT_S
+            scene.app(f"n{number}", "m1", "m2")
+            await scene.until(lambda value=f"n{number}": scene.value("m1") == value)  # type: ignore[misc]
         scene.box.servers["m2"].faults.clear()
         await scene.until(lambda: scene.value("m2") == "n9")
 
@@ -94,14 +98,13 @@ async def test_what_is_being_written_is_shown_as_pending_and_then_as_failed(tmp_
         assert scene.value("m2") == "3"
 
 
+@pytest.mark.usefixtures("_never_given_up")
 async def test_what_the_others_made_is_told_though_nothing_else_is_to_be_done(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         hang(scene)
         scene.app("2", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "2")
-        began_s = time.monotonic()
         await scene.until(lambda: objects(scene, "m2")["pending"] == 1 and objects(scene, "m1")["pending"] == 0)
-        assert time.monotonic() - began_s < PROMPT_S
         told = [event.subject for event in scene.journal.events() if event.kind == "updated"]
         assert told == ["ConfigMap demo/app @ m1"]
 
@@ -203,11 +206,13 @@ async def test_a_cluster_that_takes_long_over_a_write_gets_what_came_meanwhile(t
 async def test_commits_reach_the_other_clusters_while_one_takes_long_to_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as scene:
         scene.box.servers["m2"].faults.latency_s = (HANG_S, HANG_S)
+        took_s = []
         for number in range(5):
-            began_s, value = time.monotonic(), f"n{number}"
-            scene.app(value, "m1", "m2")
-            await scene.until(lambda value=value: scene.value("m1") == value)  # type: ignore[misc]
-            assert time.monotonic() - began_s < PROMPT_S
+            began_s = time.monotonic()
+            scene.app(f"n{number}", "m1", "m2")
+            await scene.until(lambda value=f"n{number}": scene.value("m1") == value)  # type: ignore[misc]
+            took_s.append(time.monotonic() - began_s)
+        assert min(took_s) < HANG_S  # Who waits for an answer of m2 waits each time; a busy machine is slow at times.
         await scene.until(lambda: scene.value("m2") == "n4")
         scene.box.servers["m2"].faults.clear()
         await scene.until(lambda: objects(scene, "m2")["pending"] == 0 and objects(scene, "m2")["synced"] > 0)
