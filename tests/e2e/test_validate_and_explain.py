@@ -36,6 +36,7 @@ ODD: Mapping[str, Any] = {
 
 def test_validate_says_all_that_is_odd_about_a_store(tmp_path: Path) -> None:
     store = write_store(tmp_path / "store", ODD)
+    (store / "fleet.yaml").write_text("apiVersion: fleet.reconciler/v1alpha1\nkind: Fleet\nmetadata: {name: shop}\n")
     done = CliRunner().invoke(validate, [str(store), "--dir", "-o", "json"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     problems = json.loads(done.stdout)["problems"]
