@@ -336,6 +336,8 @@ class JournalSnapshot(Struct, frozen=True, kw_only=True):
     """Since when applications have been unhealthy, by the names that `stages.timers` gives them."""
     rollouts: Mapping[str, Mapping[str, Record]] = field(default_factory=dict)
     """By Rollout and cluster the active record."""
+    rollout_documents: Mapping[str, str] = field(default_factory=dict)
+    """By Rollout the revision of the document by which it goes on."""
     former: str = ""
     """The revision of the last round."""
     unanswered: tuple[Intent, ...] = ()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 
 from msgspec.structs import replace
 
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.problem import Problem
+from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox, PendingWork
 from reconciler.controller.loop_state import LoopParts, State
@@ -34,7 +36,7 @@ class StagedRounds:
         revisions = RevisionsInForce(parts.source, follower.at)
         records, writing = journal.rollout_records(), (journal, parts.holder.enter)
         self._stager = RolloutController(
-            *(revisions, parts.clock, records, writing),
+            *(revisions, parts.clock, records, writing, journal.rollout_documents()),
             within_s=timing.GRACE_S,
             inbox=inbox,
             prometheus=parts.prometheus,
@@ -82,7 +84,10 @@ class StagedRounds:
         self._tell(state, now)
         changed = changed_by_staging(self._before, decision)
         self._before = decision
-        work = replace(work, identities=work.identities.union(changed), clusters=work.clusters | turned)
+        # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.
+        is_news = _problems(self._stager.progress) != _problems(state.rollouts)
+        identities, clusters = work.identities.union(changed), work.clusters | turned
+        work = replace(work, everything=work.everything or is_news, identities=identities, clusters=clusters)
         return replace(state, decision=decision, rollouts=self._stager.progress), work
 
     def _tell(self, state: State, now: str) -> None:
@@ -108,6 +113,10 @@ class StagedRounds:
         opens_in_s = wait_s((found.until for found in closed.values()), now)
         self._opens_s = self._parts.clock.monotonic_s() + opens_in_s + timing.SURELY_OVER_S
         return frozenset(turned & fleet.clusters.keys())
+
+
+def _problems(rollouts: Iterable[RolloutProgress]) -> set[Problem]:
+    return {problem for each in rollouts for problem in each.problems}
 
 
 def _is_about(subject: str, rollout: str) -> bool:

@@ -49,6 +49,10 @@ Versions = Mapping[str, Mapping[GVK, int]]
 """By cluster and kind."""
 
 
+DOCUMENTS: Final = "rollout_documents"
+"""The key of the revisions of Rollouts in force."""
+
+
 class HoldBook:
     """The part of a journal about the state of each cluster."""
 
@@ -102,6 +106,14 @@ class HoldBook:
         self._mirror.rolled(rollout, differing)
         reach("after a rollout was recorded")
 
+    def rollout_documents(self) -> dict[str, str]:
+        """Return the revision of the document by which each Rollout goes on, by its name."""
+        return try_call(msgspec.json.decode, self._file.value(DOCUMENTS), type=dict[str, str]).value or {}
+
+    def record_rollout_documents(self, revisions: Mapping[str, str]) -> None:
+        """Replace them; equal ones are not written. It does not wait for the disk."""
+        self._file.put_value(DOCUMENTS, msgspec.json.encode(dict(sorted(revisions.items()))).decode())
+
     def _read_rollouts(self) -> dict[str, dict[str, Record]]:
         found: dict[str, dict[str, Record]] = {}
         if self._file.has_table(ROLLOUT):
@@ -137,7 +149,7 @@ CONFIRMED: Final = "confirmed"
 """The key of the confirmed changes that are not made yet."""
 GUARDS: Final = "guards"
 """The key of the guards by which the last revision was judged."""
-_OF_GUARDS: Final = (CONFIRMED, GUARDS)
+_HANDED_ON: Final = (CONFIRMED, GUARDS, DOCUMENTS)
 
 
 class LossBook:
@@ -269,7 +281,7 @@ class HandoverBook:
         """Return the present handover for the next leader."""
         with self._file.transaction():
             found = {table.name: sorted(self._file.rows(table), key=str) for table in _TABLES}
-            found |= {key: self._file.rows(META, "WHERE key = ?", (key,)) for key in _OF_GUARDS}
+            found |= {key: self._file.rows(META, "WHERE key = ?", (key,)) for key in _HANDED_ON}
             # Placements are in the marks of placed objects, but for the cluster group in use.
             return found | {BINDING.name: self._file.rows(BINDING, "WHERE affinity_name <> '' " + _BY_IDENTITY)}
 
@@ -279,7 +291,7 @@ class HandoverBook:
             for table in (*_TABLES, BINDING):
                 self._file.execute(f"DELETE FROM {table.name}")  # noqa: S608 - constants
                 self._file.put(table, _rows(table, told.get(table.name)))
-            for key in _OF_GUARDS:
+            for key in _HANDED_ON:
                 self._file.remove(META, [(key,)])
                 self._file.put(META, [row for row in _rows(META, told.get(key)) if row[0] == key])
         self._mirror.forget()

@@ -54,6 +54,10 @@ ROLLOUT_CODES: Mapping[str, Code] = {
         "A dependency belongs to workloads of different rollouts. It goes with the earlier one.",
         "Let one Rollout cover all of them, or give each a dependency of its own.",
     ),
+    "rollout-kept-in-force": Code(
+        "A commit removed or loosened the Rollout of a release under way, which goes on by the older document.",
+        "Wait until the release is completed, or bring the change with `spec.review.confirm` as its review prints it.",
+    ),
     "rollout-metric-illegal": Code(
         "A metric of a gate is a query of at most 2,000 characters, a threshold and a time up to 24h; a gate has 10.",
         "Write the threshold as a comparison and a number: `< 0.01`, `>= 99.9`.",

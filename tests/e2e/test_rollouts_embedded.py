@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
@@ -118,6 +119,48 @@ def test_an_approval_is_a_commit(tmp_path: Path) -> None:
         until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
         until(daemon, lambda: head in in_step(daemon), "all to be in step")
         assert not referee.wrong
+
+
+def problems_of(daemon: Daemon) -> str:
+    with Journal.open(daemon.journal, read_only=True) as journal:
+        return json.dumps((journal.state() or {}).get("problems", ()))
+
+
+@pytest.mark.parametrize("trick", ["removed", "loosened", "removed with the image"])
+def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (_, store, daemon, referee):
+        begun_with_approval(store, daemon, referee)
+        if trick == "removed with the image":
+            (store.folder / "rollout.yaml").unlink()
+        revision = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        if trick == "removed":
+            (store.folder / "rollout.yaml").unlink()
+        elif trick == "loosened":
+            store.write("rollout.yaml", rollout(approval=False))
+        head = store.commit("past the gate") if trick != "removed with the image" else revision
+        until(daemon, lambda: followed(daemon) == head, "the commit to be followed")
+        until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "what is said of it")
+        daemon.stop()
+        daemon.start()
+        until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "the same after a restart")
+        assert referee.images() == images("nginx:2", "nginx:1"), "no other stage has it"
+        if trick == "loosened":
+            approvals = [{"stage": "canary", "revision": revision}]
+            store.write("rollout.yaml", rollout(approval=False, approvals=approvals))
+        else:
+            confirm(store)
+        store.commit("a person lets it pass")
+        until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
+        until(daemon, lambda: "rollout-kept-in-force" not in problems_of(daemon), "its end")
+
+
+def confirm(store: GitRepository) -> None:
+    """Set `spec.review.confirm` in the Fleet document."""
+    path = store.folder / "fleet.yaml"
+    body = yaml.safe_load(path.read_text())
+    body["spec"] = {**body.get("spec", {}), "review": {"confirm": "0123456789abcdef"}}
+    path.write_text(yaml.safe_dump(body))
 
 
 def in_step(daemon: Daemon) -> set[str]:

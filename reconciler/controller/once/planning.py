@@ -234,9 +234,10 @@ class StagedOnce:
         self._staged: Schedule | None = None
 
     def _make(self, writing: Writing | None) -> RolloutController | None:
-        return (
-            RolloutController(self._revisions, self._clock, self._known.rollouts, writing) if self._revisions else None
-        )
+        known = self._known
+        if self._revisions is None:
+            return None
+        return RolloutController(self._revisions, self._clock, known.rollouts, writing, known.rollout_documents)
 
     @property
     def progress(self) -> tuple[RolloutProgress, ...]:

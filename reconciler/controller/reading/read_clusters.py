@@ -67,6 +67,7 @@ def remembered(journal: Journal) -> JournalSnapshot:
             losses=journal.losses(),
             timers=journal.timers(),
             rollouts=journal.rollout_records(),
+            rollout_documents=journal.rollout_documents(),
             former=last.revision if last is not None else "",
             unanswered=unanswered,
         )

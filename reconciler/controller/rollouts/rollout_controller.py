@@ -12,6 +12,7 @@ from operator import is_not
 
 from msgspec.structs import replace
 
+from reconciler.api.fleet import Fleet
 from reconciler.api.rollout_progress import Begin, Record, RolloutProgress, Sight
 from reconciler.api.rollouts import MetricCheck
 from reconciler.clock import Clock
@@ -40,7 +41,9 @@ from reconciler.rollouts import (
     RolloutStatus,
     SelectedTables,
     begun_with,
+    kept_problem,
     revisions_of,
+    rollout_documents,
     staged,
     stand,
 )
@@ -60,12 +63,13 @@ class RolloutController:
         clock: Clock,
         records: Records,
         writing: Writing | None,
+        documents: Mapping[str, str],
         *,
         within_s: float = timing.PROMPT_S,
         inbox: Inbox | None = None,
         prometheus: Prometheus | None = None,
     ) -> None:
-        """`records`: from the journal. `writing`: where to record; None: nowhere.
+        """`records`, `documents`: from the journal. `writing`: where to record; None: nowhere.
 
         `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one. `prometheus`:
         is asked for metrics of gates; None: there is none.
@@ -75,6 +79,11 @@ class RolloutController:
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
         self._records = records
+        self._documents = documents
+        self._kept: dict[str, str] = {}
+        """By Rollout the revision of its document, where that is not HEAD's."""
+        self._given: tuple[Schedule, frozenset[str], Schedule] | None = None
+        """The last schedule, and the Rollouts whose document is HEAD's, before the one with the documents in force."""
         self._entering = Entering(writing[1], clock, within_s, inbox or Inbox()) if writing is not None else None
         self._tables = SelectedTables()
         self._selected: tuple[object, ...] = ()
@@ -112,14 +121,15 @@ class RolloutController:
         """
         if self._journal is not None:
             # A cluster's record, read when it was locked, may be in the journal by now.
-            self._records = self._journal.rollout_records()
-        if not decision.fleet.rollouts:
+            self._records, self._documents = self._journal.rollout_records(), self._journal.rollout_documents()
+        decision, found = await self._stand(decision, look, now)
+        self._take_documents(decision.fleet)
+        if found is None:
             self._forget_all_but(())
             self._selected, self._followed, self._seen = (), (), {}
             self.progress, self._next_s = (), inf
             return decision
-        standing = await self._stand(decision, look, now)
-        standing = _with_recorded(standing, await self._record(decision, standing, look, now, only))
+        standing = _with_recorded(found, await self._record(decision, found, look, now, only))
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
@@ -133,12 +143,59 @@ class RolloutController:
 
     async def as_recorded(self, decision: Schedule, look: RolloutInputs, now: str) -> Schedule:
         """The decision as the revisions that are recorded leave it; nothing begins, and no time of success ends."""
-        if not decision.fleet.rollouts:
+        decision, standing = await self._stand(decision, look, now)
+        if standing is None:
             return decision
-        standing = await self._stand(decision, look, now)
         return self._staged_by(decision, replace(standing, records=self._records), look)
 
-    async def _stand(self, decision: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
+    async def _stand(self, decision: Schedule, look: RolloutInputs, now: str) -> tuple[Schedule, RolloutStatus | None]:
+        """Return the schedule with the documents in force, and the state of its Rollouts; None: it has none.
+
+        A document that HEAD removes or loosens stays until its release is completed.
+        """
+        over: frozenset[str] = frozenset()
+        while True:
+            found = await self._with_documents(decision, over)
+            if not found.fleet.rollouts:
+                return found, None
+            standing = await self._stand_by(found, look, now)
+            done = {name for name in self._kept if standing.progress[name].is_done}
+            if not done:
+                return found, self._told_of_kept(standing, found.fleet, decision.fleet)
+            over |= done
+
+    async def _with_documents(self, decision: Schedule, over: frozenset[str]) -> Schedule:
+        head = decision.fleet
+        if self._given is not None and self._given[0] is decision and self._given[1] >= over:
+            return self._given[2]
+        older = {name: at for name, at in self._documents.items() if at != head.revision and name not in over}
+        fleets = {revision: await self._revisions.fleet(revision) for revision in sorted(set(older.values()))}
+        written_in = {name: fleet for name, at in older.items() if (fleet := fleets[at]) is not None}
+        found = rollout_documents(head, written_in)
+        own = {rollout.name: rollout for rollout in head.rollouts}
+        self._kept = {name: older[name] for name, rollout in found.items() if rollout is not own.get(name)}
+        made = decision
+        if self._kept:
+            made = replace(decision, fleet=replace(head, rollouts=tuple(found[name] for name in sorted(found))))
+        self._given = decision, over, made
+        return made
+
+    def _told_of_kept(self, standing: RolloutStatus, fleet: Fleet, head: Fleet) -> RolloutStatus:
+        kept = {rollout.name: rollout for rollout in fleet.rollouts if rollout.name in self._kept}
+        told = {
+            name: replace(found, problems=(*found.problems, kept_problem(kept[name], head, self._kept[name])))
+            for name, found in standing.progress.items()
+            if name in kept
+        }
+        return replace(standing, progress={**standing.progress, **told})
+
+    def _take_documents(self, fleet: Fleet) -> None:
+        """Record by which revision's document each Rollout goes on."""
+        self._documents = {rollout.name: self._kept.get(rollout.name, fleet.revision) for rollout in fleet.rollouts}
+        if self._journal is not None and not fleet.settings.observe_only:
+            self._journal.record_rollout_documents(self._documents)
+
+    async def _stand_by(self, decision: Schedule, look: RolloutInputs, now: str) -> RolloutStatus:
         fleet = decision.fleet
         self._forget_all_but({rollout.name for rollout in fleet.rollouts})
         selection = self._follow(decision)
@@ -146,7 +203,7 @@ class RolloutController:
         seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
         await self._adopt(decision, selection, seen, look, now)
         known = self._records
-        recorded = _recorded(decision, known, now)
+        recorded = _recorded(decision, known, now) | set(self._documents.values())
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
         revisions = await self._revisions.of(fleet, recorded, pins)
         sights = await self._look(look, fleet.settings.prometheus, now)
@@ -262,7 +319,8 @@ class RolloutController:
         progress = standing.progress
         revisions = _recorded(decision, {name: each.records for name, each in progress.items()}, now)
         waiting = {each.waiting for each in progress.values()}
-        await self._revisions.keep(revisions | waiting | {former} if revisions else ())
+        documents = set(self._documents.values())
+        await self._revisions.keep(revisions | waiting | documents | {former} if revisions else ())
 
     async def _enter(self, decision: Schedule, reachable: Reachable, begun: Mapping[str, Begun]) -> Mapping[str, Begun]:
         """Return the beginnings that are written into the clusters by now."""

@@ -85,6 +85,12 @@ class RevisionsInForce:
         missing = wanted - readable.keys() - {head.revision}
         return Revisions(fleets=readable, order=self._lineage.order, missing=missing, pinned=pinned)
 
+    async def fleet(self, revision: str) -> Fleet | None:
+        """The fleet of one revision; None: it is not there, or cannot be read."""
+        if self._head is not None and self._head.revision == revision:
+            return self._head
+        return self._fleets.get(revision) or await self._fleet_at(revision)
+
     async def keep(self, revisions: Collection[str]) -> None:
         """Keep recorded revisions, before anything depends on them."""
         wanted = frozenset(revisions) - {""}
