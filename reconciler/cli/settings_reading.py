@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reconciler.api.fleet import Fleet, Snapshot, StoreFile
     from reconciler.api.plan import Plan, SettingChange
+    from reconciler.api.problem import Problem, Source
     from reconciler.fleet import ParsedFile
 
 
@@ -23,13 +24,53 @@ def with_settings(
     Raises:
         StoreError: the store cannot be read any more.
     """
+    from msgspec.structs import replace
+
+    from reconciler.api.problem import with_problems
     from reconciler.lint import held_settings, setting_changes, sops_changes
 
     old, new = (_steering(side, parsed) for side in sides)
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
     changes = (*_judges(store, sides), *setting_changes(before, after), *sops_changes(*fleets))
-    return held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
+    found = held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
+    problems = _of_no_commit(store, sides, fleets)
+    return replace(found, problems=with_problems(found.problems, problems)) if problems else found
+
+
+def _of_no_commit(store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet]) -> list[Problem]:
+    """Return an error for each new approval and pin that names no commit of the repository."""
+    from reconciler.api.problem import Problem
+    from reconciler.store.git.url import is_git_url
+    from reconciler.store.location import locate_store
+
+    old, new = ([*_decided(fleet)] for fleet in fleets)
+    texts = {text for text, _, _ in new} - {text for text, _, _ in old}
+    if not texts or is_git_url(store) or sides[1].revision.startswith("dir:"):
+        return []
+    repository = locate_store(store).repository
+    if repository is None:
+        return []
+    from reconciler.store.git.commit_history import unknown_revisions
+
+    unknown = unknown_revisions(repository, texts)
+    return [
+        Problem(
+            source=source, path=path, code="confirmation-fits-nothing",
+            message=f"{text} names no commit of the repository; write the one that `reconciler status` shows",
+        )
+        for text, path, source in new
+        if text in unknown
+    ]  # fmt: skip
+
+
+def _decided(fleet: Fleet) -> Iterator[tuple[str, str, Source]]:
+    """Yield the revisions that approvals and pins name, with their places."""
+    for rollout in fleet.rollouts:
+        for approval in rollout.approvals:
+            yield approval.revision, "spec.approvals", approval.source
+        for name, text in rollout.pins.items():
+            yield text, f"spec.pin[{name}]", rollout.source
 
 
 def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
@@ -108,7 +149,11 @@ def _authors(store: str, sides: tuple[Snapshot, Snapshot], changes: Iterable[Set
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
 
-    paths = {change.source.path for change in changes if change.direction is Direction.CONFIRMS}
+    paths = {
+        change.source.path
+        for change in changes
+        if change.direction is Direction.CONFIRMS or change.path.startswith("spec.pin")
+    }
     if not paths or is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
         return {}
     location = locate_store(store)

@@ -5,19 +5,25 @@ Source: design#settings-plan; design#confirm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
-from reconciler.api.plan import Direction, Plan, SettingChange
+from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, with_problems
+from reconciler.api.rollouts import WindowKind
 from reconciler.lint.settings_diff import settings_digest
 from reconciler.planner import is_held_by_guard
+from reconciler.policy import matches_cluster
+from reconciler.rollouts import lay_out
 
 _GUARDS: Final = "spec.guards.confirm"
 _REVIEW: Final = "spec.review.confirm"
+_KINDS: Final = ("Cluster ", "ManagedCluster ", "ClusterProfile ")
+_SELECTED_BY: Final = ("metadata.labels", "spec.provider", "spec.region", "spec.zone", "spec.taints")
 
 
 def held_settings(
@@ -29,7 +35,7 @@ def held_settings(
     nothing is an error. A store that names no fleet yet has nothing to loosen. `who`: by path of a file, its last
     author and the time of that.
     """
-    found, old, new = tuple(changes), base.settings, head.settings
+    found, old, new = _with_moved(changes, plan, base, head), base.settings, head.settings
     is_allowed = LooseningHold.HOLD not in (old.loosening, new.loosening)
     confirms_losses = _is_new(old.guards, new.guards)
     fits = bool(plan.confirmed)
@@ -63,7 +69,7 @@ def _is_new(before: Guards, after: Guards) -> bool:
 
 
 def _told(change: SettingChange, plan: Plan, who: Mapping[str, str], *, is_confirmed: bool) -> SettingChange:
-    if change.direction is not Direction.CONFIRMS:
+    if change.direction is not Direction.CONFIRMS and not change.path.startswith("spec.pin"):
         return change
     by = who.get(change.source.path, "")
     words = change.meaning
@@ -97,3 +103,49 @@ def _misfits(
         yield Problem(
             source=at.get(_REVIEW, new.source), path=_REVIEW, code="confirmation-fits-nothing", message=message
         )
+
+
+def _with_moved(changes: Iterable[SettingChange], plan: Plan, base: Fleet, head: Fleet) -> tuple[SettingChange, ...]:
+    """Return the changes, those of labels and places with what they move.
+
+    One loosens that takes objects from the cluster, or the cluster out of its stage or of a window.
+    """
+    return tuple(_with_moves(change, plan, base, head) for change in changes)
+
+
+def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> SettingChange:
+    name = change.document.rpartition(" ")[2]
+    before, after = base.clusters.get(name), head.clusters.get(name)
+    is_place = change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)
+    if not is_place or before is None or after is None:
+        return change
+    actions = [found.action for found in plan.changes if found.cluster == name]
+    gone = sum(action in (Action.DELETE, Action.RELEASE) for action in actions)
+    come = sum(action in (Action.CREATE, Action.ADOPT) for action in actions)
+    lost = [*_stages(before, after, base, head), *_windows(before, after, base)]
+    counts = [f"{gone:,} objects leave it, {come:,} come"] if gone or come else []
+    return replace(
+        change,
+        meaning="; ".join([change.meaning, *counts, *lost]),
+        direction=Direction.LOOSENS if gone or lost else change.direction,
+    )
+
+
+def _stages(before: Cluster, after: Cluster, base: Fleet, head: Fleet) -> Iterator[str]:
+    known = {rollout.name for rollout in base.rollouts}
+    for rollout in head.rollouts:
+        if rollout.name not in known:
+            continue
+        clusters = {**head.clusters, before.name: before}
+        old, new = (lay_out(rollout, each).stage_of.get(after.name) for each in (clusters, head.clusters))
+        names = [found.stage.name if found is not None else "none" for found in (old, new)]
+        if names[0] != names[1]:
+            yield f"in Rollout {rollout.name} it goes from the stage {names[0]} to {names[1]}"
+
+
+def _windows(before: Cluster, after: Cluster, base: Fleet) -> Iterator[str]:
+    for found in base.settings.windows:
+        was, is_now = (matches_cluster(found.clusters, cluster)[0] for cluster in (before, after))
+        if was and not is_now:
+            kind = "freeze" if found.window.kind is WindowKind.DENY else "window"
+            yield f"the {kind} {found.window.cron.text!r} is not for it any more"

@@ -163,8 +163,8 @@ CLUSTERS: Mapping[str, Code] = {
         "rebuild --cluster NAME`; then they go, as far as the guards allow.",
     ),
     "confirmation-fits-nothing": Code(
-        "A change confirms something that it does not have: deletions or loosened settings with another digest.",
-        "Write the digest that `diff` prints, or take the confirmation out.",
+        "A change confirms what it does not have: another digest, or an approval or pin of no commit.",
+        "Write the digest that `diff` prints, or the commit that `status` shows, or take the confirmation out.",
     ),
     "right-missing": Code(
         "Our credentials lack a right; the message names it and its effect.",

@@ -161,11 +161,15 @@ def test_there_are_tricks_enough() -> None:
 def test_no_trick_is_hidden(case: dict[str, Any], base: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     shutil.copytree(base, store)
+    for edit in case.get("base", ()):
+        _edit(store, *edit)
+        _git(store, "commit", "--quiet", "--all", "-m", "as it was")
     if case.get("allowed"):
         _edit(store, "fleet.yaml", "mode: apply", "mode: apply\n  review: {loosening: allow}")
         _git(store, "commit", "--quiet", "--all", "-m", "allow")
-    for edit in case["edits"]:
-        _edit(store, *edit)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=store, check=True, capture_output=True, text=True).stdout
+    for name, old, new in case["edits"]:
+        _edit(store, name, old, new and new.replace("COMMIT", head.strip()))
     _git(store, "add", "--all")
     _git(store, "commit", "--quiet", "-m", "trick")
     ran = _diff(store, tmp_path)

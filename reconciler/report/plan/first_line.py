@@ -238,11 +238,10 @@ def _changes(plan: Plan, groups_max: int) -> list[list[Word]]:
         groups.setdefault(key, _Group(entry.action, entry.gvk.kind, [])).members.append(member)
     ordered = sorted(groups.values(), key=lambda group: (not unlike_images(_gains(group)), -group.count))
     told = ordered[:groups_max]
-    parts = [[Word("labels of charts")]] if labels else []
-    parts += [_described(group) for group in told]
+    parts = [_described(group) for group in told]
     if rest := sum(group.count for group in ordered[groups_max:]):
         parts.append([Word(f"{counted(rest, 'more change' if told else 'change')}")])
-    return parts
+    return [*parts, *([[Word("labels of charts")]] if labels else [])]
 
 
 def _described(group: _Group) -> list[Word]:

@@ -85,7 +85,7 @@ def _loss_box(plan: Plan) -> list[str]:
     if (held := loosened(plan.settings)[1]) and plan.settings_digest:
         confirm = code_text(f"spec.review.confirm: {plan.settings_digest}")
         box.append(
-            f"> **{counted(held, 'loosened setting')} held.** To let them pass, set {confirm} in the `Fleet` document."
+            f"> **{counted(held, 'loosened setting')} held.** To let it pass, set {confirm} in the `Fleet` document."
         )
     if plan.held_digest:
         confirm = code_text(f"spec.guards.confirm: {plan.held_digest[:40]}")

@@ -117,6 +117,17 @@ def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
     return {text: commit for text, commit in named.items() if commit is not None}
 
 
+def unknown_revisions(folder: Path, texts: Collection[str]) -> frozenset[str]:
+    """Return the texts that name no commit, as `resolve_revisions` reads them; none where the history is not whole."""
+    try:
+        with using_repository(folder) as repository:
+            if repository.is_shallow:
+                return frozenset()
+            return frozenset(text for text in texts if _commit_named(repository, text) is None)
+    except _FAULTS:
+        return frozenset()
+
+
 def keep_revisions(folder: Path, below: str, revisions: Collection[str]) -> None:
     """Make references `below` hold these commits, as far as they are there; those of other commits are removed.
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
-from reconciler.api.plan import Action, FieldChange, Plan
+from reconciler.api.plan import Action, Direction, FieldChange, Plan, SettingChange
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.report.plan.markdown import BUDGET, BUDGET_MIN, comment_marker, plan_markdown
 from reconciler.report.shown_values import name_lines
@@ -93,6 +94,32 @@ def test_a_large_fleet_fits_and_says_what_is_missing(clusters: int, budget: int)
     assert "image `nginx:1.25` → `1.27`" in text
     if clusters == 100 and budget <= 4096:
         assert "_Left out to fit: " in text
+
+
+@pytest.mark.parametrize("budget", [4096, 32_768, BUDGET])
+def test_settings_and_objects_together_fit_and_what_loosens_is_kept(budget: int) -> None:
+    found = tuple(
+        SettingChange(
+            source=Source(f"policies/{number}.yaml", 3), document=f"PropagationPolicy shop/p{number}", path="spec.x",
+            before="a" * 200, after="b" * 200, meaning="m" * 200, direction=Direction.NEUTRAL,
+        )
+        for number in range(3000)
+    )  # fmt: skip
+    loosened = replace(
+        found[0], document="Fleet house", path="spec.mode", meaning="nothing is applied",
+        direction=Direction.LOOSENS, held=True,
+    )  # fmt: skip
+    plan = replace(large_plan(clusters=100, workloads=60), settings=(loosened, *found), settings_digest="d" * 16)
+    text = plan_markdown(plan, budget=budget)
+    assert len(text.encode()) <= budget
+    assert "1 loosened setting held" in text.splitlines()[1]
+    assert f"spec.review.confirm: {'d' * 16}" in text
+    if budget > 4096:
+        assert "Fleet house" in text
+        assert "nothing is applied" in text
+        assert "shop/p2999" not in text
+    assert "_Left out to fit: " in text
+    assert "Settings that change" in text.rpartition("_Left out to fit: ")[2]
 
 
 def test_uses_the_room_that_it_has() -> None:
