@@ -15,7 +15,7 @@ from reconciler.controller.inbox import Inbox, PendingWork
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.reader import Reader
 from reconciler.controller.rollouts.rollout_controller import RolloutController
-from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, away_in
+from reconciler.controller.rollouts.rollout_inputs import RecordedRollouts, RevisionsInForce, RolloutInputs, away_in
 from reconciler.controller.round.episodes import Episodes
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.observations import moment_of, wait_s
@@ -34,9 +34,10 @@ class StagedRounds:
         self._parts = parts
         journal = parts.journal
         revisions = RevisionsInForce(parts.source, follower.at)
-        records, writing = journal.rollout_records(), (journal, parts.holder.enter)
+        recorded = RecordedRollouts(journal.rollout_records(), journal.rollout_documents())
+        writing = journal, parts.holder.enter
         self._stager = RolloutController(
-            *(revisions, parts.clock, records, writing, journal.rollout_documents()),
+            *(revisions, parts.clock, recorded, writing),
             within_s=timing.GRACE_S,
             inbox=inbox,
             prometheus=parts.prometheus,

@@ -24,7 +24,13 @@ from reconciler.controller.reading.members import Reachable
 from reconciler.controller.reading.read_clusters import ReadExtent, RoundReading, answering, read, remembered
 from reconciler.controller.reading.suspensions import restrained
 from reconciler.controller.rollouts.rollout_controller import RolloutController
-from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
+from reconciler.controller.rollouts.rollout_inputs import (
+    RecordedRollouts,
+    RevisionsInForce,
+    RolloutInputs,
+    Writing,
+    away_in,
+)
 from reconciler.controller.round.contents import Contents
 from reconciler.controller.round.dry_runs import dry_run
 from reconciler.controller.round.picture import facts_of, looked_health, not_healthy
@@ -237,7 +243,8 @@ class StagedOnce:
         known = self._known
         if self._revisions is None:
             return None
-        return RolloutController(self._revisions, self._clock, known.rollouts, writing, known.rollout_documents)
+        recorded = RecordedRollouts(known.rollouts, known.rollout_documents)
+        return RolloutController(self._revisions, self._clock, recorded, writing)
 
     @property
     def progress(self) -> tuple[RolloutProgress, ...]:

@@ -24,6 +24,7 @@ from reconciler.controller.rollouts.prometheus import Prometheus, no_prometheus
 from reconciler.controller.rollouts.rollout_inputs import (
     Followed,
     LastMet,
+    RecordedRollouts,
     RevisionsInForce,
     RolloutInputs,
     Writing,
@@ -61,15 +62,14 @@ class RolloutController:
         self,
         revisions: RevisionsInForce,
         clock: Clock,
-        records: Records,
+        recorded: RecordedRollouts,
         writing: Writing | None,
-        documents: Mapping[str, str],
         *,
         within_s: float = timing.PROMPT_S,
         inbox: Inbox | None = None,
         prometheus: Prometheus | None = None,
     ) -> None:
-        """`records`, `documents`: from the journal. `writing`: where to record; None: nowhere.
+        """`recorded`: of the journal. `writing`: where to record; None: nowhere.
 
         `within_s`: the wait for a cluster; `inbox`: is sent a later answer; None: nobody waits for one. `prometheus`:
         is asked for metrics of gates; None: there is none.
@@ -78,8 +78,7 @@ class RolloutController:
         self._prometheus = prometheus
         self._clock = clock
         self._journal = writing[0] if writing is not None else None
-        self._records = records
-        self._documents = documents
+        self._records, self._documents = recorded
         self._kept: dict[str, str] = {}
         """By Rollout the revision of its document, where that is not HEAD's."""
         self._given: tuple[Schedule, frozenset[str], Schedule] | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -129,6 +129,15 @@ def away_in(reachable: Reachable, held: Mapping[str, str], closed: Mapping[str, 
 
 Records = Mapping[str, Record]
 """By cluster."""
+
+
+class RecordedRollouts(NamedTuple):
+    """The journal's records by Rollout and cluster, and by Rollout the revision of its document in force."""
+
+    records: Mapping[str, Records] = {}
+    documents: Mapping[str, str] = {}
+
+
 AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[Sight | None]]
 """Why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
 
