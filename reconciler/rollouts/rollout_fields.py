@@ -55,8 +55,8 @@ ROLLOUT_CODES: Mapping[str, Code] = {
         "Let one Rollout cover all of them, or give each a dependency of its own.",
     ),
     "rollout-kept-in-force": Code(
-        "A commit removed or loosened the Rollout of a release under way, which goes on by the older document.",
-        "Wait until the release is completed, or bring the change with `spec.review.confirm` as its review prints it.",
+        "A commit removed or loosened it; the release under way goes on by the older document.",
+        "Wait for the release, or bring the change with the `spec.review.confirm` of its review.",
     ),
     "rollout-metric-illegal": Code(
         "A metric of a gate is a query of at most 2,000 characters, a threshold and a time up to 24h; a gate has 10.",
