@@ -204,7 +204,6 @@ and sends 16 requests at a time.
 
 {beside}
 
-More than half of a no-op `diff` is starting Python and importing; no dry run is sent. Parsed files are kept in the
-user's cache folder (`$XDG_CACHE_HOME/fleet-reconciler`; deleting it is safe). A first `apply` also lists what is
-there, records each intent before its request and each outcome after it, and works in waves.
+No dry run is sent. A first `apply` also lists what is there, records each intent before its request and each outcome
+after it, and works in waves.
 """

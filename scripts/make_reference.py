@@ -52,10 +52,10 @@ def problem_codes() -> str:
     parts = [
         "# Problem codes",
         GENERATED,
-        "A problem keeps its code when its text changes. After the arrow: what to do, where the fault does not say it.",
+        "A problem keeps its code when its text changes. A second paragraph says what to do, where the fault does not.",
     ]
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
-        remedy = f" → {explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
+        remedy = f"\n\n{explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
         parts.append(f"## {found}\n\n{explained.meaning}{remedy}")
     return "\n\n".join(parts)
 
@@ -286,7 +286,7 @@ def with_rooms(page: str) -> str:
     _, end, tail = rest.partition(END_OF_ROOMS)
     if not end:
         raise LookupError("docs/architecture.md has no place for the rooms")
-    rows = [(code(package), promise) for package, promise in packages()]
+    rows = [(code(package), promise) for package, promise in packages() if "/" not in package]
     lines = "".join(f"- {package}: {promise}\n" for package, promise in rows)
     return f"{head}{ROOMS}\n{lines}\n{end}{tail}"
 
