@@ -15,6 +15,7 @@ from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.rollouts import WindowKind
+from reconciler.lint.lint_store import errors_of_review
 from reconciler.lint.settings_diff import settings_digest
 from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster
@@ -32,8 +33,8 @@ def held_settings(
     """Return the plan of two revisions with its settings, of which those that loosen are held.
 
     The stricter of both revisions decides. A confirmation counts in the change that brings it, and one that fits
-    nothing is an error. A store that names no fleet yet has nothing to loosen. `who`: by path of a file, its last
-    author and the time of that.
+    nothing is an error; so is what `validate` refuses. A store that names no fleet yet has nothing to loosen. `who`: by
+    path of a file, its last author and the time of that.
     """
     found, old, new = _with_moved(changes, plan, base, head), base.settings, head.settings
     is_allowed = LooseningHold.HOLD not in (old.loosening, new.loosening)
@@ -55,7 +56,8 @@ def held_settings(
         _told(replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed)
         for change in found
     )
-    problems = tuple(_misfits(told, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits))
+    misfits = _misfits(told, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits)
+    problems = (*misfits, *errors_of_review(base, head))
     return replace(
         plan,
         settings=told,

@@ -5,11 +5,11 @@ Source: design#lint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
 from reconciler.api.fleet import Fleet
-from reconciler.api.problem import NOWHERE, Problem
+from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.containment import internal_error, try_call
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
@@ -23,6 +23,7 @@ from reconciler.rollouts import RolloutSelection
 from reconciler.scheduler import NO_MAKERS, Makers
 
 _NOTHING_STAGED: Final = RolloutSelection()
+_OF_WHOLE_STORE: Final = frozenset({"no-fleet", "no-clusters"})
 
 
 def lint(
@@ -54,6 +55,18 @@ def lint(
     )
     found = {problem for name, check in checks for problem in _found(name, check)}
     return tuple(sorted(known_to_be_missing(fleet, found)))
+
+
+def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
+    """Yield the errors of `head` that no plan meets: a review refuses what `validate` does.
+
+    A store that has named no fleet or no cluster before is no fault of the change. Rollouts are checked with stages.
+    """
+    lacking = {problem.code for problem in lint_clusters(base)} & _OF_WHOLE_STORE
+    found = (*lint_clusters(head), *lint_images(head), *lint_secrets(head))
+    for problem in known_to_be_missing(head, found):
+        if problem.severity is Severity.ERROR and problem.code not in lacking:
+            yield problem
 
 
 def _found(name: str, check: Callable[[], Iterable[Problem]]) -> Iterable[Problem]:

@@ -25,6 +25,7 @@ from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import MISSING, Action, Cause, Change, Engine, FieldChange, Plan
 from reconciler.api.policies import PropagationPolicy
+from reconciler.api.problem import Severity, with_problems
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.diff import overall_cause
@@ -32,7 +33,7 @@ from reconciler.kinds.registry import Registry
 from reconciler.planner.preview import Side, preview
 from reconciler.planner.written import held_back, is_written
 from reconciler.render import changed_identities, render_all, render_inputs
-from reconciler.rollouts import selected_of
+from reconciler.rollouts import lay_out, selected_of
 from reconciler.scheduler import DecisionTables, Schedule, package_mates, schedule_fleet, without_definition
 
 _NAMELESS = "unnamed"
@@ -198,10 +199,17 @@ def _camel(name: str) -> str:
 
 
 def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
-    """The plan of a comparison with the stages of the newer revision; as it is where that has no Rollout."""
+    """The plan of a comparison with the stages of the newer revision; as it is where that has no Rollout.
+
+    Errors of its Rollouts are errors of the plan.
+    """
     if not after.fleet.rollouts:
         return plan
-    return preview(plan, Side(before.fleet, selected_of(before)), Side(after.fleet, selected_of(after)))
+    selection = selected_of(after)
+    found = preview(plan, Side(before.fleet, selected_of(before)), Side(after.fleet, selection))
+    problems = [problem for each in after.fleet.rollouts for problem in lay_out(each, after.fleet.clusters).problems]
+    errors = [one for one in (*problems, *selection.problems) if one.severity is Severity.ERROR]
+    return replace(found, problems=with_problems(found.problems, errors))
 
 
 def with_progress(plan: Plan, live: Iterable[Plan]) -> Plan:
