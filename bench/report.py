@@ -176,9 +176,8 @@ factor above.
 {steps}
 
 A warm plan is a second start, with the parse cache of the first. A body that no override rule touches is made when
-somebody compares or prints it; the cold plan includes all bodies. After a commit, a running process reads and parses
-changed blobs only, and computes what depends on them ([architecture](architecture.md)). Not included: the fetch of a
-remote, the journal's fsync, the clusters' answers.
+somebody compares or prints it; the cold plan includes all bodies. Not included: the fetch of a remote, the journal's
+fsync, the clusters' answers.
 
 ## The unkind twin
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -103,7 +104,7 @@ def line_of(path: str, field: Field) -> str:
     notes = ", ".join(filter(None, (kind, default)))
     meaning = [field.meaning]
     values = dict.fromkeys(value for value in field.values.values() if value)
-    if values:
+    if not values.keys() <= set(re.findall(r"\w+", field.meaning)):
         meaning.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
     if field.spellings:
         meaning.append(f"Also spelled {', '.join(f'`{name}`' for name in field.spellings)}.")

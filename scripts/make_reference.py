@@ -102,7 +102,6 @@ def command_line() -> str:
         "See also: [exit codes](exit-codes.md).",
         "An option can also be set by an environment variable (`--max-size`: `RECONCILER_MAX_SIZE`, unless the option "
         "names another), or by a key of the YAML file that `--config` names. An option with + can be repeated.",
-        f"Commands: {', '.join(f'[{name}](#{name})' for name in COMMANDS)}.",
         "## Common options",
         "\n".join(sorted(common)),
     ]
@@ -112,8 +111,8 @@ def command_line() -> str:
     return "\n\n".join(parts)
 
 
-SELF_EVIDENT_WORDS = 3
-"""A remedy of so few words ("Correct it.") is left out of the page."""
+SELF_EVIDENT_WORDS = 4
+"""A remedy of so few words ("Keep one of them.") is left out of the page."""
 
 COMMON = 3
 """An option that so many commands have alike is told of once."""

@@ -296,7 +296,7 @@ def test_every_kind_of_event_and_every_key_is_documented(path: Path) -> None:
         journal.record_events(LATER)
     page = (Path(__file__).parents[3] / "docs/reference/machine-formats.md").read_text(encoding="utf-8")
     (section,) = re.findall(r"^## history$(.*?)^## ", page, re.MULTILINE | re.DOTALL)
-    kinds = set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+    kinds = set(re.findall(r"^- `([a-z-]+)`:", section, re.MULTILINE))
     assert kinds == set(map(str, EventKind))
     told = set(re.findall(r"`([A-Za-z]+)`", section))
     assert {key for event in events_of(path) for key in event} <= told
