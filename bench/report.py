@@ -203,6 +203,5 @@ and sends 16 requests at a time.
 
 {beside}
 
-No dry run is sent. A first `apply` also lists what is there, records each intent before its request and each outcome
-after it, and works in waves.
+No dry run is sent.
 """
