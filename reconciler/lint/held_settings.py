@@ -23,6 +23,7 @@ from reconciler.rollouts import lay_out
 
 _GUARDS: Final = "spec.guards.confirm"
 _REVIEW: Final = "spec.review.confirm"
+_NOT_HERE: Final = "no setting is held; to confirm a merged change, revert it and make it again with its confirmation"
 _KINDS: Final = ("Cluster ", "ManagedCluster ", "ClusterProfile ")
 _SELECTED_BY: Final = ("metadata.labels", "spec.provider", "spec.region", "spec.zone", "spec.taints")
 
@@ -100,7 +101,7 @@ def _misfits(
             source=at.get(_GUARDS, new.source), path=_GUARDS, code="confirmation-fits-nothing", message=message
         )
     if new.review_confirm and new.review_confirm not in (old.review_confirm, digest):
-        now = f"the settings that are held are {digest}" if digest else "no setting is held"
+        now = f"the settings that are held are {digest}" if digest else _NOT_HERE
         message = f"{new.review_confirm} confirms nothing of this plan; {now}"
         yield Problem(
             source=at.get(_REVIEW, new.source), path=_REVIEW, code="confirmation-fits-nothing", message=message

@@ -56,7 +56,7 @@ ROLLOUT_CODES: Mapping[str, Code] = {
     ),
     "rollout-kept-in-force": Code(
         "A commit removed or loosened it; the release under way goes on by the older document.",
-        "Wait for the release, or bring the change with the `spec.review.confirm` of its review.",
+        "Wait for the release, or revert the change and make it again with the `spec.review.confirm` of its review.",
     ),
     "rollout-metric-illegal": Code(
         "A metric of a gate is a query of at most 2,000 characters, a threshold and a time up to 24h; a gate has 10.",
