@@ -184,7 +184,7 @@ FLEET_ROWS: Final[Rows] = {
 
 _REACHED: Final = "cluster {name} is reached another way: all of it will be compared with what answers there"
 MEMBER_ROWS: Final[Rows] = {
-    ADDED: Effect(meaning="cluster {name} joins: what policies place there is made in it; it may be in no policy yet"),
+    ADDED: Effect(meaning="cluster {name} joins: what policies place there is made in it"),
     REMOVED: Effect(
         meaning="cluster {name} leaves the fleet: nothing in it is changed, healed or watched any more",
         looser=Looser.ALWAYS,

@@ -61,7 +61,7 @@ _PLACED: Final = "in which clusters its objects are, and with how many replicas"
 _CLAIMS: Final = "it takes other objects, of those that are there and of those that come"
 PROPAGATION_ROWS: Final[Rows] = {
     ADDED: Effect(meaning="this policy takes {takes}, those that come as well"),
-    REMOVED: Effect(meaning="this policy takes {takes} no more, nor what comes"),
+    REMOVED: Effect(meaning="this policy no longer takes {takes}, nor those that come"),
     **tree_of("metadata.annotations", ("[fleet.reconciler/affinity-mode]", "[fleet.reconciler/fail-back]"), _PLACED),
     "metadata.annotations[fleet.reconciler/bring]": Effect(meaning="companions that are placed with its workloads"),
     **tree_of("spec.resourceSelectors", SELECTORS, _CLAIMS),
@@ -151,7 +151,7 @@ _OVERRIDERS: Final = (
 )  # fmt: skip
 OVERRIDE_ROWS: Final[Rows] = {
     ADDED: Effect(meaning="this policy changes {takes}, those that come as well"),
-    REMOVED: Effect(meaning="this policy changes {takes} no more, nor what comes"),
+    REMOVED: Effect(meaning="this policy no longer changes {takes}, nor those that come"),
     **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, of those that are there and that come"),
     **tree_of("spec.", ("overrideRules", *(f"overrideRules[].targetCluster{path}" for path in TARGET),
                       *(f"targetCluster{path}" for path in TARGET)), "in which clusters it changes its objects"),
