@@ -253,11 +253,12 @@ def only(plan: Plan, clusters: tuple[str, ...]) -> Plan:
 
 
 def settings_of(plan: Plan) -> Plan:
-    """Return a plan with the settings alone, which no comparison with the clusters shows."""
+    """Return a plan with the settings and errors alone that no comparison with the clusters shows."""
     from reconciler.api.plan import Plan
+    from reconciler.lint import REVIEW_ERRORS
 
-    codes = [problem for problem in plan.problems if problem.code == "confirmation-fits-nothing"]
-    return Plan(base=plan.base, head=plan.head, settings=plan.settings, problems=tuple(codes))
+    found = tuple(problem for problem in plan.problems if problem.code in REVIEW_ERRORS)
+    return Plan(base=plan.base, head=plan.head, settings=plan.settings, problems=found)
 
 
 def worst(codes: Sequence[int]) -> int:

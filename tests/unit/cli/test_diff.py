@@ -13,7 +13,7 @@ import pytest
 from reconciler.api.plan import Action, Cause, Change, Plan
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
-from reconciler.cli.diff import exit_code, only
+from reconciler.cli.diff import exit_code, only, settings_of
 from tests.fakes.holds import hold
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, run, write_store
@@ -54,6 +54,14 @@ PLANS: Mapping[str, tuple[Plan, int, int]] = {
 def test_the_exit_code_says_what_a_pull_request_wants_to_know(name: str) -> None:
     plan, plain, detailed = PLANS[name]
     assert (exit_code(plan, detailed=False), exit_code(plan, detailed=True)) == (plain, detailed)
+
+
+def test_errors_of_a_review_count_beside_a_comparison_with_the_clusters() -> None:
+    found = [
+        Problem(source=Source("a.yaml", 1), code=code, message="m") for code in ("capacity-unknown", "secret-in-clear")
+    ]
+    kept = settings_of(Plan(base="", head="", problems=tuple(found)))
+    assert ([one.code for one in kept.problems], exit_code(kept, detailed=False)) == (["secret-in-clear"], 1)
 
 
 def test_a_plan_of_one_cluster_keeps_its_order() -> None:
