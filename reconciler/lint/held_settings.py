@@ -21,6 +21,17 @@ from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster
 from reconciler.rollouts import lay_out
 
+REVIEW_ERRORS: Final = frozenset(
+    {
+        "confirmation-fits-nothing",
+        "image-illegal",
+        "lease-cluster-unknown",
+        "no-clusters",
+        "no-fleet",
+        "secret-in-clear",
+    }
+)
+"""Codes of errors that a comparison of revisions tells, and none with the clusters."""
 _GUARDS: Final = "spec.guards.confirm"
 _REVIEW: Final = "spec.review.confirm"
 _NOT_HERE: Final = "no setting is held; to confirm a merged change, revert it and make it again with its confirmation"

@@ -24,13 +24,6 @@ from reconciler.scheduler import NO_MAKERS, Makers
 
 _NOTHING_STAGED: Final = RolloutSelection()
 _OF_WHOLE_STORE: Final = frozenset({"no-fleet", "no-clusters"})
-REVIEW_ERRORS: Final = _OF_WHOLE_STORE | {
-    "confirmation-fits-nothing",
-    "image-illegal",
-    "lease-cluster-unknown",
-    "secret-in-clear",
-}
-"""Codes of errors that a comparison of revisions tells, and none with the clusters."""
 
 
 def lint(
