@@ -48,7 +48,12 @@ def shown_pair(before: Any, after: Any, chars_max: int) -> tuple[str, str]:
     """
     if before is MISSING or after is MISSING:
         return shown(before, chars_max), shown(after, chars_max)
+    if not isinstance(before, str) and not isinstance(after, str):
+        one, other = _without_far_ends(compact_json(before), compact_json(after), chars_max)
+        return _pair(visible(one), visible(other), chars_max)
     is_quoted = isinstance(before, str) and isinstance(after, str) and (_misleads(before) or _misleads(after))
+    if isinstance(before, str) and isinstance(after, str):
+        before, after = _without_far_ends(before, after, chars_max)
     return _pair(_whole(before, is_quoted=is_quoted), _whole(after, is_quoted=is_quoted), chars_max)
 
 
@@ -90,7 +95,21 @@ def _literal(text: str) -> str:
 
 
 def _rest(text: str) -> str:
-    return f"+{len(text):,} characters, #{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"+{len(text):,} characters, #{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def _without_far_ends(before: str, after: str, chars_max: int) -> tuple[str, str]:
+    """Return two different texts without what is equal and too far from their difference to be shown.
+
+    To make a large text visible takes seconds.
+    """
+    kept = 2 * max(chars_max, _LINE_CHARS_MAX)
+    if before == after or min(len(before), len(after)) <= kept:
+        return before, after
+    head, tail = (max(length - kept, 0) for length in _shared_ends(before, after))
+    texts = (text[head : len(text) - tail] for text in (before, after))
+    one, other = (f"{'…' if head else ''}{text}{'…' if tail else ''}" for text in texts)
+    return one, other
 
 
 def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
@@ -221,11 +240,18 @@ def text_diff(before: str, after: str, *, is_whole: bool = False) -> list[str]:
         for kind, first, last, other_first, other_last in group:
             found = old[first:last], new[other_first:other_last]
             lines += (
-                [f"| {shown_cut(_literal(line), chars_max)}" for line in found[0]]
+                [f"| {_shown_equal(line, chars_max)}" for line in found[0]]
                 if kind == "equal"
                 else _changed_lines(*found, chars_max)
             )
     return [*lines, *notes]
+
+
+def _shown_equal(line: str, chars_max: int) -> str:
+    """Return a line that both texts have: one that is cut anyway is made visible as far as it is shown."""
+    if len(line) <= chars_max:
+        return shown_cut(_literal(line), chars_max)
+    return f"{_literal(line[:chars_max])[:chars_max]}…({_rest(line[chars_max:])})"
 
 
 def _lines(text: str) -> tuple[list[str], str]:
@@ -241,10 +267,17 @@ def _lines(text: str) -> tuple[list[str], str]:
 
 def _changed_lines(old: Sequence[str], new: Sequence[str], chars_max: int) -> list[str]:
     """Return lines that replace others: one by one if they are as many, or too long to be shown whole."""
-    gone, come = list(map(_line, old)), list(map(_line, new))
-    for at, (one, other) in enumerate(zip(gone, come, strict=False)):
-        if len(old) == len(new) or max(len(one), len(other)) > chars_max:
-            gone[at], come[at] = _pair(one, other, chars_max)
+    sides: tuple[list[str], list[str]] = ([], [])
+    for one, other in zip(old, new, strict=False):
+        first, second = map(_line, _without_far_ends(one, other, chars_max))
+        if len(old) == len(new) or max(len(first), len(second)) > chars_max:
+            first, second = _pair(first, second, chars_max)
+        sides[0].append(first)
+        sides[1].append(second)
+    gone, come = (
+        [*shown_lines, *map(_line, lines[len(shown_lines) :])]
+        for shown_lines, lines in zip(sides, (old, new), strict=True)
+    )
     return [f"{mark} {shown_cut(line, 3 * chars_max)}" for mark, side in (("-", gone), ("+", come)) for line in side]
 
 

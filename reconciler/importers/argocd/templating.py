@@ -12,7 +12,8 @@ from typing import Any, Final
 from reconciler.api.content import Json
 from reconciler.importers.reading import Uncarried
 
-_HOLE: Final = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_HOLE: Final = re.compile(r"\{\{(.*?)(\}\}|\Z)", re.DOTALL)
+"""One that is not closed reaches to the end, so that no search begins anew behind it."""
 _TRIM: Final = re.compile(r"\{\{-|-\}\}")
 _TOKEN: Final = re.compile(r"\s*(?:(\"(?:[^\"\\]|\\.)*\"|`[^`]*`)|(\.[\w.-]*)|(\|)|([A-Za-z]\w*)|(-?\d+))", re.ASCII)
 _MISSING: Final = object()
@@ -38,7 +39,14 @@ def filled(template: Json, params: Params, *, go: bool) -> Any:
 def _filled_text(text: str, params: Params, *, go: bool) -> str:
     if go and _TRIM.search(text):
         raise Uncarried("a template trims what is around it ({{- or -}}); it is not evaluated: write it out")
-    return _HOLE.sub(lambda hole: _go(hole[1], params) if go else _plain(hole[1], params), text)
+
+    def value(hole: re.Match[str]) -> str:
+        if not hole[2]:
+            return hole[0]
+        expression = hole[1].removeprefix("-").lstrip().removesuffix("-").rstrip()
+        return _go(expression, params) if go else _plain(expression, params)
+
+    return _HOLE.sub(value, text)
 
 
 def _plain(name: str, params: Params) -> str:

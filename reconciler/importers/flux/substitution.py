@@ -12,7 +12,8 @@ from typing import Final
 from reconciler.importers.reading import Uncarried
 
 DISABLED: Final = b"kustomize.toolkit.fluxcd.io/substitute"
-_VARIABLE: Final = re.compile(r"\$(\$)?\{([^}]*)\}")
+_VARIABLE: Final = re.compile(r"\$(\$)?\{([^}]*)(\}|\Z)")
+"""One that is not closed reaches to the end, so that no search begins anew behind it."""
 _FORM: Final = re.compile(r"([A-Za-z_]\w*)(?::?[=-](.*))?", re.ASCII | re.DOTALL)
 
 
@@ -29,6 +30,8 @@ def substituting(variables: Mapping[str, str]) -> Callable[[str, bytes], bytes]:
         return _VARIABLE.sub(lambda found: _value(found, path), text).encode()
 
     def _value(found: re.Match[str], path: str) -> str:
+        if not found[3]:
+            return found[0]
         if found[1]:
             return f"${{{found[2]}}}"
         form = _FORM.fullmatch(found[2])

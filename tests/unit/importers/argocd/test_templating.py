@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.importers import Uncarried
 from reconciler.importers.argocd.generators import matches
@@ -48,6 +52,14 @@ def test_without_templates_of_go_a_name_is_a_parameter_or_refused() -> None:
     assert filled("{{name}} {{ metadata.labels.x }} {{path[0]}}", flat, go=False) == "a b c"
     with pytest.raises(Uncarried):
         filled("{{other}}", flat, go=False)
+
+
+@given(text=st.text("{}-a \n", max_size=20))
+def test_names_end_at_the_first_braces_and_lose_dashes_and_blanks(text: str) -> None:
+    """As the expression says that tries every end from every beginning."""
+    found = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+    values = {hole[1]: f"<{hole[1]}>" for hole in found.finditer(text)}
+    assert filled(text, values, go=False) == found.sub(lambda hole: values[hole[1]], text)
 
 
 @pytest.mark.parametrize(
