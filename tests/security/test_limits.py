@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import struct
 import time
 import zlib
 from collections.abc import Callable, Iterable
@@ -249,6 +251,68 @@ def test_a_blob_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> No
         "link.yaml": ["link-refused"],
     }
     assert not snapshot.problems
+
+
+def _size(number: int, first_bits: int, head: int = 0) -> bytes:
+    """A number as packs write it: the lowest bits first, below `head` in the first byte."""
+    found, number = [head | number & (1 << first_bits) - 1], number >> first_bits
+    while number:
+        found[-1] |= 0x80
+        found.append(number & 0x7F)
+        number >>= 7
+    return bytes(found)
+
+
+def _offset(back: int) -> bytes:
+    found = [back & 0x7F]
+    while back := back >> 7:
+        back -= 1
+        found.insert(0, 0x80 | back & 0x7F)
+    return bytes(found)
+
+
+def _chained(root: Path, size: int, deltas: int) -> str:
+    """A comment of so many bytes, the last of a chain of deltas that alter 8 of them each. Source: gitformat-pack."""
+    entries = [_size(size, 4, 3 << 4) + zlib.compress(b" " * size)]
+    for number in range(deltas):
+        rest = b"\xf1\x08" + (size - 8).to_bytes(3, "little")
+        delta = _size(size, 7) * 2 + b"\x08" + b"#%07d" % number + rest
+        entries.append(_size(len(delta), 4, 6 << 4) + _offset(len(entries[-1])) + zlib.compress(delta))
+    pack = b"PACK" + struct.pack(">II", 2, len(entries)) + b"".join(entries)
+    pack += hashlib.sha1(pack, usedforsecurity=False).digest()
+    content = b"#%07d" % (deltas - 1) + b" " * (size - 8)
+    name = hashlib.sha1(b"blob %d\0" % size + content, usedforsecurity=False).hexdigest()
+    starts = itertools.accumulate(map(len, entries[:-1]), initial=12)
+    # Nobody asks for the others by name.
+    names = [hashlib.sha1(b"%d" % number, usedforsecurity=False).digest() for number in range(deltas)]
+    rows = sorted(zip([*names, bytes.fromhex(name)], starts, entries, strict=True))
+    fan = [sum(row[0][0] <= byte for row in rows) for byte in range(256)]
+    index = b"\xfftOc" + struct.pack(">257I", 2, *fan) + b"".join(row[0] for row in rows)
+    index += b"".join(struct.pack(">I", zlib.crc32(row[2])) for row in rows)
+    index += b"".join(struct.pack(">I", row[1]) for row in rows) + pack[-20:]
+    (root / "objects/pack").mkdir(exist_ok=True)
+    file = root / f"objects/pack/pack-{pack[-20:].hex()}"
+    file.with_suffix(".pack").write_bytes(pack)
+    file.with_suffix(".idx").write_bytes(index + hashlib.sha1(index, usedforsecurity=False).digest())
+    return name
+
+
+@pytest.mark.parametrize(("size", "codes"), [(MAX_BYTES, []), (MAX_BYTES + 1, ["file-too-large"])])
+def test_a_blob_at_the_end_of_the_longest_chain_of_deltas_is_read_in_time(
+    size: int, codes: list[str], tmp_path: Path
+) -> None:
+    """git makes chains of at most 4,095 deltas."""
+    repository = _repository(tmp_path)
+    blob = _chained(tmp_path, size, 4_095)
+    builder = repository.TreeBuilder()
+    builder.insert("a.yaml", pygit2.Oid(hex=blob), 0o100644)
+    commit = _commit(repository, builder.write())
+    started_s, before_kb = time.process_time(), _peak_kb()
+    snapshot = GitStore(tmp_path).snapshot(commit)
+    # Measured on an idle machine: 1 s.
+    assert time.process_time() - started_s < (4 if not codes else 0.5)
+    assert _peak_kb() - before_kb < 60_000
+    assert [problem.code for problem in parse_file(snapshot.files[0]).problems] == codes
 
 
 def test_a_tree_or_commit_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pyrage import x25519
 from reconciler.api.fleet import StoreFile
 from reconciler.fleet import parse_file
 from reconciler.sops.decrypt import DecryptRefused, decrypted_file
-from tests.fakes.store_trees import write_files
+from tests.fakes.store_trees import commit_all, write_files
 from tests.security.command_line import reconciler
 from tests.security.test_hostile_stores import GOOD, assert_bounded
 
@@ -51,11 +51,28 @@ def test_a_key_for_very_many_is_refused_where_it_is_read(command: str, tmp_path:
     ]
 
 
-def test_as_many_keys_as_a_file_can_have_cost_little() -> None:
-    me = x25519.Identity.generate()
+def at_limits(me: x25519.Identity) -> str:
+    """A Secret with as many keys as a file can have, of the length that is tried."""
     longest = next(key for count in range(40, 1, -1) if len(key := key_for(count)) <= 1_024)
     entries = [{"recipient": str(me.to_public()), "enc": longest}] * 100
-    text = secret({"key_groups": [{"age": entries}] * 20, "shamir_threshold": 20})
+    return secret({"key_groups": [{"age": entries}] * 20, "shamir_threshold": 20})
+
+
+def test_a_review_of_as_many_keys_as_a_file_can_have_costs_little(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    write_files(store, {"good.yaml": GOOD.replace("kind: ConfigMap}]", "kind: Secret}]")})
+    commit_all(store, "first", new=True)
+    write_files(store, {"bad.yaml": at_limits(x25519.Identity.generate())})
+    commit_all(store, "second")
+    ran = reconciler("diff", store, "--base", "HEAD~1", "-o", "json", home=tmp_path)
+    assert_bounded(ran)
+    changed = [change["resource"]["name"] for change in json.loads(ran.out)["changes"]]
+    assert changed == ["demo", "bad"]
+
+
+def test_as_many_keys_as_a_file_can_have_cost_little() -> None:
+    me = x25519.Identity.generate()
+    text = at_limits(me)
     parsed = parse_file(StoreFile(path="bad.yaml", blob="b", data=text.encode()))
     sealed = parsed.templates[0].sealed
     assert sealed is not None, parsed.problems
