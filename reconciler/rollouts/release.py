@@ -20,6 +20,7 @@ from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts, Sight
 from reconciler.api.rollouts import (
     Amount,
     ChangeTime,
+    Count,
     Gate,
     Layout,
     OnFailure,
@@ -191,9 +192,13 @@ def _problem(rollout: Rollout, code: str, message: str, severity: Severity = Sev
 
 
 _CODE: Final = "rollout-kept-in-force"
-_OF_ROLLOUT: Final = frozenset({"approvals", "pins", "on_new_commit", "deletions", "placement", "stages"})
+_OF_ROLLOUT: Final = frozenset(
+    {"approvals", "pins", "on_new_commit", "deletions", "placement", "rollback_window_s", "stages"}
+)
 _OF_STAGE: Final = frozenset({"max_concurrency", "after", "gate", "windows"})
-_OF_GATE: Final = frozenset({"healthy", "checks", "min_success_s", "timeout_s", "max_failures", "on_failure"})
+_OF_GATE: Final = frozenset(
+    {"healthy", "checks", "metrics", "min_success_s", "timeout_s", "max_failures", "on_failure"}
+)
 
 
 def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str, Rollout]:
@@ -238,6 +243,8 @@ def is_looser(before: Rollout, after: Rollout) -> bool:
         return True
     if (before.placement, after.placement) == (ChangeTime.LAST, ChangeTime.NOW):
         return True
+    if after.rollback_window_s > before.rollback_window_s:
+        return True
     if len(before.stages) != len(after.stages) or _differs(before, after, _OF_ROLLOUT):
         return True
     return any(_is_looser_stage(*pair) for pair in zip(before.stages, after.stages, strict=True))
@@ -279,12 +286,15 @@ def _is_looser_stage(before: Stage, after: Stage) -> bool:
 
 
 def _is_looser_gate(before: Gate, after: Gate) -> bool:
+    """Return whether something may pass earlier, which a shorter time until a failure does where clusters may fail."""
+    may_fail = after.on_failure is OnFailure.CONTINUE or after.max_failures != Count(0)
     return (
         _differs(before, after, _OF_GATE)
         or (before.healthy and not after.healthy)
         or any(check not in _bare(after.checks) for check in _bare(before.checks))
+        or any(metric not in _bare(after.metrics) for metric in _bare(before.metrics))
         or after.min_success_s < before.min_success_s
-        or after.timeout_s > before.timeout_s
+        or (after.timeout_s < before.timeout_s and may_fail)
         or _is_more(before.max_failures, after.max_failures)
         or (before.on_failure, after.on_failure) == (OnFailure.PAUSE, OnFailure.CONTINUE)
     )

@@ -19,6 +19,7 @@ from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.e2e.referee import Referee, Write, is_available, state_at
 from tests.program import run_text
 from tests.real_clusters import RealCluster, RealClusters, wait_until
+from tests.soak.rollouts import confirm
 
 pytestmark = pytest.mark.apiserver
 
@@ -247,6 +248,7 @@ def follow(scene: Scene) -> None:
         scene.put("nginx:3", replicas=2)
         scene.until(lambda: scene.replicas() == dict.fromkeys(CLUSTERS, 2), "two replicas in every cluster")
         assert scene.images() == {**dict.fromkeys(CLUSTERS, "nginx:1"), **done}
+        confirm(scene.store)  # A release under way keeps its window else.
         scene.stage(approved=(mended,))
         scene.until_images("nginx:3", "nginx:3")
         scene.until(lambda: scene.recorded() == dict.fromkeys(CLUSTERS, (mended, True)), "it to be done everywhere")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import Identity
@@ -21,7 +20,7 @@ from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import config_map, divided, policy, web
 from tests.fakes.prometheus import FakePrometheus, matrix
 from tests.program import run_text
-from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, put, recorded, rollout, scene, until
+from tests.soak.rollouts import CLUSTERS, DRIFT, Referee, all_have, confirm, put, recorded, rollout, scene, until
 
 WEB = Identity("apps", "Deployment", "demo", "web")
 BEHIND = ("m2", "m3", "m4", "m5", "m6")
@@ -155,14 +154,6 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
         until(daemon, lambda: "rollout-kept-in-force" not in problems_of(daemon), "its end")
 
 
-def confirm(store: GitRepository) -> None:
-    """Set `spec.review.confirm` in the Fleet document."""
-    path = store.folder / "fleet.yaml"
-    body = yaml.safe_load(path.read_text())
-    body["spec"] = {**body.get("spec", {}), "review": {"confirm": "0123456789abcdef"}}
-    path.write_text(yaml.safe_dump(body))
-
-
 def in_step(daemon: Daemon) -> set[str]:
     """Return the revisions of which history says that all is in step."""
     with Journal.open(daemon.journal, read_only=True) as journal:
@@ -175,12 +166,13 @@ def followed(daemon: Daemon) -> str:
         return str((journal.state() or {}).get("revision", ""))
 
 
-def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee) -> str:
+def begun_with_approval(store: GitRepository, daemon: Daemon, referee: Referee, **spec: Any) -> str:
     """The first revision, which a person lets leave the first stage as well."""
     revision = put(store, "nginx:1")
     daemon.start()
     until(daemon, have(referee, images("nginx:1", "")), "the first revision in the first stage")
-    store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+    approvals = [{"stage": "canary", "revision": revision}]
+    store.write("rollout.yaml", rollout(approval=True, approvals=approvals, **spec))
     store.commit("approve")
     until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
     return revision
@@ -206,6 +198,7 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
         slow: dict[str, Any] = {"canary_gate": {"minSuccessTime": "1h"}, "canary_timeout": "2h", "approval": True}
         store.write("rollout.yaml", rollout(**slow))
         revision = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
         until(daemon, lambda: bool(record_of(daemon, "m1").steady_since), "the time of success to run")
         approved: dict[str, Any] = {"approvals": [{"stage": "canary", "revision": revision}]}
         store.write("rollout.yaml", rollout(**slow, **approved))
@@ -219,6 +212,7 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
         assert record_of(daemon, "m1") == before
         assert referee.images() == images("nginx:2", "nginx:1")
         store.write("rollout.yaml", rollout(approval=True, **approved))
+        confirm(store)
         store.commit("no time of success")
         until(daemon, all_have(referee, "nginx:2"), "the approved revision everywhere")
         until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (revision, True)), "completed everywhere")
@@ -228,7 +222,7 @@ def test_replicas_alone_disturb_no_approved_release(tmp_path: Path) -> None:
 def test_a_revert_in_the_middle_goes_back_at_once(tmp_path: Path) -> None:
     """Neither a time of success nor an approval holds it up, wherever the old one was completed."""
     with scene(tmp_path, approval=True, rollbackWindow="1h") as (_, store, daemon, referee):
-        first = begun_with_approval(store, daemon, referee)
+        first = begun_with_approval(store, daemon, referee, rollbackWindow="1h")
         until(daemon, lambda: recorded(daemon) == dict.fromkeys(CLUSTERS, (first, True)), "completed everywhere")
         second = put(store, "nginx:2")
         until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import yaml
+
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
 from reconciler.sim.state.store import Event
@@ -132,6 +134,14 @@ def scene(
         store.write("web-policy.yaml", policy("web", "Deployment", *CLUSTERS))
         with Daemon(store.folder, fleet.kubeconfig, folder / "state/journal.db") as daemon:
             yield fleet, store, daemon, Referee(fleet)
+
+
+def confirm(store: GitRepository) -> None:
+    """Set `spec.review.confirm` in the Fleet document."""
+    path = store.folder / "fleet.yaml"
+    body = yaml.safe_load(path.read_text())
+    body["spec"] = {**body.get("spec", {}), "review": {"confirm": "0123456789abcdef"}}
+    path.write_text(yaml.safe_dump(body))
 
 
 def put(store: GitRepository, image: str) -> str:
