@@ -13,6 +13,7 @@ import keyword
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -166,6 +167,9 @@ def main(argv: list[str] | None = None) -> Any:
     except OSError as error:
         if error.filename is None and error.errno not in _NO_ROOM:
             raise
+        if error.filename is None:
+            with suppress(OSError):  # what is left in it would be written again, and fail again, at the end
+                sys.stdout.close()
         _fail(f"{error.filename or 'the output'}: {error.strerror}")
     except BaseExceptionGroup as group:
         # Clusters are worked on side by side: each fault of the world is a line of its own.

@@ -14,6 +14,7 @@ import msgspec
 
 from reconciler.api.rollout_progress import Sight, Unmet, Unseen
 from reconciler.api.rollouts import MetricCheck
+from reconciler.prepared import prepared
 
 ANSWER_BYTES_MAX: Final = 1 << 20
 _STEPS_MAX: Final = 60
@@ -33,6 +34,7 @@ class _Matrix(msgspec.Struct, rename="camel"):
     result: list[_Series]
 
 
+@prepared
 class _RangeAnswer(msgspec.Struct):
     status: str
     data: _Matrix

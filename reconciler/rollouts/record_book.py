@@ -110,12 +110,12 @@ def _lasting(progress: RolloutProgress) -> dict[Begun, dict[str, Any]]:
 _NOTHING: Final = Record()
 
 
-@prepared
 class _EarlierEntry(msgspec.Struct, rename="camel"):
     revision: str = ""
     left_at: str = ""
 
 
+@prepared
 class _RecordEntry(msgspec.Struct, rename="camel"):
     revision: str = ""
     begun_at: str = ""

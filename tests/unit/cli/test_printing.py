@@ -50,9 +50,10 @@ def test_the_message_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not FULL.is_char_device(), reason="needs /dev/full")
 @pytest.mark.parametrize("args", [["schema"], ["--help"]])
-def test_no_room_for_the_answer_is_one_line_and_exit_code_1(args: list[str]) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_no_room_for_the_answer_is_one_line_and_exit_code_1(args: list[str], unbuffered: str) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "reconciler", *args]
     with FULL.open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "reconciler", *args], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr.strip()) == (1, "error: the output: No space left on device")
