@@ -81,7 +81,7 @@ LOWER_MARKS: Final = tuple(
 """Marks of a document in which anything must be hidden, beside the following ones: in lower case too."""
 KIND_MARK: Final = regex(rb"(?i:kind)[\\\"' :\[]{1,40}(?:(?i:secrets?)\b|Config\b)")
 URL_MARK: Final = regex(rb"://[^\s\"]*")
-"""What may be a URL with a user: with an @ in it."""
+"""A text that may be a URL with a user: with an @ in it."""
 
 
 def is_secret_kind(kind: Json) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Final
 
 from reconciler.api.content import Json, KeyGroup, Sealed, Step
@@ -96,7 +97,7 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
     version, time, mac = block.get("version"), block.get("lastmodified"), block.get("mac")
     if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
         yield UNKNOWN, "files of sops 3 are read; encrypt it anew with that", (BLOCK, "version")
-    if not isinstance(time, str) or _TIME.fullmatch(time) is None:
+    if not isinstance(time, str) or not _is_time(time):
         yield (
             TAMPERED,
             "lastmodified is no time as sops writes it; the file is authenticated with it",
@@ -114,6 +115,13 @@ def _of_block(block: Mapping[str, Json]) -> Iterator[_Fault]:
         if not isinstance(block[rule], str):
             yield UNKNOWN, f"{rule} is a text", (BLOCK, rule)
     yield from _of_keys(block)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return _TIME.fullmatch(text) is not None and bool(datetime.fromisoformat(text))
+    except ValueError:  # the 30th of February
+        return False
 
 
 def _of_keys(block: Mapping[str, Json]) -> Iterator[_Fault]:
