@@ -62,7 +62,7 @@ class _TemplateFields(Struct, frozen=True, kw_only=True):
     sealed: Sealed | None = None
     """The metadata of sops, for an encrypted document; the body has the ciphertext."""
     is_admitted: bool = False
-    """Whether it is in, or is, a system namespace that the Fleet document allows."""
+    """True: it is in, or is, a system namespace that the Fleet document allows."""
 
 
 _given_body: Final[Callable[[_TemplateFields], JsonObject | Content]] = vars(_TemplateFields)["body"].__get__

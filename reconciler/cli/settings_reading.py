@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reconciler.api.fleet import Fleet, Snapshot, StoreFile
     from reconciler.api.plan import Plan, SettingChange
     from reconciler.api.problem import Problem, Source
@@ -32,28 +34,44 @@ def with_settings(
     old, new = (_steering(side, parsed) for side in sides)
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
-    changes = (*_judges(store, sides), *setting_changes(before, after), *sops_changes(*fleets))
-    found = held_settings(plan, changes, *fleets, who=_authors(store, sides, changes))
-    problems = _of_no_commit(store, sides, fleets)
+    history = _history(store, sides)
+    changes = (*_judges(history, sides), *setting_changes(before, after), *sops_changes(*fleets))
+    found = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))
+    problems = _of_no_commit(history, fleets)
     return replace(found, problems=with_problems(found.problems, problems)) if problems else found
 
 
-def _of_no_commit(store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet]) -> list[Problem]:
-    """Return an error for each new approval and pin that names no commit of the repository."""
-    from reconciler.api.problem import Problem
+class _History(NamedTuple):
+    """The repository on this machine that has both revisions. `prefix`: of the paths of the store in it."""
+
+    repository: Path
+    prefix: str
+
+
+def _history(store: str, sides: tuple[Snapshot, Snapshot]) -> _History | None:
+    """Return where both revisions are commits; None: a side is a folder, or the store is a URL."""
     from reconciler.store.git.url import is_git_url
     from reconciler.store.location import locate_store
 
+    if is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
+        return None
+    location = locate_store(store)
+    if location.repository is None:
+        return None
+    return _History(location.repository, f"{location.subdir}/" if location.subdir else "")
+
+
+def _of_no_commit(history: _History | None, fleets: tuple[Fleet, Fleet]) -> list[Problem]:
+    """Return an error for each new approval and pin that names no commit of the repository."""
+    from reconciler.api.problem import Problem
+
     old, new = ([*_decided(fleet)] for fleet in fleets)
     texts = {text for text, _, _ in new} - {text for text, _, _ in old}
-    if not texts or is_git_url(store) or sides[1].revision.startswith("dir:"):
-        return []
-    repository = locate_store(store).repository
-    if repository is None:
+    if not texts or history is None:
         return []
     from reconciler.store.git.commit_history import unknown_revisions
 
-    unknown = unknown_revisions(repository, texts)
+    unknown = unknown_revisions(history.repository, texts)
     return [
         Problem(
             source=source, path=path, code="confirmation-fits-nothing",
@@ -73,20 +91,15 @@ def _decided(fleet: Fleet) -> Iterator[tuple[str, str, Source]]:
             yield text, f"spec.pin[{name}]", rollout.source
 
 
-def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
+def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]:
     """Return a row for each changed file of the repository that steers its check, or what reviewers see."""
     from msgspec.structs import replace
 
     from reconciler.api.plan import MISSING, Direction, SettingChange
     from reconciler.api.problem import Source
     from reconciler.lint import repository_effect
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
 
-    if is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
-        return []
-    repository = locate_store(store).repository
-    if repository is None:
+    if history is None:
         return []
     from reconciler.store.git.snapshot import GitStore
 
@@ -94,7 +107,7 @@ def _judges(store: str, sides: tuple[Snapshot, Snapshot]) -> list[SettingChange]
     row = SettingChange(
         source=Source(""), document="", path="", before=MISSING, after=MISSING, meaning="", direction=Direction.NEUTRAL
     )
-    paths = GitStore(repository).changed_paths(base, head)
+    paths = GitStore(history.repository).changed_paths(base, head)
     found = ((path, repository_effect(path)) for path in paths)
     return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in found if meaning]
 
@@ -140,28 +153,24 @@ def _read(store: str, revision: str, known: Collection[str]) -> Snapshot:
     return open_store(locate_store(store), rev=revision, known=known, take=as_read)
 
 
-def _authors(store: str, sides: tuple[Snapshot, Snapshot], changes: Iterable[SettingChange]) -> dict[str, str]:
+def _authors(
+    history: _History | None, sides: tuple[Snapshot, Snapshot], changes: Iterable[SettingChange]
+) -> dict[str, str]:
     """Return the last author of each file with a confirmation, with the time: `Jo, since 2026-11-26T10:00:00Z`.
 
     Empty where the history is not at hand: of a URL, and of files that are not committed.
     """
     from reconciler.api.plan import Direction
-    from reconciler.store.git.url import is_git_url
-    from reconciler.store.location import locate_store
 
     paths = {
         change.source.path
         for change in changes
         if change.direction is Direction.CONFIRMS or change.path.startswith("spec.pin")
     }
-    if not paths or is_git_url(store) or any(side.revision.startswith("dir:") for side in sides):
-        return {}
-    location = locate_store(store)
-    if location.repository is None:
+    if not paths or history is None:
         return {}
     from reconciler.store.git.commit_history import last_authors
 
-    prefix = f"{location.subdir}/" if location.subdir else ""
     base, head = (side.revision for side in sides)
-    found = last_authors(location.repository, base, head, [f"{prefix}{path}" for path in paths])
-    return {path.removeprefix(prefix): author for path, author in found.items()}
+    found = last_authors(history.repository, base, head, [f"{history.prefix}{path}" for path in paths])
+    return {path.removeprefix(history.prefix): author for path, author in found.items()}

@@ -48,7 +48,8 @@ def held_settings(
     nothing is an error; so is what `validate` refuses. A store that names no fleet yet has nothing to loosen. `who`: by
     path of a file, its last author and the time of that.
     """
-    found, old, new = _with_moved(changes, plan, base, head), base.settings, head.settings
+    found = tuple(_with_moves(change, plan, base, head) for change in changes)
+    old, new = base.settings, head.settings
     is_allowed = LooseningHold.HOLD not in (old.loosening, new.loosening)
     confirms_losses = _is_new(old.guards, new.guards)
     fits = bool(plan.confirmed)
@@ -119,15 +120,11 @@ def _misfits(
         )
 
 
-def _with_moved(changes: Iterable[SettingChange], plan: Plan, base: Fleet, head: Fleet) -> tuple[SettingChange, ...]:
-    """Return the changes, those of labels and places with what they move.
-
-    One loosens that takes objects from the cluster, or the cluster out of its stage or of a window.
-    """
-    return tuple(_with_moves(change, plan, base, head) for change in changes)
-
-
 def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> SettingChange:
+    """Return a change; one of a label or place of a cluster with what it moves.
+
+    It loosens if it takes objects from the cluster, or the cluster out of its stage or of a window.
+    """
     name = change.document.rpartition(" ")[2]
     before, after = base.clusters.get(name), head.clusters.get(name)
     is_place = change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)

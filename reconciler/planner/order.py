@@ -196,6 +196,9 @@ class HookOrder:
             package = self._package(change)
             if package is not None:
                 self._due[change.cluster, package][change.identity].append(change)
+        self._members: defaultdict[str, list[Identity]] = defaultdict(list)
+        for identity, package in decision.packaged.items() if self._due else ():
+            self._members[package].append(identity)
 
     def _package(self, change: Change) -> str | None:
         """Return the package of a change; of what left the store the one that it was applied from."""
@@ -207,10 +210,9 @@ class HookOrder:
 
     def held(self) -> tuple[Change, ...]:
         """Return the changes; those whose turn has not come are held."""
-        packages = frozenset(self._decision.packaged.values())
         waits: dict[tuple[str, Identity], Hold] = {}
         for (cluster, package), due in self._due.items():
-            if package in packages:
+            if package in self._members:
                 waits.update({(cluster, identity): hold for identity, hold in self._waiting(cluster, package, due)})
         return tuple(
             replace(change, hold=hold)
@@ -224,8 +226,8 @@ class HookOrder:
     ) -> Iterator[tuple[Identity, Hold]]:
         """Yield what waits in a cluster, with the reason."""
         turns: defaultdict[Turn, set[Identity]] = defaultdict(set)
-        for identity, of in self._decision.packaged.items():
-            if of == package and (identity in due or self._is_here(cluster, identity)):
+        for identity in self._members[package]:
+            if identity in due or self._is_here(cluster, identity):
                 turns[self._turn(cluster, identity)].add(identity)
         turns[THE_REST].update(due.keys() - set().union(*turns.values()))
         early = self._needed(identity for turn in turns if turn < THE_REST for identity in turns[turn])

@@ -1,4 +1,4 @@
-"""ReaderLimits of readers: connections, requests and streams, over all and of one address."""
+"""Limits of readers: connections, requests and streams, over all and of one address."""
 
 from __future__ import annotations
 

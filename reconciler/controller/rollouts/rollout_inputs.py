@@ -139,7 +139,7 @@ class RecordedRollouts(NamedTuple):
 
 
 AskMetrics = Callable[[tuple[MetricCheck, ...], str, str], Awaitable[Sight | None]]
-"""Why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
+"""The reason why the metrics of a gate do not hold in a cluster, since RFC 3339; None: they do."""
 
 _AT_ONCE = 16
 """So many objects of a cluster are asked for side by side."""

@@ -134,5 +134,5 @@ def read_rounds(file: Path) -> list[LogLine]:
     Raises:
         msgspec.MsgspecError: a line is of another version, or none of a log.
     """
-    decoder = msgspec.json.Decoder(BatchTaken | RoundPlanned | ChangeTried)
+    decoder = msgspec.json.Decoder(LogLine)
     return [decoder.decode(line) for line in file.read_bytes().splitlines()]
