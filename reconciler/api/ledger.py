@@ -10,12 +10,13 @@ from msgspec import Struct, field
 
 from reconciler.api.clusters import Observations
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import Guards
+from reconciler.api.fleet import Guards, LooseningHold
 from reconciler.api.plan import NOT_CONFIRMED, Action, Confirmed
 from reconciler.api.policies import Flavor
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
+from reconciler.api.rollouts import FleetWindow
 
 
 class AppliedRow(Struct, frozen=True, kw_only=True):
@@ -120,6 +121,23 @@ class GuardsInForce(Struct, frozen=True, kw_only=True):
     """Since when the confirmation is written; RFC 3339 UTC."""
     holding: tuple[str, ...] = ()
     """Clusters in which a change is held or confirmed and not made: as long as there is one, looser limits wait."""
+    windows: tuple[FleetWindow, ...] = ()
+    """Of the revision itself, each with the names of its clusters."""
+    former_windows: tuple[FleetWindow, ...] = ()
+    """Of the revision before, as long as they count too."""
+    review_confirm: str = ""
+    loosening: LooseningHold = LooseningHold.HOLD
+
+
+class ReviewConfirmation(Struct, frozen=True, kw_only=True):
+    """The `spec.review.confirm` of a revision, beside the one that stands for what the revision changes.
+
+    `expected`: empty where nothing that it changes is held by a review.
+    """
+
+    revision: str = ""
+    written: str = ""
+    expected: str = ""
 
 
 class Losses(Struct, frozen=True, kw_only=True):
@@ -340,6 +358,7 @@ class JournalSnapshot(Struct, frozen=True, kw_only=True):
     """By Rollout the revision of the document by which it goes on."""
     former: str = ""
     """The revision of the last round."""
+    confirmation: ReviewConfirmation = ReviewConfirmation()
     unanswered: tuple[Intent, ...] = ()
     """Requests whose answers never came: their objects have to be looked at."""
 

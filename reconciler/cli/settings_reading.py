@@ -114,17 +114,10 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
 
 def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:
     """Return the files by `memo_key` that have settings and are no input of a Render."""
-    from reconciler.fleet import inputs_of, memo_key
-    from reconciler.hydration import is_input
-    from reconciler.lint import has_settings
+    from reconciler.fleet import memo_key
+    from reconciler.lint import steering_files
 
-    found = {key: file for file in side.files if (key := memo_key(file)) in parsed}
-    inputs = inputs_of([parsed[key] for key in found])
-    return {
-        key: file
-        for key, file in found.items()
-        if has_settings(parsed[key]) and not (inputs and is_input(file.path, inputs))
-    }
+    return steering_files((file, found) for file in side.files if (found := parsed.get(memo_key(file))) is not None)
 
 
 def _files(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from msgspec.structs import replace
 
+from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import RolloutProgress
+from reconciler.api.rollouts import FleetWindow
 from reconciler.controller import timing
 from reconciler.controller.inbox import Inbox, PendingWork
 from reconciler.controller.loop_state import LoopParts, State
@@ -19,6 +21,7 @@ from reconciler.controller.rollouts.rollout_inputs import RecordedRollouts, Revi
 from reconciler.controller.round.episodes import Episodes
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.observations import moment_of, wait_s
+from reconciler.planner import former_windows
 from reconciler.policy import Closed, closed_clusters
 from reconciler.rollouts import Begun, changed_by_staging, rollout_events
 from reconciler.scheduler import Schedule
@@ -72,7 +75,7 @@ class StagedRounds:
             FleetHeld: another journal holds the fleet.
         """
         decided = reader.decided
-        turned = self._follow_windows(decided, now)
+        turned = self._follow_windows(decided.fleet, former_windows(state.known.losses.guards, decided.fleet), now)
         look = RolloutInputs(
             reachable=state.reachable,
             journal=state.known,
@@ -105,10 +108,9 @@ class StagedRounds:
         if events:
             journal.record_events(events)
 
-    def _follow_windows(self, decision: Schedule, now: str) -> frozenset[str]:
+    def _follow_windows(self, fleet: Fleet, former: Sequence[FleetWindow], now: str) -> frozenset[str]:
         """Return the clusters in which a window opened or closed."""
-        fleet = decision.fleet
-        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now))
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment_of(now), former)
         turned = {name for name in {*closed, *self._closed} if closed.get(name) != self._closed.get(name)}
         self._closed = closed
         opens_in_s = wait_s((found.until for found in closed.values()), now)

@@ -9,7 +9,7 @@ import logging
 from typing import Protocol
 
 from reconciler.api.fleet import Fleet, Snapshot
-from reconciler.api.ledger import EventKind
+from reconciler.api.ledger import EventKind, ReviewConfirmation
 from reconciler.api.problem import Problem, Severity
 from reconciler.containment import INTERNAL_ERROR, Contained, fault_fields, try_await
 from reconciler.controller.loop_state import LoopParts
@@ -22,6 +22,7 @@ from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
+from reconciler.lint import review_digest, with_confirmation
 from reconciler.rollouts import refused_without_revisions
 
 log = logging.getLogger("reconciler")
@@ -49,6 +50,8 @@ class StoreFollower:
         self._parts = parts
         self.successor: Successor | None = None
         """None: no other process acts next."""
+        self._confirmation = ReviewConfirmation()
+        """Of the revision that was judged last."""
         self._note = ""
         self._errors: tuple[Problem, ...] = ()
         self._refusal = ""
@@ -106,7 +109,29 @@ class StoreFollower:
         why = self._why_refused(parsed.value)
         if why:
             parts.store.reject()
-        return (None if why else parsed.value), why
+            return None, why
+        self._confirmation = await self._confirmed(parsed.value, snapshot)
+        return with_confirmation(parsed.value, self._confirmation), ""
+
+    async def _confirmed(self, fleet: Fleet, snapshot: Snapshot) -> ReviewConfirmation:
+        """Return the confirmation of settings beside the one that fits, by what differs from the last revision."""
+        known, written = self._parts.journal.confirmation(), fleet.settings.review_confirm
+        former = self._parts.journal.revision_in_force
+        if known.written == written:
+            return known
+        if written and former not in ("", fleet.revision):
+            expected = await try_await(in_thread(self._review_digest, former, fleet, snapshot))
+            if expected.fault is not None:
+                self._why_not(expected.fault, self._parts.source.name)
+            return ReviewConfirmation(revision=fleet.revision, written=written, expected=expected.value or "")
+        return ReviewConfirmation(revision=fleet.revision, written=written, expected=written)
+
+    def _review_digest(self, former: str, fleet: Fleet, snapshot: Snapshot) -> str:
+        store, before = self._parts.store, self._parts.source.recall(former)
+        if before is None:
+            return ""
+        sides = tuple((side, store.files_at(side)) for side in (before, snapshot))
+        return review_digest((sides[0], sides[1]), (store.fleet_at(before), fleet))
 
     def _why_not(self, fault: Exception, subject: str) -> str:
         """Return the reason of a failure; log an internal fault with its trace."""
@@ -135,6 +160,7 @@ class StoreFollower:
         if parts.journal.revision_in_force != fleet.revision:
             advanced = advanced_event(parts.journal, fleet.revision, parts.clock.now())
             parts.journal.record_events([advanced])
+        parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
         if self.successor is not None:
             await self.successor.leave_once()  # Before anything is done by it.

@@ -174,9 +174,14 @@ class StoreInForce:
     def fleet_at(self, snapshot: Snapshot) -> Fleet:
         """Return the fleet of an older revision, without effect on the active content and its caches.
 
-        Active files, or those asked for before, are not parsed again. The last good content of broken ones is that of
-        the revisions before it. It may be called in a thread of its own, beside `parse`.
+        The last good content of broken files is that of the revisions before it. It may be called in a thread of its
+        own, beside `parse`.
         """
+        found = self.files_at(snapshot)
+        return assemble(snapshot.revision, self._past_of(snapshot.revision, found), snapshot.problems)
+
+    def files_at(self, snapshot: Snapshot) -> list[ParsedFile]:
+        """Return the files of a revision as parsed. Active ones, or those asked for before, are not parsed again."""
         parsed, stored, cached = self._parsed, snapshot.files, self._older
         in_force = {(file.path, file.blob): file for file in parsed}
         lacking = [file for file in stored if (file.path, file.blob) not in in_force and memo_key(file) not in cached]
@@ -191,7 +196,7 @@ class StoreInForce:
             found.append(same)
         older = {key: file for key, file in self._older.items() if key not in beside} | beside
         self._older = dict(list(older.items())[-_OLDER_MAX:])
-        return assemble(snapshot.revision, self._past_of(snapshot.revision, found), snapshot.problems)
+        return found
 
     def _past_of(self, revision: str, files: list[ParsedFile]) -> Iterable[ParsedFile]:
         broken = {file.path for file in files if file.frozen and not is_ignore_file(file.path)}

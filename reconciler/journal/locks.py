@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss
+from reconciler.api.ledger import GuardsInForce, HoldRecord, Losses, RecordedLoss, ReviewConfirmation
 from reconciler.api.plan import NOT_CONFIRMED, Confirmed
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import EarlierRevision, Record
@@ -149,7 +149,9 @@ CONFIRMED: Final = "confirmed"
 """The key of the confirmed changes that are not made yet."""
 GUARDS: Final = "guards"
 """The key of the guards by which the last revision was judged."""
-_HANDED_ON: Final = (CONFIRMED, GUARDS, DOCUMENTS)
+CONFIRMATION: Final = "review_confirmation"
+"""The key of the last confirmation of settings."""
+_HANDED_ON: Final = (CONFIRMED, GUARDS, DOCUMENTS, CONFIRMATION)
 
 
 class LossBook:
@@ -230,6 +232,15 @@ class StoreBook:
         with self._file.transaction():
             self._file.put_value(_REVISION, revision)
             self.record_good_blobs(good_blobs)
+
+    def record_confirmation(self, found: ReviewConfirmation) -> None:
+        """Record the confirmation of settings of a revision that comes into force; an equal one is not written."""
+        self._file.put_value(CONFIRMATION, msgspec.json.encode(found).decode())
+
+    def confirmation(self) -> ReviewConfirmation:
+        """Return the last confirmation of settings; an empty one where there was none."""
+        read = try_call(msgspec.json.decode, self._file.value(CONFIRMATION), type=ReviewConfirmation)
+        return read.value or ReviewConfirmation()
 
     @property
     def revision_in_force(self) -> str:

@@ -1,7 +1,7 @@
 """Hints about what is legal in a store and surely not meant, and the effects of settings that change."""
 
 from reconciler.lint.effects import Effect, Looser
-from reconciler.lint.held_settings import REVIEW_ERRORS, held_settings
+from reconciler.lint.held_settings import REVIEW_ERRORS, held_settings, review_digest, steering_files, with_confirmation
 from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.lint.lint_store import lint
 from reconciler.lint.policy_effects import EFFECTS, effect_of

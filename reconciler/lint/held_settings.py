@@ -5,25 +5,31 @@ Source: design#settings-plan; design#confirm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
+from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold, Snapshot, StoreFile
+from reconciler.api.ledger import ReviewConfirmation
 from reconciler.api.plan import Action, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, with_problems
 from reconciler.api.rollouts import WindowKind
+from reconciler.fleet import ParsedFile, inputs_of, memo_key
+from reconciler.hydration import is_input
 from reconciler.lint.lint_store import errors_of_review
-from reconciler.lint.settings_diff import settings_digest
+from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
+from reconciler.lint.sops_changes import sops_changes
 from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster
 from reconciler.rollouts import lay_out
 
+ReadRevision = tuple[Snapshot, Sequence[ParsedFile]]
+_MISFIT: Final = "confirmation-fits-nothing"
 REVIEW_ERRORS: Final = frozenset(
     {
-        "confirmation-fits-nothing",
+        _MISFIT,
         "image-illegal",
         "lease-cluster-unknown",
         "no-clusters",
@@ -48,9 +54,10 @@ def held_settings(
     nothing is an error; so is what `validate` refuses. A store that names no fleet yet has nothing to loosen. `who`: by
     path of a file, its last author and the time of that.
     """
+    changes = tuple(changes)
     found = tuple(_with_moves(change, plan, base, head) for change in changes)
     old, new = base.settings, head.settings
-    is_allowed = LooseningHold.HOLD not in (old.loosening, new.loosening)
+    is_allowed = _is_allowed(old, new)
     confirms_losses = _is_new(old.guards, new.guards)
     fits = bool(plan.confirmed)
     has_held = any(map(is_held_by_guard, plan.changes))
@@ -62,8 +69,7 @@ def held_settings(
             return True
         return change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed)
 
-    waiting = [change for change in found if waits(change)]
-    digest = settings_digest(waiting)
+    digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, found)) else ""
     is_confirmed = bool(digest) and digest == new.review_confirm and new.review_confirm != old.review_confirm
     told = tuple(
         _told(replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed)
@@ -77,6 +83,74 @@ def held_settings(
         settings_digest="" if is_confirmed else digest,
         problems=with_problems(plan.problems, problems) if problems else plan.problems,
     )
+
+
+def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: FleetSettings) -> list[SettingChange]:
+    """Return the changes for which the `spec.review.confirm` of a review stands: all that can be held, by their texts.
+
+    What they do to clusters is left out, so that the service finds the same without a plan.
+    """
+    is_allowed = _is_allowed(old, new)
+    return [
+        change
+        for change in changes
+        if _is_place(change)
+        or (change.document.startswith("Fleet ") and change.path == _GUARDS)
+        or (change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed))
+    ]
+
+
+def review_digest(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet, Fleet]) -> str:
+    """Return the `spec.review.confirm` that a review of two revisions names; empty where it holds nothing by its text.
+
+    `sides`: the files of both with their data, each beside what was parsed of it.
+    """
+    steering = [steering_files(zip(side.files, parsed, strict=True)) for side, parsed in sides]
+    differing = steering[0].keys() ^ steering[1].keys()
+    before, after = (
+        (*(file for key, file in found.items() if key in differing), *side.ignore_files)
+        for (side, _), found in zip(sides, steering, strict=True)
+    )
+    changes = (*setting_changes(before, after), *sops_changes(*fleets))
+    return settings_digest(confirmable(changes, *(fleet.settings for fleet in fleets)))
+
+
+def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, StoreFile]:
+    """Return the files by `memo_key` that have settings and are no input of a Render."""
+    pairs = [*files]
+    inputs = inputs_of([parsed for _, parsed in pairs])
+    return {
+        memo_key(file): file
+        for file, parsed in pairs
+        if has_settings(parsed) and not (inputs and is_input(file.path, inputs))
+    }
+
+
+def with_confirmation(fleet: Fleet, found: ReviewConfirmation) -> Fleet:
+    """Return the fleet, without its `spec.review.confirm` where that is not the one of what its revision changes.
+
+    The revision that brings such a one has an error; in later ones it has no effect and is no error. Source:
+    design#settings-plan.
+    """
+    settings = fleet.settings
+    if settings.review_confirm != found.written or found.written in ("", found.expected):
+        return fleet
+    problems = fleet.problems
+    if found.revision == fleet.revision:
+        now = f"what it changes and reviews hold is {found.expected}" if found.expected else _NOT_HERE
+        message = f"{found.written} confirms nothing of this revision; {now}"
+        problem = Problem(source=settings.source, path=_REVIEW, code=_MISFIT, message=message)
+        problems = with_problems(problems, (problem,))
+    return replace(fleet, settings=replace(settings, review_confirm=""), problems=problems)
+
+
+def _is_allowed(old: FleetSettings, new: FleetSettings) -> bool:
+    return LooseningHold.HOLD not in (old.loosening, new.loosening)
+
+
+def _is_place(change: SettingChange) -> bool:
+    """Return whether a change is of a label or place by which a cluster is selected."""
+    return change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)
 
 
 def _is_new(before: Guards, after: Guards) -> bool:
@@ -109,15 +183,11 @@ def _misfits(
     at = {change.path: change.source for change in changes if change.document.startswith("Fleet")}
     if confirms_losses:
         message = f"{new.guards.confirm} confirms nothing of this plan; what the guard holds is {plan.held_digest}"
-        yield Problem(
-            source=at.get(_GUARDS, new.source), path=_GUARDS, code="confirmation-fits-nothing", message=message
-        )
+        yield Problem(source=at.get(_GUARDS, new.source), path=_GUARDS, code=_MISFIT, message=message)
     if new.review_confirm and new.review_confirm not in (old.review_confirm, digest):
         now = f"the settings that are held are {digest}" if digest else _NOT_HERE
         message = f"{new.review_confirm} confirms nothing of this plan; {now}"
-        yield Problem(
-            source=at.get(_REVIEW, new.source), path=_REVIEW, code="confirmation-fits-nothing", message=message
-        )
+        yield Problem(source=at.get(_REVIEW, new.source), path=_REVIEW, code=_MISFIT, message=message)
 
 
 def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> SettingChange:
@@ -127,8 +197,7 @@ def _with_moves(change: SettingChange, plan: Plan, base: Fleet, head: Fleet) -> 
     """
     name = change.document.rpartition(" ")[2]
     before, after = base.clusters.get(name), head.clusters.get(name)
-    is_place = change.document.startswith(_KINDS) and change.path.startswith(_SELECTED_BY)
-    if not is_place or before is None or after is None:
+    if not _is_place(change) or before is None or after is None:
         return change
     actions = [found.action for found in plan.changes if found.cluster == name]
     gone = sum(action in (Action.DELETE, Action.RELEASE) for action in actions)

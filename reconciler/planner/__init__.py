@@ -9,6 +9,7 @@ from reconciler.planner.causes import (
 )
 from reconciler.planner.deletion import INCOMPLETE, DeletionAction
 from reconciler.planner.guard import (
+    former_windows,
     guard,
     guards_in_force,
     is_held_by_guard,

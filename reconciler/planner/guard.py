@@ -18,11 +18,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Guards
+from reconciler.api.fleet import Fleet, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold
 from reconciler.api.refs import Identity
+from reconciler.api.rollouts import FleetWindow
 from reconciler.observations import instant
+from reconciler.policy import named_windows
 from reconciler.templates import replicas_moved
 
 ALWAYS_CONFIRMED = frozenset(
@@ -94,6 +96,33 @@ def guards_in_force(record: GuardsInForce | None, written: Guards, revision: str
     active = replace(active, confirm=written.confirm if counts else "", confirm_until=until if written.confirm else "")
     holding = record.holding if record is not None else ()
     return GuardsInForce(revision=revision, written=written, active=active, since=since, holding=holding)
+
+
+def former_windows(record: GuardsInForce | None, head: Fleet) -> tuple[FleetWindow, ...]:
+    """Return the windows of the revision before that count beside those of HEAD. `record`: of the last round.
+
+    A cluster may change when both have it open, until the revision after HEAD; a new `spec.review.confirm` lets HEAD's
+    windows count alone, and so does `spec.review.loosening: allow` in both. Source: design#guards-stricter.
+    """
+    settings = head.settings
+    if record is None or record.revision == head.revision:
+        return record.former_windows if record is not None else ()
+    is_confirmed = settings.review_confirm not in ("", record.review_confirm)
+    is_allowed = LooseningHold.HOLD not in (record.loosening, settings.loosening)
+    is_same = record.windows == named_windows(settings.windows, head.clusters.values())
+    return () if is_confirmed or is_allowed or is_same else record.windows
+
+
+def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInForce:
+    """Return the guards and windows by which HEAD is judged. `record`: of the last round; None: there was none."""
+    settings = head.settings
+    return replace(
+        guards_in_force(record, settings.guards, head.revision, now),
+        windows=named_windows(settings.windows, head.clusters.values()) if settings.windows else (),
+        former_windows=former_windows(record, head),
+        review_confirm=settings.review_confirm,
+        loosening=settings.loosening,
+    )
 
 
 def _after(moment: str, span: timedelta) -> str:

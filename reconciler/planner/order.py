@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -29,6 +30,10 @@ from reconciler.ownership import read_owner
 from reconciler.policy import Closed
 from reconciler.scheduler import Schedule
 from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of
+
+_FORMER: Final = (
+    "; it was loosened: the former one counts until the next revision, or with the spec.review.confirm of its review"
+)
 
 ManifestsInForce = Mapping[str, Mapping[Identity, Manifest]]
 
@@ -316,4 +321,5 @@ def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) ->
     if change.cause is Cause.PLACEMENT and change.identity in moved:
         return change
     until = f" until {closed.until}" if closed.until else ""
-    return replace(change, hold=Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}"))
+    former = _FORMER if closed.is_former else ""
+    return replace(change, hold=Hold(HeldBy.WINDOW, f"a window of the fleet is closed{until}{former}"))

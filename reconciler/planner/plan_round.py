@@ -25,7 +25,7 @@ from reconciler.observations import Rest
 from reconciler.planner.causes import new_in_no_policy, urls_of_two_hosts
 from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
-from reconciler.planner.guard import guard, guards_in_force, is_held_by_guard, is_stricter
+from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by
 from reconciler.planner.open_questions import not_evaluated
 from reconciler.planner.order import HookOrder, waves
 from reconciler.planner.preview import placement_changes, with_overridden
@@ -110,7 +110,7 @@ def _round(
     changes = after_owners(tuple(found), decision.bindings, snapshot)
     unread = [name for name, member in snapshot.members.items() if isinstance(member, NotRead)]
     losses = snapshot.journal.losses
-    guards = guards_in_force(losses.guards, settings.guards, snapshot.fleet.revision, snapshot.now)
+    guards = judged_by(losses.guards, snapshot.fleet, snapshot.now)
     guarded = guard(changes, guards.active, result.managed, snapshot.now, losses, unread, snapshot.shows)
     if guarded.digest and is_stricter(guards):
         guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
@@ -155,7 +155,7 @@ def compare_revisions(
     was = render_all(sides[0], caches[0], only)
     members, journal = written_by(before, after, was.manifests, observations.clusters, only)
     # No journal here has recent losses: the guards count this plan alone, by the stricter limits of both.
-    was_guarded = guards_in_force(None, base.settings.guards, base.revision, now)
+    was_guarded = judged_by(None, base, now)
     journal = replace(journal, losses=replace(journal.losses, guards=was_guarded))
     snapshot = FleetSnapshot(
         fleet=head,

@@ -16,6 +16,7 @@ from reconciler.policy.window_documents import (
     Closed,
     Opening,
     closed_clusters,
+    named_windows,
     opening,
     read_fleet_windows,
     read_window,

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from reconciler.api.clusters import Cluster
 from reconciler.api.policies import ClusterAffinity
+from reconciler.api.problem import NOWHERE
 from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
 from reconciler.documents import (
     AFFINITY_SHAPE,
@@ -123,10 +126,14 @@ class Opening(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """A cluster that windows close. `until`: RFC 3339, empty when no opening is known."""
+    """A cluster that windows close. `until`: RFC 3339, empty when no opening is known.
+
+    `is_former`: by windows of the revision before alone.
+    """
 
     until: str
     heals_drift: bool
+    is_former: bool = False
 
 
 class _OpenWindow(NamedTuple):
@@ -154,8 +161,35 @@ def opening(windows: Sequence[Window], now: datetime) -> Opening:
     return Opening(is_open, moment)
 
 
-def closed_clusters(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime) -> Mapping[str, Closed]:
-    """The clusters that windows of the Fleet document close now."""
+def closed_clusters(
+    windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime, former: Sequence[FleetWindow] = ()
+) -> Mapping[str, Closed]:
+    """The clusters that windows of the Fleet document close now, or those of the revision before that count too."""
+    clusters = tuple(clusters)
+    closed = _closed_by(windows, clusters, now)
+    for name, before in _closed_by(former, clusters, now).items():
+        own = closed.get(name)
+        if own is None:
+            closed[name] = before._replace(is_former=True)
+        else:
+            until = max(own.until, before.until) if own.until and before.until else ""
+            closed[name] = Closed(until, own.heals_drift and before.heals_drift)
+    return closed
+
+
+def named_windows(windows: Iterable[FleetWindow], clusters: Iterable[Cluster]) -> tuple[FleetWindow, ...]:
+    """Return windows with the names of the clusters that they are for, to be met whatever labels these get."""
+    found, clusters = [], tuple(clusters)
+    for one in windows:
+        names = tuple(sorted(each.name for each in clusters if matches_cluster(one.clusters, each)[0]))
+        if names:
+            is_every = replace(one.clusters, source=NOWHERE) == ClusterAffinity()
+            affinity = ClusterAffinity() if is_every else ClusterAffinity(cluster_names=names)
+            found.append(replace(one, window=replace(one.window, source=NOWHERE), clusters=affinity))
+    return tuple(found)
+
+
+def _closed_by(windows: Sequence[FleetWindow], clusters: Iterable[Cluster], now: datetime) -> dict[str, Closed]:
     closed: dict[str, Closed] = {}
     known: dict[tuple[int, ...], Closed | None] = {}
     for cluster in clusters if windows else ():

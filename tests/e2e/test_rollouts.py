@@ -60,7 +60,8 @@ class Scene:
                 "spec": {"resourceSelectors": [selector],
                          "placement": {"clusterAffinity": {"clusterNames": list(CLUSTERS)}}}}  # fmt: skip
 
-    def stage(self, *, timeout: str = "5m", approved: tuple[str, ...] = (), window: str = "", soak: str = "0s") -> str:
+    def stage(self, *, timeout: str = "5m", approved: tuple[str, ...] = (), window: str = "", soak: str = "0s",
+              is_confirmed: bool = False) -> str:  # fmt: skip
         """Commit the Rollout. `window`: a cron expression of the last stage. `soak`: of the first one."""
         last: dict[str, Any] = {"name": "rest", "clusters": {}, "maxConcurrency": 2}
         if window:
@@ -76,6 +77,8 @@ class Scene:
                                           "metadata": {"name": "all"},
                                           "spec": {"stages": stages, "approvals": approvals,
                                                    "rollbackWindow": "1h"}})  # fmt: skip
+        if is_confirmed:
+            confirm(self.store)
         return self.store.commit("rollout")
 
     def put(self, image: str, replicas: int = 1, **pod: Any) -> str:
@@ -248,8 +251,7 @@ def follow(scene: Scene) -> None:
         scene.put("nginx:3", replicas=2)
         scene.until(lambda: scene.replicas() == dict.fromkeys(CLUSTERS, 2), "two replicas in every cluster")
         assert scene.images() == {**dict.fromkeys(CLUSTERS, "nginx:1"), **done}
-        confirm(scene.store)  # A release under way keeps its window else.
-        scene.stage(approved=(mended,))
+        scene.stage(approved=(mended,), is_confirmed=True)  # A release under way keeps its window else.
         scene.until_images("nginx:3", "nginx:3")
         scene.until(lambda: scene.recorded() == dict.fromkeys(CLUSTERS, (mended, True)), "it to be done everywhere")
 

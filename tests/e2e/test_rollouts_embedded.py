@@ -148,6 +148,9 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
             approvals = [{"stage": "canary", "revision": revision}]
             store.write("rollout.yaml", rollout(approval=False, approvals=approvals))
         else:
+            store.write("rollout.yaml", rollout(approval=True))
+            store.commit("as it was")
+            (store.folder / "rollout.yaml").unlink()
             confirm(store)
         store.commit("a person lets it pass")
         until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")

@@ -22,6 +22,7 @@ from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.documents import policy, web
 from tests.fakes.serving import serves
+from tests.program import run_text
 
 STAGES = {"canary": ("m1",), "early": ("m2", "m3"), "rest": ("m4", "m5", "m6")}
 CLUSTERS = tuple(name for names in STAGES.values() for name in names)
@@ -137,10 +138,12 @@ def scene(
 
 
 def confirm(store: GitRepository) -> None:
-    """Set `spec.review.confirm` in the Fleet document."""
+    """Set the `spec.review.confirm` that a review of the files as they lie names."""
     path = store.folder / "fleet.yaml"
+    said = run_text("diff", store.folder, "--base", "HEAD", code=None).stdout
     body = yaml.safe_load(path.read_text())
-    body["spec"] = {**body.get("spec", {}), "review": {"confirm": "0123456789abcdef"}}
+    digest = said.partition("spec.review.confirm: ")[2].split()[0]
+    body["spec"] = {**body.get("spec", {}), "review": {"confirm": digest}}
     path.write_text(yaml.safe_dump(body))
 
 

@@ -41,8 +41,9 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
 from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
+from reconciler.lint import with_confirmation
 from reconciler.observations import in_force, moment_of
-from reconciler.planner import Round, copies_in, plan_round, with_standing
+from reconciler.planner import Round, copies_in, former_windows, plan_round, with_standing
 from reconciler.policy import closed_clusters
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import Schedule
@@ -165,6 +166,7 @@ async def read_and_plan(
     Raises:
         ConfigurationError: the store has Rollouts and no revisions, or none of them has the stage of the access.
     """
+    fleet = with_confirmation(fleet, known.confirmation)
     elsewhere = pulling(fleet) - frozenset(access.clusters)
     extent = ReadExtent(clusters=access.clusters, elsewhere=elsewhere, at=at, open=access.open)
     reading = await read(fleet, members, known, access.clock, access.interpreters, extent)
@@ -307,7 +309,8 @@ class StagedOnce:
 
     def _look(self, reading: RoundReading, members: MemberClusters) -> RolloutInputs:
         snapshot, fleet, moment = reading.snapshot, reading.snapshot.fleet, moment_of(reading.snapshot.now)
-        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment)
+        former = former_windows(snapshot.journal.losses.guards, fleet)
+        closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, former)
         reachable = _reachable(reading, members)
         return RolloutInputs(
             reachable=reachable,

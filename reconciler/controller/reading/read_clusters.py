@@ -69,6 +69,7 @@ def remembered(journal: Journal) -> JournalSnapshot:
             rollouts=journal.rollout_records(),
             rollout_documents=journal.rollout_documents(),
             former=last.revision if last is not None else "",
+            confirmation=journal.confirmation(),
             unanswered=unanswered,
         )
 

@@ -27,11 +27,11 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
 
     `now`: RFC 3339.
     """
-    decision, moment = planned.decision, moment_of(now)
+    decision, fleet, moment = planned.decision, planned.decision.fleet, moment_of(now)
     plan = suspend(planned.plan, suspensions)
-    closed = closed_clusters(decision.fleet.settings.windows, decision.fleet.clusters.values(), moment)
+    closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, planned.guards.former_windows)
     plan = held_by_windows(plan, closed, {identity for identity, _ in decision.ticked})
-    if planned.decision.fleet.settings.observe_only:
+    if fleet.settings.observe_only:
         plan = replace(plan, waves=())
     return replace(planned, plan=plan)
 

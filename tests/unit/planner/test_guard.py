@@ -1,18 +1,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.api.fleet import Guards
-from reconciler.api.ledger import Losses, RecordedLoss
+from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
+from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change
+from reconciler.api.policies import ClusterAffinity, LabelRequirement, LabelSelector, Operator
 from reconciler.api.refs import GVK, Identity
-from reconciler.planner.guard import Guarded, guard, guards_in_force, is_held_by_guard, limit, losses_after, losses_of
+from reconciler.api.rollouts import FleetWindow, Window, WindowKind
+from reconciler.planner.guard import (
+    Guarded,
+    former_windows,
+    guard,
+    guards_in_force,
+    is_held_by_guard,
+    judged_by,
+    limit,
+    losses_after,
+    losses_of,
+)
+from reconciler.policy import closed_clusters, parse_cron
 
 NOW = "2026-11-21T10:00:00Z"
 GUARDS = Guards()
@@ -265,3 +281,78 @@ def test_a_confirmation_belongs_to_the_revision_that_brings_it_and_ends() -> Non
     assert guards_in_force(waiting, confirming, "r3", NOW).active.confirm == "d1", "what it is for is still held"
     renewed = replace(confirming, confirm_until="2026-12-24T00:00:00Z")
     assert guards_in_force(first, renewed, "r3", NOW).active.confirm == "d1"
+
+
+CANARY = ClusterAffinity(
+    labels=LabelSelector(
+        requirements=(LabelRequirement(key="tier", operator=Operator.IN, values=frozenset({"canary"})),)
+    )
+)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+EVERY = ClusterAffinity()
+
+
+def window(kind: str, begins: str, clusters: ClusterAffinity = EVERY) -> FleetWindow:
+    cron = parse_cron(begins)
+    assert not isinstance(cron, str)
+    return FleetWindow(window=Window(kind=WindowKind(kind), cron=cron, duration_s=3600), clusters=clusters)
+
+
+FROZEN, OPEN, OPEN_LATER = window("deny", "0 12 * * *"), window("allow", "0 12 * * *"), window("allow", "0 13 * * *")
+
+
+def head(revision: str, *windows: FleetWindow, tier: str = "canary", **settings: Any) -> Fleet:
+    clusters = {name: Cluster(name=name, labels={"tier": tier if name == "m1" else "rest"}) for name in ("m1", "m2")}
+    return Fleet(revision=revision, settings=FleetSettings(windows=windows, **settings), clusters=clusters)
+
+
+def closed(first: Fleet, *others: Fleet) -> set[str]:
+    """The clusters that are closed at noon, by the last of some revisions that came one after the other."""
+    record = judged_by(None, first, NOW)
+    for fleet in others:
+        former = former_windows(record, fleet)
+        record = judged_by(record, fleet, NOW)
+        assert former_windows(record, fleet) == former, "a restart changes nothing"
+        encoded = msgspec.json.encode(record)
+        assert msgspec.json.decode(encoded, type=GuardsInForce) == record
+    last = (first, *others)[-1]
+    return set(closed_clusters(last.settings.windows, last.clusters.values(), NOON, record.former_windows))
+
+
+ALL = frozenset({"m1", "m2"})
+NOBODY: frozenset[str] = frozenset()
+WINDOWS: dict[str, tuple[frozenset[str], tuple[Fleet, ...]]] = {
+    "a freeze that goes": (ALL, (head("r1", FROZEN), head("r2"))),
+    "a revision later": (NOBODY, (head("r1", FROZEN), head("r2"), head("r3"))),
+    "a freeze of a day that becomes an opening": (ALL, (head("r1", FROZEN), head("r2", OPEN))),
+    "an opening more": (ALL, (head("r1", OPEN_LATER), head("r2", OPEN_LATER, OPEN))),
+    "the only opening goes": (ALL, (head("r1", OPEN_LATER), head("r2"))),
+    "another opening": (ALL, (head("r1", OPEN), head("r2", OPEN_LATER))),
+    "a freeze comes": (ALL, (head("r1"), head("r2", FROZEN))),
+    "the same": (NOBODY, (head("r1", OPEN), head("r2", OPEN))),
+    "a label takes the cluster out of a freeze": (
+        frozenset({"m1"}), (head("r1", window("deny", "0 12 * * *", CANARY)),
+                 head("r2", window("deny", "0 12 * * *", CANARY), tier="rest")),
+    ),
+    "a person confirms": (NOBODY, (head("r1", FROZEN), head("r2", review_confirm="d1"))),
+    "an old confirmation": (ALL, (head("r1", FROZEN, review_confirm="d1"), head("r2", review_confirm="d1"))),
+    "loosening is allowed by both": (
+        NOBODY, (head("r1", FROZEN, loosening=LooseningHold.ALLOW), head("r2", loosening=LooseningHold.ALLOW)),
+    ),
+    "loosening is allowed by the new one": (ALL, (head("r1", FROZEN), head("r2", loosening=LooseningHold.ALLOW))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_cluster_changes_in_the_windows_of_both_revisions(name: str) -> None:
+    wanted, fleets = WINDOWS[name]
+    assert closed(*fleets) == wanted
+
+
+def test_what_both_revisions_close_is_closed_until_the_later_of_both() -> None:
+    both = closed_clusters([FROZEN], [Cluster(name="m1")], NOON, [OPEN_LATER])
+    assert both["m1"].until == "2026-11-21T13:00:00Z"
+    assert not both["m1"].is_former
+    assert closed_clusters([], [Cluster(name="m1")], NOON, [OPEN_LATER])["m1"].is_former
