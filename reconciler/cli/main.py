@@ -144,8 +144,8 @@ def _load_config(ctx: click.Context, _: click.Parameter, value: str | None) -> N
 def cli() -> None:
     """Keeps many Kubernetes clusters equal to a fleet store: a directory or Git repository of workloads and policies.
 
-    STORE is a directory, a Git work tree, a bare repository or a Git URL. Every option can also be given as an
-    environment variable (RECONCILER_KUBECONFIG) or as a key of the --config file.
+    STORE is a directory, a Git work tree, a bare repository, a Git URL or oci://HOST/NAME:TAG. Every option can
+    also be given as an environment variable (RECONCILER_KUBECONFIG) or as a key of the --config file.
     """
 
 

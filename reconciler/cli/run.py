@@ -69,7 +69,7 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
     default=60.0,
     show_default=True,
     callback=lambda _ctx, _parameter, value: _checked_poll(value),
-    help="Seconds between looks at a Git URL.",
+    help="Seconds between looks at a Git URL or a tag of a registry.",
 )
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
@@ -126,7 +126,7 @@ def command(
     log_format: str | None,
     asked: NotifyOptions,
 ) -> None:
-    """Follow STORE (directory, Git work tree, bare repository or Git URL) and keep the clusters equal to it."""
+    """Follow STORE (directory, Git work tree, bare repository, URL or oci://) and keep the clusters equal to it."""
     from reconciler.cli.store_reading import cache_folder, parse_cache_file
     from reconciler.controller.service.serve_fleet import Service
     from reconciler.controller.vitals.logs import set_up_logging

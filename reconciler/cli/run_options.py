@@ -207,6 +207,8 @@ def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     if asked.forge_status is None:
         return None
     url = parse_git_url(store) if is_git_url(store) else None
+    if url is not None and url.is_artifact:
+        raise ConfigurationError("--forge-status sets the status of a commit, and STORE is an artifact of a registry")
     kind = ForgeKind.GITEA if asked.forge_status == "forgejo" else ForgeKind(asked.forge_status)
     repository = repository_of(
         kind,

@@ -180,7 +180,7 @@ def _with_cache(
 def fetched(store: str, rev: str | None, known: Collection[str], take: Taker, *, as_directory: bool) -> Snapshot:
     """Return the snapshot of a revision of a Git URL, fetched first."""
     if as_directory:
-        raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+        raise ConfigurationError("--dir reads a folder as it lies; STORE is a URL")
     import tempfile
 
     from reconciler.cli.printing import run

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
 import re
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import HelmChart, Render
@@ -27,12 +25,10 @@ from reconciler.hydration import (
     round_trip,
 )
 from reconciler.prepared import decompressed
+from reconciler.store.oci.archives import archived_files
 from reconciler.yaml import read_yaml
 
 _MAX_UNPACKED_BYTES: Final = 64 * 2**20
-_MAX_HEADER_BYTES: Final = 8_192
-_MAX_HEADERS_COST: Final = 10**9
-"""Of extended headers, which are read in time by the square of their length (CVE-2024-6232): lengths squared."""
 
 
 _ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
@@ -205,34 +201,10 @@ def _check_archive(chart: HelmChart, data: bytes) -> None:
             "run reconciler hydrate --update, or correct the digest"
         )
     try:
-        unpacked = decompressed(data, _MAX_UNPACKED_BYTES, is_gzip=True)
-        with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:", tarinfo=_bounded_headers()) as archive:
-            for count, member in enumerate(archive, start=1):
-                if count > MAX_FILES:
-                    raise InputRefused(f"{chart.path} holds more than {MAX_FILES:,} entries")
-                parts = member.name.split("/")
-                if not (member.isfile() or member.isdir()) or member.name.startswith("/") or ".." in parts:
-                    raise InputRefused(f"{chart.path} holds {member.name!r}, which is a link or leads out of it")
-    except (tarfile.TarError, EOFError, ValueError, RecursionError) as error:
+        for _ in archived_files(data, bytes_max=_MAX_UNPACKED_BYTES, entries_max=MAX_FILES):
+            pass
+    except ValueError as error:
         raise InputRefused(f"{chart.path} is no archive of a chart: {error}") from error
-
-
-def _bounded_headers() -> type[tarfile.TarInfo]:
-    """Return the type of members of one archive, which raises ValueError before it reads what is dear."""
-
-    class BoundedMember(tarfile.TarInfo):
-        cost = 0
-
-        @classmethod
-        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-            found = super().frombuf(buf, encoding, errors)
-            if found.type not in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE):
-                cls.cost += found.size**2
-                if found.size > _MAX_HEADER_BYTES or cls.cost > _MAX_HEADERS_COST:
-                    raise ValueError(f"its extended headers are longer than {_MAX_HEADER_BYTES:,} bytes, or too many")
-            return found
-
-    return BoundedMember
 
 
 def digest_of_archive(data: bytes) -> str:

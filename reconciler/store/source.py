@@ -108,7 +108,7 @@ async def open_source(  # noqa: PLR0913
     accept_rewinds: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> StoreSource:
-    """The source that STORE names: a Git URL, a Git work tree or bare repository, or a plain directory.
+    """The source that STORE names: a Git URL or OCI artifact, a Git work tree or bare repository, or a directory.
 
     `poll_s` and `accept_rewinds` are for URLs. Clones, and copies of directories, are kept below `state_folder`.
     Nothing is fetched yet.
@@ -120,12 +120,15 @@ async def open_source(  # noqa: PLR0913
     # Imported where they are needed: pygit2 costs 90 ms, which a plain directory need not pay.
     if is_git_url(text):
         if as_directory:
-            raise ConfigurationError("--dir reads a folder as it lies; STORE is a Git URL")
+            raise ConfigurationError("--dir reads a folder as it lies; STORE is a URL")
         from reconciler.store.url_source import UrlSource  # noqa: PLC0415
 
+        url = parse_git_url(text)
+        if url.is_artifact and rev is not None:
+            raise ConfigurationError(f"--rev is for Git; name the tag or digest in STORE: {url.address}:TAG")
         return UrlSource(
-            parse_git_url(text),
-            rev=check_revision(rev) if rev is not None else None,
+            url,
+            rev=check_revision(rev, url) if rev is not None else None,
             poll_s=poll_s,
             state_folder=state_folder,
             clock=clock,

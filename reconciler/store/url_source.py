@@ -79,7 +79,8 @@ class UrlSource(GitRevisions):
         self._clock = clock
         self._accepts_rewinds = accept_rewinds
         self._environ = environ
-        self._reference = rev or "default branch"
+        self._reference = rev or ("" if url.is_artifact else "default branch")
+        self._remedy = "another artifact" if url.is_artifact else "a commit that follows from that (git revert)"
         self._snapshot: Snapshot | None = None
         self._note = ""
         self._fetching: asyncio.Task[None] | None = None
@@ -99,7 +100,7 @@ class UrlSource(GitRevisions):
     @property
     def description(self) -> str:
         """Return the URL without credentials, and the followed reference."""
-        return f"{self._url} {self._reference.removeprefix('refs/heads/')}"
+        return f"{self._url} {self._reference.removeprefix('refs/heads/')}".rstrip()
 
     @property
     def note(self) -> str:
@@ -215,8 +216,7 @@ class UrlSource(GitRevisions):
         if found is not Relation.FORWARD:
             why = _REFUSED[found].format(old=old[:12], new=new[:12])
             raise StoreError(
-                f"{self.description} {why}; push a commit that follows from that (git revert), or start with "
-                "--accept-rewinds to follow the branch as it is"
+                f"{self.description} {why}; push {self._remedy}, or start with --accept-rewinds to follow it as it is"
             )
 
     def _recall(self) -> Snapshot | None:
@@ -266,7 +266,7 @@ async def fetch_snapshot(
         RevisionNotFound: the server has no such revision, or the revision no such folder.
         StoreError: the server cannot be used, or the clone cannot be written.
     """
-    wanted = check_revision(rev) if rev is not None else None
+    wanted = check_revision(rev, url) if rev is not None else None
     # One reference for each revision: two commands side by side never read each other's commit.
     key = hashlib.sha256((wanted or "HEAD").encode()).hexdigest()[:16]
     folder = clone_of(url, clones)

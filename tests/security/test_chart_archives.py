@@ -12,7 +12,8 @@ import pytest
 
 from reconciler.api.fleet import HelmChart
 from reconciler.helm.files import MAX_FILES, InputRefused
-from reconciler.helm.inputs import _MAX_HEADER_BYTES, _MAX_HEADERS_COST, _MAX_UNPACKED_BYTES, _check_archive
+from reconciler.helm.inputs import _MAX_UNPACKED_BYTES, _check_archive
+from reconciler.store.oci.archives import _MAX_HEADER_BYTES, _MAX_HEADERS_COST
 
 CPU_S: Final = 8.0
 """Measured on an idle machine: 0.6 for entries, 3 for headers."""

@@ -13,7 +13,8 @@ from reconciler.helm import files, inputs
 from reconciler.secrets import sops_block
 from reconciler.sops import decrypt
 from reconciler.store import file_walk, ignore
-from reconciler.store.git import repository
+from reconciler.store.git import artifact_commits, repository
+from reconciler.store.oci import archives, artifact, registry_client, signature
 from reconciler.templates import rules
 from reconciler.yaml import yaml_limits
 
@@ -39,8 +40,17 @@ LIMITS: Final = [
     ("all of them together", f"{file_walk.MAX_IGNORE_WORK:,}"),
     ("pyrage", f"{decrypt._ENC_MAX:,} characters"),
     ("zlib", f"{inputs._MAX_UNPACKED_BYTES >> 20} MiB"),
-    ("tarfile", f"{files.MAX_FILES:,} entries; {inputs._MAX_HEADER_BYTES:,} bytes"),
-    ("tarfile", f"{inputs._MAX_HEADERS_COST:,} for the squares"),
+    ("tarfile", f"{files.MAX_FILES:,} entries, {artifact.ENTRIES_MAX:,} of an artifact; "),
+    ("tarfile", f"{archives._MAX_HEADER_BYTES:,} bytes"),
+    ("tarfile", f"{archives._MAX_HEADERS_COST:,} for the squares"),
+    ("zlib", f"{artifact.UNPACKED_BYTES_MAX >> 20} MiB of an artifact"),
+    ("a manifest, list or token", f"{registry_client.MANIFEST_BYTES_MAX >> 20} MiB; "),
+    ("a manifest, list or token", f"{signature.PAYLOAD_BYTES_MAX >> 20} MiB of a token"),
+    ("a manifest, list or token", f"{signature.SIGNATURES_MAX} signatures"),
+    ("layers", f"{artifact.LAYERS_MAX} of tar+gzip, {artifact.LAYER_BYTES_MAX >> 20} MiB together, "),
+    ("layers", f"{artifact.UNPACKED_BYTES_MAX >> 20} MiB and {artifact.ENTRIES_MAX:,} entries unpacked"),
+    ("a pull", f"{registry_client.CONNECT_S:.0f} s to connect"),
+    ("a pull", f"{artifact_commits.TOTAL_S // 60:.0f} minutes in all; {registry_client.HOPS_MAX} redirects"),
 ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
-from reconciler.store.git.repository import refuse_bomb, using_repository
+from reconciler.store.git.repository import ARTIFACTS, oid_of, refuse_bomb, using_repository
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import is_document
 from reconciler.yaml import MAX_BYTES
@@ -70,7 +70,9 @@ class OlderRevisions:
                     return Lineage(missing=wanted - found)
                 asked = (folder, found, head)
                 if self._asked != asked:
-                    self._order = _order(repository, found, head)
+                    names = {str(oid_of(repository, revision)): revision for revision in found}
+                    order = _order(repository, frozenset(names), str(oid_of(repository, head)))
+                    self._order = tuple(names[commit] for commit in order)
                     self._asked = asked
                 return Lineage(order=self._order, missing=wanted - found)
         except _FAULTS:
@@ -154,7 +156,7 @@ def _commit(repository: Any, revision: str) -> Any:
     if not _FULL_ID.fullmatch(revision):
         return None
     try:
-        oid = pygit2.Oid(hex=revision)
+        oid = oid_of(repository, revision)
         if oid not in repository.odb:
             return None
         refuse_bomb(repository.odb, oid)
@@ -192,11 +194,12 @@ def _tagged(repository: Any, text: str) -> str | None:
 def _abbreviated(repository: Any, text: str) -> str | None:
     if not _PREFIX.fullmatch(text):
         return None
+    digests = [name for name in repository.references if name.startswith(ARTIFACTS + text)]
     try:
-        commit = str(repository.expand_id(text))
+        commit = str(repository.expand_id(text)) if not digests else digests[0].removeprefix(ARTIFACTS)
     except _FAULTS:  # unknown, or ambiguous
         return None
-    return commit if _commit(repository, commit) is not None else None
+    return commit if len(digests) < 2 and _commit(repository, commit) is not None else None
 
 
 def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
@@ -246,6 +249,8 @@ def in_force(folder: Path, name: str) -> str | None:
     try:
         with using_repository(folder) as repository:
             found: Any = repository.references.get(name)
+            if found is not None and isinstance(found.target, str):
+                return found.target.removeprefix(ARTIFACTS)
             return str(found.peel(pygit2.Commit).id) if found is not None else None
     except _FAULTS:
         return None
@@ -258,20 +263,23 @@ def pin(folder: Path, name: str, commit: str) -> None:
     """
     try:
         before = in_force(folder, name)
-        oid = pygit2.Oid(hex=commit)
         with using_repository(folder) as repository:
-            if before is not None and before != commit and not repository.descendant_of(oid, pygit2.Oid(hex=before)):
-                repository.references.create(f"refs/fleet/kept/{before}", pygit2.Oid(hex=before), force=True)
-            repository.references.create(name, oid, force=True)
+            oid = oid_of(repository, commit)
+            if before is not None and before != commit:
+                old = oid_of(repository, before)
+                if not repository.descendant_of(oid, old):
+                    repository.references.create(f"refs/fleet/kept/{before}", old, force=True)
+            artifact = ARTIFACTS + commit
+            repository.references.create(name, artifact if artifact in repository.references else oid, force=True)
     except _FAULTS as error:
         raise StoreError(f"{folder}: the clone cannot be written: {error}") from error
 
 
 def relation(folder: Path, old: str, new: str) -> Relation:
     """Return the relation of the commit `new` to `old`; both are in the clone, or `old` is lost (then unrelated)."""
-    before, after = pygit2.Oid(hex=old), pygit2.Oid(hex=new)
     try:
         with using_repository(folder) as repository:
+            before, after = oid_of(repository, old), oid_of(repository, new)
             if before == after or repository.descendant_of(after, before):
                 return Relation.FORWARD
             base: Any = repository.merge_base(before, after)

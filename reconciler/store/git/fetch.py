@@ -123,7 +123,10 @@ _ALL: Final = ("+refs/heads/*:refs/fleet/heads/*", "+refs/tags/*:refs/fleet/tags
 
 
 class Fetched(NamedTuple):
-    """The server's commit. `reference` is the branch's or tag's full name, empty for a commit id."""
+    """The server's commit, or the digest of the artifact. `reference` is the full name of the branch or tag.
+
+    Of a commit id it is empty.
+    """
 
     commit: str
     reference: str
@@ -181,8 +184,10 @@ def _fetch(
     patience: Patience,
     stop: threading.Event,
 ) -> Fetched:
-    access = access_from(environ, wanted.url)
     try:
+        if wanted.url.is_artifact:
+            return _artifact(wanted, environ, tell, stop)
+        access = access_from(environ, wanted.url)
         programs = programs_on(environ, wanted.url)
         with (
             locked(wanted.folder, lambda pid: tell(_waiting(pid)), stop) as lock,
@@ -195,6 +200,18 @@ def _fetch(
         raise type(error)(f"{wanted.url}: {error}") from error
     except _FAULTS as error:
         raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}") from error
+
+
+def _artifact(
+    wanted: FetchRequest, environ: Mapping[str, str], tell: Callable[[str], None], stop: threading.Event
+) -> Fetched:
+    # Imported here: aiohttp, which few need.
+    from reconciler.store.git.artifact_commits import bring_artifact  # noqa: PLC0415
+
+    with locked(wanted.folder, lambda pid: tell(_waiting(pid)), stop):
+        prepare(wanted.folder, wanted.into)
+        digest = bring_artifact(wanted.folder, wanted.url, wanted.rev, environ, tell, stop)
+        return Fetched(digest, f"sha256:{digest}")
 
 
 def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:

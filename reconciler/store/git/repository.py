@@ -17,8 +17,13 @@ from pygit2.enums import FileMode, RepositoryOpenFlag
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import MAX_ENTRIES
 
+ARTIFACTS: Final = "refs/fleet/artifacts/"
+"""Before the 64 hex digits of a digest: the reference of the commit that an artifact of a registry became."""
 _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
 """Left to itself, libgit2 passes over a broken `.git` and takes the folder itself, or the next repository above it."""
+
+
+_DIGEST_LENGTH: Final = 64
 
 
 @contextmanager
@@ -52,6 +57,16 @@ def open_repository(path: Path) -> pygit2.Repository:
     """
     own = path / ".git"
     return pygit2.Repository(str(own if os.path.lexists(own) else path), _EXACTLY)
+
+
+def oid_of(repository: Any, revision: str) -> Any:
+    """The object id that a revision's full name stands for: that of the commit, for a digest of an artifact.
+
+    Raises:
+        ValueError: it is no full name.
+    """
+    found = repository.references.get(ARTIFACTS + revision) if len(revision) == _DIGEST_LENGTH else None
+    return found.target if found is not None else pygit2.Oid(hex=revision)
 
 
 def reference_folders(repository: Path) -> list[tuple[Path, bool]]:

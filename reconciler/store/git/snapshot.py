@@ -21,7 +21,7 @@ from pygit2.enums import FileMode, ReferenceFilter
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
-from reconciler.store.git.repository import changed_entries, close, open_repository, refuse_bomb
+from reconciler.store.git.repository import changed_entries, close, oid_of, open_repository, refuse_bomb
 from reconciler.yaml import MAX_BYTES
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
@@ -182,7 +182,7 @@ class GitStore:
         found = self._commit(commit)
         lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
         author = found.author.raw_name.decode("utf-8", errors="replace")
-        return CommitInfo(str(found.id), _clean(author), found.author.time, _clean(lines[0] if lines else ""))
+        return CommitInfo(commit, _clean(author), found.author.time, _clean(lines[0] if lines else ""))
 
     def _with_name(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:
@@ -228,7 +228,7 @@ class GitStore:
             )
         try:
             # Only an abbreviation must be looked up, for which libgit2 unpacks the object.
-            found = pygit2.Oid(hex=text) if len(text) in (40, 64) else self._repository.expand_id(text)
+            found = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)
             if found not in self._repository.odb:
                 raise KeyError(text)
         except KeyError as error:
@@ -262,7 +262,7 @@ class GitStore:
 
     def _commit(self, commit: str) -> pygit2.Commit:
         try:
-            return self._peel(pygit2.Oid(hex=commit), commit)
+            return self._peel(oid_of(self._repository, commit), commit)
         except ValueError as error:
             raise RevisionNotFound(f"{_shown(commit)} is no commit id") from error
 

@@ -1,4 +1,4 @@
-"""Git URLs as STORE names them, shown without secrets, and the revision of a server that is meant.
+"""Git URLs and OCI artifacts as STORE names them, shown without secrets, and the revision that is meant.
 
 Source: design#hostile-input; `docs/how-to/systemd.md`: URLs are https, ssh or file; a host, user, path or
 revision that begins with `-` could be read as an option somewhere (CVE-2017-1000117) and is refused everywhere.
@@ -30,24 +30,35 @@ _HOST: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|[0-9A-Fa-f:.]{2,45}", r
 _USER: Final = regex(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,100}", re.ASCII)
 _REVISION: Final = regex(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
 _FORBIDDEN_IN_REVISION: Final = ("..", "//", "/.", "@{", ".lock")
+_ARTIFACT: Final = regex(
+    r"/(?P<path>[a-z0-9][a-z0-9._/-]{0,254})(?::(?P<tag>\w[\w.-]{0,127}))?(?:@sha256:(?P<digest>[0-9a-f]{64}))?",
+    re.ASCII,
+)
+"""Source: OCI Distribution Specification 1.1, "Pulling manifests"."""
+_TAG: Final = regex(r"\w[\w.-]{0,127}", re.ASCII)
+_HEX_DIGEST: Final = regex(r"[0-9a-f]{64}", re.ASCII)
 _HEADS_MAX: Final = 1_000_000
 _NAME: Final = r"(HEAD|refs/[^\x00-\x20\x7f:?*\[\\^~]{1,1000})"
 _HEAD: Final = re.compile(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
 _TARGET: Final = re.compile(rf"(?m)^ref: {_NAME}\t(HEAD)$")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _DEFAULT_USER: Final = "git"
 """The account of forges behind every deploy key; with a token they take any name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitUrl:
-    """A repository somewhere else. `str()` is fit for any output; `subdir` is the store's folder inside of it."""
+    """A repository somewhere else. `str()` is fit for any output; `subdir` is the store's folder inside of it.
+
+    `rev`: of `oci:` alone, which has it in the URL: a tag, or the 64 hex digits of a digest.
+    """
 
     scheme: str
     host: str
     port: int | None
     path: str
     subdir: str = ""
+    rev: str = ""
     user: str = ""
     password: str = field(default="", repr=False)
 
@@ -68,11 +79,27 @@ class GitUrl:
     @property
     def digest(self) -> str:
         """A name for the clone's folder."""
-        return hashlib.sha256(self.address.encode()).hexdigest()[:24]
+        return hashlib.sha256(self._place.encode()).hexdigest()[:24]
+
+    @property
+    def is_artifact(self) -> bool:
+        """Return whether it is an artifact of an OCI registry."""
+        return self.scheme == "oci"
+
+    @property
+    def _place(self) -> str:
+        """The address, with the tag or digest of an artifact."""
+        mark = "@sha256:" if is_hex_digest(self.rev) else ":"
+        return f"{self.address}{mark}{self.rev}" if self.rev else self.address
 
     def __str__(self) -> str:
         """The address and the folder inside, as STORE takes them."""
-        return f"{self.address}//{self.subdir}" if self.subdir else self.address
+        return f"{self._place}//{self.subdir}" if self.subdir else self._place
+
+
+def is_hex_digest(rev: str) -> bool:
+    """Return whether a revision of an artifact is a digest, which always names the same."""
+    return _HEX_DIGEST.fullmatch(rev) is not None
 
 
 def is_git_url(text: str) -> bool:
@@ -103,14 +130,16 @@ def parse_git_url(text: str) -> GitUrl:
         raise ConfigurationError("the Git URL has a host or port that cannot be read; check its spelling") from error
     if parts.query or parts.fragment:
         raise ConfigurationError("a Git URL has no ? and no #; give the branch or tag with --rev")
+    if parts.scheme.lower() == "oci":
+        return _artifact(parts.netloc, host, port, parts.path)
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     return _checked(parts.scheme.lower(), host, port, unquote(parts.path), user, password)
 
 
 def _checked(scheme: str, host: str, port: int | None, path: str, user: str, password: str = "") -> GitUrl:
-    is_local = host in _LOOPBACK
+    is_local = host in LOOPBACK
     if scheme not in ("https", "ssh", "file") and not (scheme == "http" and is_local):
-        raise ConfigurationError(f"{scheme}:// is not read: use https://, ssh:// or file://")
+        raise ConfigurationError(f"{scheme}:// is not read: use https://, ssh://, file:// or oci://")
     if scheme == "file":
         if host and not is_local:
             raise ConfigurationError("file:// takes a path on this machine, with three slashes: file:///srv/fleet.git")
@@ -122,18 +151,39 @@ def _checked(scheme: str, host: str, port: int | None, path: str, user: str, pas
     path, _, subdir = path.partition("//")
     if path.strip("/") == "" or any(part.startswith("-") for part in path.split("/")) or not path.isprintable():
         raise ConfigurationError("the Git URL names no path that can be used; check its spelling")
-    subdir = subdir.strip("/")
-    if any(part in ("", ".", "..") for part in subdir.split("/")) and subdir:
-        raise ConfigurationError("the folder after // in the Git URL is written without . and ..")
+    subdir = _subdir(subdir)
     return GitUrl(scheme=scheme, host=host, port=port, path=path, subdir=subdir, user=user, password=password)
 
 
-def check_revision(rev: str) -> str:
-    """The branch, tag or full commit id, as it was given.
+def _subdir(text: str) -> str:
+    subdir = text.strip("/")
+    if any(part in ("", ".", "..") for part in subdir.split("/")) and subdir:
+        raise ConfigurationError("the folder after // in the Git URL is written without . and ..")
+    return subdir
+
+
+def _artifact(place: str, host: str, port: int | None, path: str) -> GitUrl:
+    if "@" in place:
+        raise ConfigurationError("an oci:// URL has no user and password; RECONCILER_OCI_AUTH_FILE names their file")
+    name, _, subdir = path.partition("//")
+    found = _ARTIFACT.fullmatch(name)
+    if found is None or ".." in found["path"] or not _HOST.fullmatch(host):
+        raise ConfigurationError("an artifact is named as oci://HOST/NAME:TAG or oci://HOST/NAME@sha256:DIGEST")
+    rev = found["digest"] or found["tag"] or "latest"
+    return GitUrl(scheme="oci", host=host, port=port, path=f"/{found['path']}", subdir=_subdir(subdir), rev=rev)
+
+
+def check_revision(rev: str, url: GitUrl) -> str:
+    """The branch, tag or full commit id, as it was given; of an artifact the tag, or the hex digits of the digest.
 
     Raises:
         RevisionNotFound: no server has a revision of that name.
     """
+    if url.is_artifact:
+        rev = rev.removeprefix("sha256:")
+        if not _TAG.fullmatch(rev):
+            raise RevisionNotFound(f"{rev[:80]!r} is no tag or digest of an artifact")
+        return rev
     is_name = _REVISION.fullmatch(rev) and not any(part in rev for part in _FORBIDDEN_IN_REVISION)
     if not is_name or rev.endswith(("/", ".")):
         raise RevisionNotFound(f"{rev[:80]!r} is no branch, tag or full commit id, which is what a Git URL takes")
@@ -237,7 +287,7 @@ def access_from(environ: Mapping[str, str], url: GitUrl) -> GitAccess:
     proxies = {name.lower(): value for name, value in sorted(environ.items()) if value}
     helper = environ.get("RECONCILER_GIT_CREDENTIAL_HELPER", "")
     return GitAccess(
-        user=user, token=token, ca=_authorities(environ), helper=helper,
+        user=user, token=token, ca=authorities(environ, "RECONCILER_GIT_CA"), helper=helper,
         proxies={name: value for name, value in proxies.items() if name in _PROXY_VARIABLES},
         helper_environ={name: value for name, value in environ.items() if not name.startswith(_NOT_FOR_HELPERS)}
         if helper
@@ -270,7 +320,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             return file.read(_MAX_BYTES).decode("utf-8", errors="replace").strip()
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; it was named for access to the Git server") from error
+        raise StoreError(f"{path}: {error.strerror}; it was named for access to the server") from error
 
 
 def _known_hosts(environ: Mapping[str, str], named: Path | None) -> tuple[str, ...]:
@@ -283,9 +333,9 @@ def _known_hosts(environ: Mapping[str, str], named: Path | None) -> tuple[str, .
     return tuple(str(path) for path in usual if os.access(path, os.R_OK))
 
 
-def _authorities(environ: Mapping[str, str]) -> bytes:
-    """The authorities that were named beside the system's, since git takes one file in place of them."""
-    named = [Path(environ[name]) for name in ("SSL_CERT_FILE", "RECONCILER_GIT_CA") if environ.get(name)]
+def authorities(environ: Mapping[str, str], variable: str) -> bytes:
+    """The authorities that were named beside the system's, in PEM: git takes one file in place of them."""
+    named = [Path(environ[name]) for name in ("SSL_CERT_FILE", variable) if environ.get(name)]
     if not named:
         return b""
     texts = [_text(path) for path in named]

@@ -87,9 +87,12 @@ def test_no_url_crashes_or_leaks_control_characters(rest: str) -> None:
             assert "/-" not in url.path
 
 
+GIT = parse_git_url("https://git.example.com/fleet.git")
+
+
 @pytest.mark.parametrize("rev", ["main", "release-1.2", "feature/x", "v1.0", "refs/tags/v1", "a" * 40, "HEAD"])
 def test_takes_names_of_branches_tags_and_commits(rev: str) -> None:
-    assert check_revision(rev) == rev
+    assert check_revision(rev, GIT) == rev
 
 
 @pytest.mark.parametrize(
@@ -97,4 +100,4 @@ def test_takes_names_of_branches_tags_and_commits(rev: str) -> None:
 )
 def test_refuses_other_revisions(rev: str) -> None:
     with pytest.raises(RevisionNotFound):
-        check_revision(rev)
+        check_revision(rev, GIT)

@@ -1,0 +1,1 @@
+"""Artifacts of OCI registries: HTTP, media types, signatures."""

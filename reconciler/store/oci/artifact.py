@@ -1,0 +1,117 @@
+"""An artifact as files: the layers of tar in gzip that `flux push artifact` and `oras push` make.
+
+Source: OCI Image Specification 1.1, "Image Manifest"; Flux, "OCI Repositories", "Artifact"; oras.land, "Pushing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from reconciler.errors import StoreError
+from reconciler.kube.connection.session import open_session
+from reconciler.prepared import prepared
+from reconciler.store.git.url import GitUrl, is_hex_digest
+from reconciler.store.oci.archives import ArchivedFile, archived_files
+from reconciler.store.oci.registry_client import RegistryAccess, RegistryClient
+from reconciler.store.oci.signature import verify
+
+LAYER_BYTES_MAX: Final = 64 * 2**20
+"""Of all layers together, as they come."""
+UNPACKED_BYTES_MAX: Final = 128 * 2**20
+ENTRIES_MAX: Final = 50_000
+LAYERS_MAX: Final = 64
+_CONTENT: Final = frozenset({
+    "application/vnd.cncf.flux.content.v1.tar+gzip",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+})  # fmt: skip
+"""Of Flux, of oras, and of crane."""
+
+
+@prepared
+class Layer(Struct, frozen=True, rename="camel"):
+    """A blob as a manifest names it."""
+
+    media_type: str
+    digest: str
+    size: int
+
+
+@prepared
+class ArtifactManifest(Struct, frozen=True, rename="camel"):
+    """The fields of a manifest, or of an index, that are read."""
+
+    layers: tuple[Layer, ...] = ()
+    manifests: tuple[msgspec.Raw, ...] = ()
+    annotations: Mapping[str, str] | None = None
+
+
+class Artifact(NamedTuple):
+    """The files of an artifact, and the annotations of its manifest: words of whoever pushed it."""
+
+    files: tuple[ArchivedFile, ...]
+    annotations: Mapping[str, str]
+
+
+async def pull(
+    url: GitUrl, rev: str, access: RegistryAccess, is_known: Callable[[str], bool], tell: Callable[[str], None]
+) -> tuple[str, Artifact | None]:
+    """Return the digest (64 hex digits) that a tag or digest names, and its artifact; None: it is known.
+
+    Raises:
+        RevisionNotFound: the registry has none of that name.
+        StoreError: the registry, the artifact or its signature is unusable.
+    """
+    is_digest = is_hex_digest(rev)
+    if is_digest and is_known(rev):
+        return rev, None
+    async with open_session() as session:
+        registry = RegistryClient(session, url, access, tell)
+        digest = rev if is_digest else await registry.digest(rev)
+        if is_known(digest):
+            return digest, None
+        manifest = _manifest(await registry.manifest(digest))
+        if access.keys:
+            await verify(registry, digest, access.keys)
+        return digest, Artifact(await _files(registry, manifest), manifest.annotations or {})
+
+
+def _manifest(data: bytes) -> ArtifactManifest:
+    try:
+        found = msgspec.json.decode(data, type=ArtifactManifest)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise StoreError(f"its manifest cannot be read ({error})") from error
+    if found.manifests:
+        raise StoreError(
+            f"it is an index of {len(found.manifests)} manifests, as of an image for several platforms; name one of "
+            "them by its digest, or push the store as one artifact"
+        )
+    others = sorted({layer.media_type for layer in found.layers} - _CONTENT)
+    if others or not found.layers:
+        raise StoreError(
+            f"it has {f'a layer of {others[0][:100]}' if others else 'no layer'}; a store is of tar+gzip, as `flux "
+            "push artifact` or `oras push FOLDER` make it"
+        )
+    if len(found.layers) > LAYERS_MAX or sum(layer.size for layer in found.layers) > LAYER_BYTES_MAX:
+        raise StoreError(f"it has more than {LAYERS_MAX} layers or {LAYER_BYTES_MAX:,} bytes; push the store alone")
+    return found
+
+
+async def _files(registry: RegistryClient, manifest: ArtifactManifest) -> tuple[ArchivedFile, ...]:
+    found: dict[str, ArchivedFile] = {}
+    left = UNPACKED_BYTES_MAX
+    for layer in manifest.layers:
+        data = await registry.blob(layer.digest, layer.size)
+        try:
+            for file in archived_files(data, bytes_max=left, entries_max=ENTRIES_MAX):
+                if file.path in found:
+                    raise ValueError(f"it holds {file.path!r} twice")
+                found[file.path] = file
+        except ValueError as error:
+            raise StoreError(f"the layer {layer.digest[:19]} cannot be unpacked: {error}") from error
+        left = UNPACKED_BYTES_MAX - sum(len(file.data) for file in found.values())
+    return tuple(found.values())

@@ -1,0 +1,138 @@
+"""Signatures of cosign by a key of the operator: beside the artifact by tag, or as a referrer.
+
+Source: sigstore/cosign, `specs/SIGNATURE_SPEC.md`; sigstore bundle 0.3, with a DSSE envelope; OCI Distribution
+Specification 1.1, "Listing Referrers".
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from reconciler.errors import StoreError
+from reconciler.store.oci.registry_client import MANIFEST_BYTES_MAX, RegistryClient
+
+SIGNATURES_MAX: Final = 32
+PAYLOAD_BYTES_MAX: Final = 2**20
+_SIMPLE: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
+_BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
+_STATEMENT: Final = "application/vnd.in-toto+json"
+_SIGNED: Final = "https://sigstore.dev/cosign/sign/v1"
+"""Other statements about an artifact, as a list of its faults, are no signature of it."""
+_END: Final = b"-----END PUBLIC KEY-----"
+
+PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
+
+
+async def verify(registry: RegistryClient, digest: str, pem: bytes) -> None:
+    """Nothing, when one of the keys has signed the artifact of a digest (64 hex digits).
+
+    Raises:
+        StoreError: none has, or no key can be read.
+    """
+    keys = _keys(pem)
+    count = 0
+    async for signed, signature, named in _signatures(registry, digest):
+        count += 1
+        if named == f"sha256:{digest}" and any(_is_of(key, signature, signed) for key in keys):
+            return
+        if count == SIGNATURES_MAX:
+            break
+    if not count:
+        raise StoreError(f"sha256:{digest} is not signed; `cosign sign --key` signs it")
+    raise StoreError(
+        f"none of the {count} signatures of sha256:{digest} is of a key in RECONCILER_OCI_VERIFY_KEY; somebody else "
+        "signed it, or the key was exchanged"
+    )
+
+
+def _keys(pem: bytes) -> list[PublicKey]:
+    """The keys of a file: while one is exchanged there are two."""
+    found: list[PublicKey] = []
+    for part in pem.split(_END)[:-1]:
+        try:
+            key = load_pem_public_key(part.strip() + b"\n" + _END + b"\n")
+        except ValueError as error:
+            raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds a key that cannot be read") from error
+        if not isinstance(key, PublicKey):
+            raise StoreError("RECONCILER_OCI_VERIFY_KEY: a key is of ECDSA, Ed25519 or RSA, as cosign makes it")
+        found.append(key)
+    if not found:
+        raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds no public key in PEM (cosign.pub)")
+    return found
+
+
+def _is_of(key: PublicKey, signature: bytes, signed: bytes) -> bool:
+    try:
+        match key:
+            case ec.EllipticCurvePublicKey():
+                key.verify(signature, signed, ec.ECDSA(SHA256()))
+            case rsa.RSAPublicKey():
+                key.verify(signature, signed, padding.PKCS1v15(), SHA256())
+            case _:
+                key.verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True
+
+
+async def _signatures(registry: RegistryClient, digest: str) -> AsyncIterator[tuple[bytes, bytes, str]]:
+    """Yield signed bytes, the signature, and the digest that they name. Ones of another form are passed over."""
+    beside = _json(await registry.find(f"manifests/sha256-{digest}.sig"))
+    for layer in _each(beside, "layers"):
+        if layer.get("mediaType") == _SIMPLE:
+            payload = await registry.blob(str(layer.get("digest")), PAYLOAD_BYTES_MAX)
+            named = _at(_json(payload), "critical", "image", "docker-manifest-digest")
+            yield payload, _bytes(_at(layer, "annotations", "dev.cosignproject.cosign/signature")), str(named)
+    listed = await registry.find(f"referrers/sha256:{digest}") or await registry.find(f"manifests/sha256-{digest}")
+    for referrer in _each(_json(listed), "manifests"):
+        if referrer.get("artifactType") != _BUNDLE:
+            continue
+        manifest = _json(await registry.manifest(str(referrer.get("digest")).removeprefix("sha256:")))
+        for layer in _each(manifest, "layers"):
+            envelope = _at(_json(await registry.blob(str(layer.get("digest")), MANIFEST_BYTES_MAX)), "dsseEnvelope")
+            payload, kind = _bytes(_at(envelope, "payload")), str(_at(envelope, "payloadType"))
+            statement = _json(payload)
+            if kind != _STATEMENT or _at(statement, "predicateType") != _SIGNED:
+                continue
+            for signature in _each(envelope, "signatures"):
+                for subject in _each(statement, "subject"):
+                    named = f"sha256:{_at(subject, 'digest', 'sha256')}"
+                    yield _authenticated(kind, payload), _bytes(signature.get("sig")), named
+
+
+def _authenticated(kind: str, payload: bytes) -> bytes:
+    """Return the signed bytes. Source: secure-systems-lab/dsse, `protocol.md`, "PAE"."""
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind.encode(), len(payload), payload)
+
+
+def _json(data: bytes | None) -> Any:
+    try:
+        return orjson.loads(data) if data is not None else None
+    except ValueError:
+        return None
+
+
+def _at(value: Any, *path: str) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _each(value: Any, name: str) -> list[Mapping[str, Any]]:
+    found = _at(value, name)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def _bytes(text: Any) -> bytes:
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except ValueError:
+        return b""
