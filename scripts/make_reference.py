@@ -75,10 +75,10 @@ def directives() -> str:
     parts = [
         "# Directives of other tools",
         GENERATED,
-        "Labels and annotations by which an object tells another tool how to treat it. *keep* and *replace* are done, "
-        "*same* needs nothing, *dropped* and *unknown* (in no row) are warnings, *refused* is an error. So are *hook* "
-        "and *left out*: [`hydrate`](../how-to/hydrate.md) makes [hooks](../how-to/hooks.md), and leaves the others "
-        "out. `import` names all but the first three. Defaults and [marks](marks.md) are not listed.",
+        "Labels and annotations by which an object tells another tool how to treat it. *keep*, *replace* and *wave* "
+        "are done, *same* needs nothing, *dropped* and *unknown* (in no row) are warnings, *refused* is an error. So "
+        "are *hook* and *left out*: [`hydrate`](../how-to/hydrate.md) makes [hooks](../how-to/hooks.md), and leaves "
+        "the others out. `import` names all but the first four. Defaults and [marks](marks.md) are not listed.",
         *(f"## {tool}\n\n|says|effect|here|\n|---|---|---|\n" + "\n".join(rows) for tool, rows in tools.items()),
     ]
     return "\n\n".join(parts)

@@ -52,10 +52,12 @@ class Unmet(Struct, frozen=True, tag="unmet"):
     """The gate is not met, and why.
 
     `is_scaling`: copies lack only replicas that placement gave them since they last were well. That is no break.
+    `failed`: the revision of which a hook failed; empty: none did.
     """
 
     why: str
     is_scaling: bool = False
+    failed: str = ""
 
 
 class Unseen(Struct, frozen=True, tag="unseen"):

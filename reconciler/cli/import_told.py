@@ -179,11 +179,9 @@ def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
     """Print the omissions, the failures and the next steps of a person. `is_all`: each of one reason."""
     from reconciler.importers import grouped
 
-    for lines in (store.left_out, store.failed):
+    for lines in (store.left_out, store.failed, store.directives):
         for line in map(str, lines) if is_all else grouped(lines):
             remark(line)
-    for told in store.directives:
-        remark(f"not kept to: {told}")
     for path in store.secret_values:
         remark(f"warning: {path} may hold a secret; encrypt it or refer to one before you commit it")
     if not store.count:

@@ -53,7 +53,7 @@ def with_hook(body: JsonObject, times: frozenset[str]) -> JsonObject | None:
     weight = next((annotations[key] for key in _WEIGHTS if key in annotations), "0")
     kept = {key: value for key, value in annotations.items() if key not in _OF_HOOKS}
     kept[HOOK] = time.value
-    if weight not in ("0", "") and time is not HookTime.WITH:
+    if weight not in ("0", ""):
         kept[HOOK_WEIGHT] = str(weight)
     body = with_value(body, ("metadata", "annotations"), kept)
     prefix = dig(body, "metadata", "generateName")

@@ -222,6 +222,9 @@ class _ObjectReader:
                 return None
         if not times:
             return body
+        for one in found:
+            if one.key.endswith("hook-delete-policy") and not one.is_kept_to:
+                self.error("render-hook-dropped", f"hooks say {one}: {one.here}", Severity.WARNING)
         made = with_hook(body, times)
         if made is None:
             self.error("render-object", f"{subject} is a hook for {', '.join(sorted(times))}: make it two")

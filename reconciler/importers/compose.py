@@ -16,7 +16,7 @@ from reconciler.hydration import parse_render
 from reconciler.importers.app import App, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored
 from reconciler.importers.names import safe_name
-from reconciler.importers.reading import Failure, LeftOut
+from reconciler.importers.reading import Failure, LeftOut, NotKeptTo
 from reconciler.ownership import directives_of
 from reconciler.secrets import holds_credential
 from reconciler.yaml import SUFFIXES, read_yaml
@@ -54,11 +54,11 @@ class ImportedStore(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def directives(self) -> tuple[str, ...]:
+    def directives(self) -> tuple[NotKeptTo, ...]:
         """Return the directives of copied objects that are not kept to here, with file and line."""
         copied = [(path, data) for path, data in self.files.items() if isinstance(data, bytes)]
         return tuple(
-            f"{document.at('metadata', found.place.value, found.key)} {found}: {found.here}"
+            NotKeptTo(document.at("metadata", found.place.value, found.key), str(found), found.here)
             for path, data in copied
             if path.endswith((*SUFFIXES, ".json"))
             for document in read_yaml(path, data).documents

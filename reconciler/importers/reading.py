@@ -57,9 +57,26 @@ class Failure(NamedTuple):
         return f"not carried over: {self.source.path}:{self.source.line} {self.subject}: {self.why}"
 
 
-def grouped(found: Iterable[LeftOut | Failure]) -> Iterator[str]:
+class NotKeptTo(NamedTuple):
+    """A directive on a copied object that is not kept to here. `says`: as it is written there."""
+
+    source: Source
+    says: str
+    why: str
+
+    @property
+    def reason(self) -> str:
+        """Return the directive and the reason."""
+        return f"{self.says}: {self.why}"
+
+    def __str__(self) -> str:
+        """The line that is printed."""
+        return f"not kept to: {self.source.path}:{self.source.line} {self.says}: {self.why}"
+
+
+def grouped(found: Iterable[LeftOut | Failure | NotKeptTo]) -> Iterator[str]:
     """Yield a line for each; those of one reason are one line, with their number and the first of them."""
-    alike: dict[str, list[LeftOut | Failure]] = {}
+    alike: dict[str, list[LeftOut | Failure | NotKeptTo]] = {}
     for each in found:
         alike.setdefault(each.reason, []).append(each)
     for members in alike.values():

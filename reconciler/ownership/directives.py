@@ -28,6 +28,8 @@ class DirectiveEffect(StrEnum):
     """Nothing, though it had an effect there: a warning."""
     REFUSED = "refused"
     """The object would not be what it says: an error."""
+    WAVE = "wave"
+    """It comes in this turn of its package, as with `fleet.reconciler/wave`."""
     HOOK = "hook"
     """Rendering makes it a hook of ours: an error in a store, which is to say so in our words."""
     LEFT_OUT = "left out"
@@ -59,7 +61,7 @@ class FoundDirective(Struct, frozen=True):
     @property
     def is_kept_to(self) -> bool:
         """Return whether nothing is to be told of it."""
-        return self.effect in (DirectiveEffect.KEEP, DirectiveEffect.REPLACE, DirectiveEffect.SAME)
+        return self.effect in (_KEEP, _REPLACE, _SAME, DirectiveEffect.WAVE)
 
     def __str__(self) -> str:
         """As it is written on the object."""
@@ -80,10 +82,10 @@ _HOOK: Final = DirectiveEffect.HOOK
 _NO_HOOK: Final = "nothing runs then; take it out of the store"
 _BEFORE: Final = "write `fleet.reconciler/hook: before`; of installing alone `before-first`"
 _AFTER: Final = "write `fleet.reconciler/hook: after-applied`; of installing alone `after-first`"
-_RECORD: Final = "a hook stays until its next run"
+_RECORD: Final = "a hook stays until its next run, as the record of it"
 _NOT_APPLIED: Final = "not applied there: take it out"
 _CREATED_ONLY: Final = "nothing is only created; see spec.ignore"
-_ORDER: Final = "the order follows from references and kinds"
+_ORDER: Final = "the order follows from references and kinds; write `fleet.reconciler/wave`"
 _OF_APPLICATION: Final = "it belongs on an Application"
 _A_MARK: Final = "part of the tool's mark"
 _IN_NO_TABLE: Final = "nothing here knows it"
@@ -109,8 +111,9 @@ DIRECTIVES: Final = (
         ("hook", "PostSync", _HOOK, "write `fleet.reconciler/hook: after`"),
         *_each("hook", "SyncFail PreDelete PostDelete", _LEFT_OUT, _NO_HOOK),
         ("hook", "Skip", _LEFT_OUT, _NOT_APPLIED),
-        ("hook-delete-policy", "", _SAME, _RECORD),
-        ("sync-wave", "", _DROPPED, _ORDER),
+        ("hook-delete-policy", "BeforeHookCreation", _SAME, _RECORD),
+        *_each("hook-delete-policy", "HookSucceeded HookFailed", _DROPPED, _RECORD),
+        ("sync-wave", "", DirectiveEffect.WAVE, "as `fleet.reconciler/wave`; of a hook, its weight"),
     ),
     *_rows(
         "Argo CD", "argocd.argoproj.io/sync-options", "Argo CD: sync options",
@@ -181,8 +184,10 @@ DIRECTIVES: Final = (
         *_each("hook", "post-install post-upgrade", _HOOK, _AFTER),
         *_each("hook", "pre-delete post-delete pre-rollback post-rollback crd-install", _LEFT_OUT, _NO_HOOK),
         *_each("hook", "test test-success test-failure", _LEFT_OUT, "tests are not run; take it out of the store"),
-        *((key, "", _SAME, _RECORD) for key in (
-            "hook-weight", "hook-delete-policy", "hook-output-log-policy")),
+        ("hook-weight", "", _SAME, "as `fleet.reconciler/hook-weight`"),
+        ("hook-output-log-policy", "", _SAME, "its pod stays with it, and so does its log"),
+        ("hook-delete-policy", "before-hook-creation", _SAME, _RECORD),
+        *_each("hook-delete-policy", "hook-succeeded hook-failed", _DROPPED, _RECORD),
         ("resource-policy", "keep", _KEEP, _KEPT),
         ("chart", "", _SAME, "a name for people"),
     ),

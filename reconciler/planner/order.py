@@ -8,13 +8,14 @@ Changes in clusters that windows of the Fleet document close: they wait until on
 What a tick or a person moves is not the store's doing and never waits; drift is put back unless a window says no.
 Source: ADR 18.
 
-Changes of packages with hooks: what is not in turn waits. Source: ADR 26.
+Changes of packages with hooks or waves: what is not in turn waits. Source: ADR 26.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from reconciler.observations import has_succeeded
 from reconciler.ownership import read_owner
 from reconciler.policy import Closed
 from reconciler.scheduler import Schedule
-from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of
+from reconciler.templates import ONCE_HEALTHY, RUNS_ONCE, THE_REST, Turn, hook_of, package_of, turn_of
 
 _FORMER: Final = (
     "; it was loosened: the former one counts until the next revision, or with the spec.review.confirm of its review"
@@ -186,8 +187,8 @@ def _from_below(beside: dict[Identity, set[Identity]]) -> list[Identity]:
     return found
 
 
-class HookOrder:
-    """The turns of a plan's changes in packages with hooks."""
+class TurnOrder:
+    """The turns of a plan's changes in packages with hooks or waves."""
 
     def __init__(
         self, changes: Sequence[Change], decision: Schedule, snapshot: FleetSnapshot, manifests: ManifestsInForce
@@ -233,22 +234,49 @@ class HookOrder:
         turns: defaultdict[Turn, set[Identity]] = defaultdict(set)
         for identity in self._members[package]:
             if identity in due or self._is_here(cluster, identity):
-                turns[self._turn(cluster, identity)].add(identity)
+                turns[turn_of(self._annotations(cluster, identity))].add(identity)
         turns[THE_REST].update(due.keys() - set().union(*turns.values()))
-        early = self._needed(identity for turn in turns if turn < THE_REST for identity in turns[turn])
-        why, last = "", max(turns)
-        for turn in sorted(turns):
+        ordered = sorted(turns)
+        rest = [identity for turn in ordered if turn[0] == THE_REST[0] for identity in sorted(turns[turn])]
+        early, why, blocker = set[Identity](), "", THE_REST
+        for turn, following in zip(ordered, [*ordered[1:], None], strict=True):
             if not why and turn[0] >= ONCE_HEALTHY:
-                why = next(filter(None, (self._why_not_healthy(cluster, it) for it in sorted(turns[THE_REST]))), "")
+                why, blocker = self._first(partial(self._why_not_healthy, cluster), rest), turn
             if why:
-                is_rest = turn == THE_REST
                 yield from (
                     (identity, Hold(HeldBy.OTHERS, why))
                     for identity in turns[turn] & due.keys()
-                    if not (is_rest and (identity in early or not kind_rank(identity.kind)))
+                    if not self._goes_ahead(turn, blocker, identity, due[identity], early)
                 )
-            elif turn != last:
-                why = next(filter(None, (self._why_not_done(cluster, it, due) for it in sorted(turns[turn]))), "")
+            elif following is not None:
+                why = self._first(partial(self._why_not_done, cluster, due=due), sorted(turns[turn]))
+                if not why and turn[0] == following[0] == THE_REST[0]:
+                    why = self._first(partial(self._why_not_healthy, cluster), sorted(turns[turn]))
+                blocker = turn
+            if why and not early:
+                early = self._needed(it for one in ordered if one <= blocker or one < THE_REST for it in turns[one])
+
+    @staticmethod
+    def _first(why: Callable[[Identity], str], identities: Iterable[Identity]) -> str:
+        return next(filter(None, map(why, identities)), "")
+
+    @staticmethod
+    def _goes_ahead(
+        turn: Turn, blocker: Turn, identity: Identity, due: Sequence[Change], early: Collection[Identity]
+    ) -> bool:
+        """Return whether changes of an object need not wait for an earlier turn.
+
+        Those before it may need the object. An earlier wave holds neither what puts drift back nor what moves away.
+        """
+        if turn[0] != THE_REST[0]:
+            return False
+        if identity in early or not kind_rank(identity.kind):
+            return True
+        is_wave = blocker[0] == THE_REST[0]
+        return is_wave and all(
+            change.cause is Cause.DRIFT or (change.cause is Cause.PLACEMENT and change.action is not Action.CREATE)
+            for change in due
+        )
 
     def _is_here(self, cluster: str, identity: Identity) -> bool:
         binding = self._decision.bindings.get(identity)
@@ -261,10 +289,6 @@ class HookOrder:
             return dig(manifest.body, "metadata", "annotations") or {}
         template = self._decision.fleet.templates.get(identity)
         return template.annotations if template is not None else {}
-
-    def _turn(self, cluster: str, identity: Identity) -> Turn:
-        hook = hook_of(self._annotations(cluster, identity))
-        return hook.turn if hook is not None else THE_REST
 
     def _needed(self, hooks: Iterable[Identity]) -> set[Identity]:
         """Return what hooks refer to, directly or not: it comes before them."""

@@ -27,7 +27,7 @@ from reconciler.planner.deletion_order import after_owners
 from reconciler.planner.diff_all import PlanResult, diff_all
 from reconciler.planner.guard import guard, is_held_by_guard, is_stricter, judged_by
 from reconciler.planner.open_questions import not_evaluated
-from reconciler.planner.order import HookOrder, waves
+from reconciler.planner.order import TurnOrder, waves
 from reconciler.planner.preview import placement_changes, with_overridden
 from reconciler.planner.revisions import named_alike, passage_between, with_stages
 from reconciler.planner.written import written_by, written_in
@@ -116,7 +116,7 @@ def _round(
         guarded = replace(guarded, changes=tuple(map(_with_note, guarded.changes)))
     changes = after_owners(guarded.changes, decision.bindings, snapshot) if guarded.digest else guarded.changes
     if decision.packaged:
-        changes = HookOrder(changes, decision, snapshot, result.manifests).held()
+        changes = TurnOrder(changes, decision, snapshot, result.manifests).held()
     plan = Plan(
         base="",
         head=snapshot.fleet.revision,

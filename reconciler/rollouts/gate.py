@@ -36,13 +36,21 @@ def note_success(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: Ro
 
 
 def has_failed(cluster: str, gate: Gate, sights: Mapping[str, Sight], book: RolloutRecords) -> bool:
-    """Return whether a cluster missed the deadline of its gate. One that meets it now has not failed."""
+    """Return whether a hook failed in a cluster, or it missed the deadline of its gate.
+
+    One that meets it now has not failed.
+    """
     record, sight = book[cluster], sights.get(cluster, UNTOLD)
     if not record.revision or record.completed_at:
         return False
     if isinstance(sight, Met) and sight.revision == record.revision:
         return False
-    return book.is_over(record.begun_at, gate.timeout_s, cluster)
+    return has_failed_hook(record.revision, sight) or book.is_over(record.begun_at, gate.timeout_s, cluster)
+
+
+def has_failed_hook(revision: str, sight: Sight) -> bool:
+    """Return whether a hook of a revision failed, which no waiting mends. Source: ADR 26."""
+    return isinstance(sight, Unmet) and sight.failed == revision != ""
 
 
 def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str], book: RolloutRecords) -> bool:
@@ -54,7 +62,7 @@ def is_too_late(cluster: str, revision: str, gate: Gate, away: Mapping[str, str]
 class Copy(NamedTuple):
     """A copy in a cluster. `is_in_step`: it is as in the active revision. `why`: why it is not healthy.
 
-    `is_scaling`: placement changed its replicas since it last was well.
+    `is_scaling`: placement changed its replicas since it last was well. `has_failed`: a hook that ended so.
     """
 
     identity: Identity
@@ -63,6 +71,7 @@ class Copy(NamedTuple):
     why: str
     body: JsonObject
     is_scaling: bool = False
+    has_failed: bool = False
 
 
 def sight_of(
@@ -74,6 +83,9 @@ def sight_of(
     unknown.
     """
     found = sorted(copies, key=lambda copy: copy.identity)
+    failed = next((copy for copy in found if copy.has_failed), None)
+    if failed is not None:
+        return Unmet(f"{failed.identity} failed: {failed.why}", failed=revision)
     late = [copy for copy in found if not copy.is_in_step]
     unwell = [copy for copy in found if copy.is_in_step and not copy.is_healthy] if gate.healthy else []
     is_scaling = all(copy.is_scaling for copy in (*late, *unwell))

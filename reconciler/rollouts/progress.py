@@ -32,7 +32,7 @@ from reconciler.api.rollout_progress import (
     WaitsForStage,
 )
 from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayout
-from reconciler.rollouts.gate import UNTOLD, note_success
+from reconciler.rollouts.gate import UNTOLD, has_failed_hook, note_success
 from reconciler.rollouts.record_book import RolloutRecords
 from reconciler.rollouts.release import Pins, begin_pinned, begin_rolled_back, newest, pins_in_force, release_under_way
 from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
@@ -196,6 +196,8 @@ def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, st
     members = StageMembers(scene, StageLayout(found.stage, (name,)), frozenset())
     if members.is_done(name):
         return Phase.DONE, f"done since {record.completed_at}"
+    if has_failed_hook(scene.release, scene.sights.get(name, UNTOLD)):
+        return Phase.FAILED, _seen(name, gate, scene)
     if members.has_failed(name):
         return Phase.FAILED, f"not within {gate.timeout_s}s: {_seen(name, gate, scene)}"
     if record.revision == scene.release:

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.clusters import Health, LiveObject
+from reconciler.api.clusters import Health, LiveObject, RunOutcome
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
@@ -80,6 +80,8 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
         return HEALTHY
     # Past its deadline it is stuck, though older pods still serve.
     is_stuck = told is Health.UNHEALTHY and not _serves_enough(live)
+    if told is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
+        return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
     return kind(_why(live, interpreter), _unmade(live), _lacks_pods_of(live, interpreter))
 
@@ -91,6 +93,8 @@ def beside_pods(
 
     `trouble` None: pods say nothing. `refusal`: why one was not made, as an event says; it counts while pods lack.
     """
+    if isinstance(own, Degraded) and own.is_over:
+        return replace(own, why=trouble.why) if trouble is not None else own
     told = _cut(refusal) if own.lacks_pods_of else ""
     unmade = own.unmade or told
     if trouble is None:
@@ -222,5 +226,6 @@ def copies_of(state: ClusterState, identities: Collection[Identity]) -> list[Cop
             is_in_step = seen.sync.sync is Sync.SYNCED
             why = seen.health.why if is_in_step else seen.sync.why
             is_healthy = seen.health.word is HealthWord.HEALTHY
-            found.append(Copy(identity, is_in_step, is_healthy, why, nobody))
+            has_failed = is_in_step and isinstance(seen.health, Degraded) and seen.health.is_over
+            found.append(Copy(identity, is_in_step, is_healthy, why, nobody, has_failed=has_failed))
     return found

@@ -218,11 +218,12 @@ class Progressing(Struct, frozen=True):
 
 
 class Degraded(Struct, frozen=True):
-    """It does not work. `unmade` and `lacks_pods_of`: as of Progressing."""
+    """It does not work. `unmade` and `lacks_pods_of`: as of Progressing. `is_over`: it ran to its end, and failed."""
 
     why: str
     unmade: str = ""
     lacks_pods_of: str = ""
+    is_over: bool = False
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
 

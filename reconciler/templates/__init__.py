@@ -19,13 +19,16 @@ from reconciler.templates.hooks import (
     ONCE_HEALTHY,
     RUNS_ONCE,
     THE_REST,
+    WAVE,
     Hook,
     HookTime,
     Turn,
+    has_turn,
     hook_of,
     is_hook,
     is_run_of_hook,
     package_of,
+    turn_of,
 )
 from reconciler.templates.image_reference import ImageFault, override_image, parse_image, replaces_registry
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused

@@ -1,6 +1,8 @@
 """Hooks: Jobs and Pods that run once per release of their package and cluster, before or after the rest.
 
 The package of a hook is all that the files of its folder hold. Source: design#hooks; ADR 26.
+
+Waves: the rest of a package in turns, each healthy before the next. Source: Argo CD: sync phases and waves.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
 HOOK: Final = "fleet.reconciler/hook"
 HOOK_WEIGHT: Final = "fleet.reconciler/hook-weight"
 HOOK_FAILURE: Final = "fleet.reconciler/hook-failure"
+WAVE: Final = "fleet.reconciler/wave"
+_WAVES: Final = (WAVE, "argocd.argoproj.io/sync-wave")
+"""Annotations with the wave of what is no hook; the first one counts."""
 _CONTINUE: Final = "continue"
 _WEIGHT_DIGITS_MAX: Final = 9
 
@@ -53,7 +58,7 @@ Turn = tuple[int, int]
 ONCE_HEALTHY: Final = _PHASES[HookTime.AFTER]
 """The first phase that waits until the rest is healthy."""
 THE_REST: Final[Turn] = (1, 0)
-"""The turn of what is no hook."""
+"""The turn of what is no hook and names no wave."""
 
 
 class Hook(Struct, frozen=True):
@@ -70,9 +75,8 @@ class Hook(Struct, frozen=True):
 
     @property
     def turn(self) -> Turn:
-        """Return its turn; the weight counts before and after the rest only."""
-        phase = _PHASES[self.time]
-        return THE_REST if phase == THE_REST[0] else (phase, self.weight)
+        """Return its turn; with the rest, the weight is its wave."""
+        return _PHASES[self.time], self.weight
 
 
 def hook_of(annotations: Mapping[str, str]) -> Hook | None:
@@ -84,6 +88,18 @@ def hook_of(annotations: Mapping[str, str]) -> Hook | None:
     return Hook(HookTime(said), int(weight) if _is_weight(weight) else 0, annotations.get(HOOK_FAILURE) == _CONTINUE)
 
 
+def turn_of(annotations: Mapping[str, str]) -> Turn:
+    """Return the turn of a hook, or of another object by its wave; a wave that is no whole number is 0, as in Argo CD.
+
+    Source: gitops-engine, pkg/sync/syncwaves.
+    """
+    hook = hook_of(annotations)
+    if hook is not None:
+        return hook.turn
+    wave = next((annotations[key] for key in _WAVES if key in annotations), "0")
+    return THE_REST[0], int(wave) if _is_weight(wave) else 0
+
+
 def package_of(path: str) -> str:
     """Return the package that a file belongs to: its folder, empty for the root of the store."""
     return path.rpartition("/")[0]
@@ -92,6 +108,12 @@ def package_of(path: str) -> str:
 def is_hook(template: Template) -> bool:
     """Return whether a template is a hook, or an object that hooks need."""
     return HOOK in template.annotations
+
+
+def has_turn(template: Template) -> bool:
+    """Return whether others of its package wait for a template, or it for them: it is a hook or names a wave."""
+    annotations = template.annotations
+    return HOOK in annotations or (any(key in annotations for key in _WAVES) and turn_of(annotations) != THE_REST)
 
 
 def is_run_of_hook(template: Template | None) -> bool:
@@ -112,6 +134,11 @@ def check_hook(metadata: JsonObject, findings: Findings) -> None:
         findings.error("hook-illegal", f"{weight[:80]!r} is no whole number", *place, HOOK_WEIGHT)
     if isinstance(failure, str) and failure not in (_CONTINUE, "stop"):
         findings.error("hook-illegal", f"{failure[:80]!r} is neither stop nor continue", *place, HOOK_FAILURE)
+    wave = annotations.get(WAVE)
+    if isinstance(wave, str) and not _is_weight(wave):
+        findings.error("hook-illegal", f"{wave[:80]!r} is no whole number", *place, WAVE)
+    if wave is not None and time is not None:
+        findings.error("hook-illegal", f"a hook has {HOOK_WEIGHT} instead", *place, WAVE)
     for key, value in ((HOOK_WEIGHT, weight), (HOOK_FAILURE, failure)):
         if value is not None and time is None:
             findings.error("hook-illegal", f"it counts beside {HOOK} only", *place, key)

@@ -202,6 +202,58 @@ def test_a_review_shows_the_hooks_of_a_release_and_of_no_other() -> None:
     assert shown(store(WEB[0], deployment(replicas=7), WEB[2], WEB[3])) == ["update Deployment app"]
 
 
+def in_wave(body: dict[str, Any], wave: str, key: str = "fleet.reconciler/wave") -> dict[str, Any]:
+    body["metadata"]["annotations"] = {key: wave}
+    return body
+
+
+@pytest.mark.parametrize("key", ["fleet.reconciler/wave", "argocd.argoproj.io/sync-wave"])
+def test_waves_come_one_after_the_other_each_once_the_last_is_healthy(key: str) -> None:
+    first, last = in_wave(config_map("first"), "-1", key), in_wave(config_map("last"), "5", key)
+    bed, fleet = Bed("m1"), store(first, deployment(), config_map("middle"), last, hook("smoke", "after"))
+    wait = "waits for ConfigMap demo/first"
+    assert bed.due(fleet) == [
+        "create ConfigMap first", f"create ConfigMap last: {wait}", f"create ConfigMap middle: {wait}",
+        f"create Deployment app: {wait}", f"create Job smoke: {wait}",
+    ]  # fmt: skip
+    wait = "waits for Deployment demo/app"
+    assert bed.due(fleet) == [
+        "create ConfigMap last: waits for ConfigMap demo/middle", "create ConfigMap middle", "create Deployment app",
+        "create Job smoke: waits for ConfigMap demo/middle",
+    ]  # fmt: skip
+    assert bed.due(fleet) == [f"create ConfigMap last: {wait} healthy", f"create Job smoke: {wait} healthy"]
+    bed.healthy("m1", APP)
+    assert bed.due(fleet) == ["create ConfigMap last", "create Job smoke: waits for ConfigMap demo/last"]
+    assert bed.due(fleet) == ["create Job smoke"]
+
+
+def test_a_wave_that_is_not_healthy_holds_no_drift_and_what_it_needs_comes_before_it() -> None:
+    needed, other = in_wave(config_map("needed"), "2"), in_wave(config_map("other", a="1"), "1")
+    app = deployment()
+    app["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "configMap": {"name": "needed"}}]
+    bed, fleet = Bed("m1"), store(app, needed, other)
+    wait = "waits for Deployment demo/app"
+    assert bed.due(fleet) == [
+        "create ConfigMap needed", f"create ConfigMap other: {wait}", "create Deployment app"
+    ]  # fmt: skip
+    bed.healthy("m1", APP)
+    assert bed.due(fleet) == ["create ConfigMap other"]
+    bed.edit("m1", APP, status={})
+    bed.edit("m1", Identity("", "ConfigMap", "demo", "other"), data={"a": "by hand"})
+    assert bed.due(fleet) == ["update ConfigMap other"], "drift"
+
+
+def test_a_wave_is_a_whole_number_and_a_broken_file_holds_no_wave_for_good() -> None:
+    assert [problem.code for problem in store(in_wave(config_map("a"), "soon")).problems] == ["hook-illegal"]
+    both = hook("migrate", "before")
+    both["metadata"]["annotations"]["fleet.reconciler/wave"] = "1"
+    assert [problem.code for problem in store(both).problems] == ["hook-illegal"]
+    broken = config_map("broken")
+    broken["metadata"]["labels"] = {"a": ["b"]}
+    bed = Bed("m1")
+    assert "create ConfigMap last" in bed.due(store(in_wave(config_map("last"), "1"), broken))
+
+
 def test_what_helm_runs_after_the_rest_does_not_wait_for_health() -> None:
     bed, fleet = Bed("m1"), store(deployment(), hook("smoke", "after-applied"), hook("late", "after"))
     wait = "waits for Deployment demo/app"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Binding
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import Fleet
+from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Met, Record, Sight, Unseen
@@ -34,6 +34,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.rollouts import Copy, Revisions, RolloutSelection, layouts_of, named_objects, sight_of
 from reconciler.state import FleetState, copies_of
+from reconciler.templates import hook_of
 
 FleetAt = Callable[[str], Awaitable[Fleet | None]]
 """The fleet of a revision; None: it is not there, or cannot be read."""
@@ -195,12 +196,19 @@ def sights_of(followed: Followed, records: Records, shown: FleetState | None, me
             plain, at, bindings = replace(of_stage.stage.gate, checks=()), (followed.name, name), decision.bindings
             copies = [
                 copy._replace(is_scaling=_is_scaling(copy.identity, name, met.get(at, bindings), bindings))
-                for copy in copies_of(state, followed.identities)
+                for found_copy in copies_of(state, followed.identities)
+                if (copy := _of_hook(found_copy, decision.fleet.templates.get(found_copy.identity))) is not None
             ]
             sight = found[name] = sight_of(plain, drawn.get(name, ""), copies, {})
             if isinstance(sight, Met):
                 met[at] = bindings
     return found
+
+
+def _of_hook(copy: Copy, template: Template | None) -> Copy | None:
+    """Return a failed run as the gate counts it: a hook fails it at once, unless nothing is to stop (None)."""
+    hook = hook_of(template.annotations) if copy.has_failed and template is not None else None
+    return None if hook is not None and hook.goes_on else copy._replace(has_failed=hook is not None)
 
 
 def _is_scaling(identity: Identity, cluster: str, before: Bindings, after: Bindings) -> bool:

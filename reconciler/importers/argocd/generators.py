@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from reconciler.api.content import JsonObject
+from reconciler.api.content import JsonObject, canonical_bytes
 from reconciler.errors import StoreError
 from reconciler.hydration import resolved
 from reconciler.importers.argocd.destinations import OWN_NAME, OWN_SERVER, Destinations
@@ -162,19 +162,30 @@ class Generating:
         return [{**row, **other} for row in self.rows(first) for other in self.rows(second, row)]
 
     def _merge(self, below: Reading) -> Rows:
-        keys = below.texts("mergeKeys")
-        base, *others = [self.rows(generator) for generator in below.children("generators")]
-        merged = [dict(row) for row in base]
+        # Source: Argo CD, applicationset/generators/merge.go: what is missing is a value like any other.
+        keys, path = below.texts("mergeKeys"), below.path("mergeKeys")
+        if not keys:
+            raise Uncarried(f"{path}: a merge names at least one key")
+        base, *others = [_by_keys(self.rows(generator), keys, path) for generator in below.children("generators")] or [
+            {}
+        ]
         for rows in others:
-            for row in rows:
-                for found in merged:
-                    if keys and all(_key(found, key) == _key(row, key) is not None for key in keys):
-                        found.update(_over(found, row))
-        return merged
+            for key in base.keys() & rows.keys():
+                base[key] = _over(base[key], rows[key])
+        return list(base.values())
 
 
-def _key(row: Mapping[str, Any], key: str) -> Any:
-    return flattened(row).get(key)
+def _by_keys(rows: Rows, keys: tuple[str, ...], path: str) -> dict[bytes, dict[str, Any]]:
+    """Return rows by their parameters of these names.
+
+    Raises:
+        Uncarried: two rows have the same.
+    """
+    found: dict[bytes, dict[str, Any]] = {}
+    for row in rows:
+        if found.setdefault(canonical_bytes({key: row.get(key) for key in keys}), row) is not row:
+            raise Uncarried(f"{path}: two rows of one generator have the same {', '.join(keys)}, so nothing is merged")
+    return found
 
 
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

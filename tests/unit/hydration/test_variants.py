@@ -202,7 +202,7 @@ ARGO = "argocd.argoproj.io/hook"
     [
         (hooked("pre-install,pre-upgrade", **{"helm.sh/hook-weight": "-5"}), {"": "before", "-weight": "-5"}),
         (
-            hooked("post-upgrade, post-install", **{"helm.sh/hook-delete-policy": "hook-succeeded"}),
+            hooked("post-upgrade, post-install", **{"helm.sh/hook-delete-policy": "before-hook-creation"}),
             {"": "after-applied"},
         ),
         (hooked("pre-install"), {"": "before-first"}),
@@ -212,7 +212,7 @@ ARGO = "argocd.argoproj.io/hook"
         (hooked("pre-install,pre-upgrade,post-install,post-upgrade", kind="ServiceAccount"), {"": "before"}),
         (hooked("PreSync", key=ARGO, **{"argocd.argoproj.io/sync-wave": "3"}), {"": "before", "-weight": "3"}),
         (hooked("PostSync", key=ARGO, **{"helm.sh/hook": "pre-install"}), {"": "after"}),
-        (hooked("Sync", key=ARGO), {"": "with"}),
+        (hooked("Sync", key=ARGO, **{"argocd.argoproj.io/sync-wave": "2"}), {"": "with", "-weight": "2"}),
     ],
     ids=str,
 )

@@ -51,7 +51,9 @@ def sight_of_case(text: str, record: Record) -> Sight:
     if verb == "met":
         since, _, revision = rest.partition(" ")
         return Met(REVISIONS[revision] if revision else record.revision, at(float(since)) if since else "")
-    return Unseen(rest) if verb == "unseen" else Unmet(rest, is_scaling=verb == "scaling")
+    if verb == "unseen":
+        return Unseen(rest)
+    return Unmet(rest, is_scaling=verb == "scaling", failed=record.revision if verb == "failed" else "")
 
 
 def look(case: Case, records: dict[str, Record], sights: dict[str, Sight]) -> RolloutProgress:
