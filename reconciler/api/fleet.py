@@ -161,6 +161,15 @@ class LooseningHold(StrEnum):
     """A review shows it."""
 
 
+class HistoryLimits(Struct, frozen=True, kw_only=True):
+    """`spec.history`: how much history the journal keeps."""
+
+    events_max: int = 100_000
+    """So many events, and as many rounds."""
+    age_s: int | None = None
+    """Nothing older is kept, but for the beginnings of what still lasts; None: of any age."""
+
+
 class DriftMode(StrEnum):
     """The detection of changes by others in the clusters: `spec.drift.mode`."""
 
@@ -188,6 +197,7 @@ class FleetSettings(Struct, frozen=True, kw_only=True):
     ha: HighAvailability | None = None
     prometheus: str = ""
     """Name of the Prometheus that gates ask; empty: none."""
+    history: HistoryLimits = HistoryLimits()
     partial: bool = False
     """`spec.placement.partial`: place as many as fit when not all do."""
     allowed_namespaces: frozenset[str] = frozenset()

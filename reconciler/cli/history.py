@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Say who did what, when and why, newest first: of the whole fleet, or of what the options select.
 
-    The newest 100,000 events are kept, and of persons 10,000 more.
+    The newest 100,000 events are kept, and of persons 10,000 more; `spec.history` of the Fleet document says otherwise.
     """
     from reconciler.cli.options import resource_in
     from reconciler.report.status.history_text import history_text

@@ -1,4 +1,4 @@
-"""`reconciler journal`: verify, rebuild or export the journal."""
+"""`reconciler journal`: verify, rebuild, export or compact the journal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.cli.store_reading import check_clusters, full_name, read_fleet
 
 @click.group(context_settings=options.SETTINGS)
 def command() -> None:
-    """Verify, rebuild or export the journal."""
+    """Verify, rebuild, export or compact the journal."""
 
 
 @command.command(context_settings=options.SETTINGS)
@@ -100,3 +100,28 @@ def export(*, store: str | None, journal: Path | None, output: str) -> None:
     with Journal.open(journal_path(journal, store), read_only=True) as opened:
         # Credentials also occur in wrong places: in URLs of an env, in ConfigMaps.
         answer(document_text(Masker().document(opened.export()), output))
+
+
+@command.command(context_settings=options.SETTINGS)
+@options.store_of_fleet
+@options.journal
+def compact(*, store: str | None, journal: Path | None) -> None:
+    """Delete what is beyond `spec.history`, and give the space of deleted rows back. No service may be running.
+
+    Meanwhile as much free disk is needed as the journal takes then.
+    """
+    from reconciler.clock import SystemClock
+    from reconciler.errors import JournalError
+    from reconciler.journal.sqlite_journal import Journal
+
+    path = journal_path(journal, store)
+    if not path.is_file():
+        raise JournalError(f"{path}: there is no journal")
+    before = path.stat().st_size
+    with Journal.open(path) as opened:
+        opened.compact(SystemClock().now())
+    answer(f"{path}: {_mib(before)} before, {_mib(path.stat().st_size)} now")
+
+
+def _mib(count: int) -> str:
+    return f"{count / 2**20:.1f} MiB"

@@ -162,6 +162,7 @@ class StoreFollower:
             parts.journal.record_events([advanced])
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
+        parts.journal.keep_history(fleet.settings.history, parts.clock.now())
         if self.successor is not None:
             await self.successor.leave_once()  # Before anything is done by it.
         self._is_in_force, self.fleet = True, fleet

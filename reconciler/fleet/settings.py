@@ -11,6 +11,7 @@ from reconciler.api.fleet import (
     FleetSettings,
     Guards,
     HighAvailability,
+    HistoryLimits,
     IgnoreRule,
     LooseningHold,
     PlainSecrets,
@@ -41,6 +42,8 @@ from reconciler.policy import FLEET_WINDOW_SHAPE, read_fleet_windows
 Choice = TypeVar("Choice", bound=StrEnum)
 
 _DEFAULTS = FleetSettings()
+_EVENTS_LEAST, _AGE_S_LEAST = 1000, 3600
+"""Less would forget what rounds look up."""
 LEASE_DURATION_S = 15
 LEASE_DURATION_S_MIN = 5
 """A shorter one would be lost by one slow answer."""
@@ -98,6 +101,12 @@ SPEC_SHAPE = shape(
             ),
             text_field("confirm", "The digest of the held settings, as `diff` prints it."),
         ),
+    ),
+    object_field(
+        "history",
+        "How much history is kept; beginnings of what still lasts and orders of persons apart.",
+        integer_field("maxEvents", "At most so many events; at least 1000.", default="100000"),
+        text_field("maxAge", "Nothing older, such as 2160h; at least 1h.", default="any age"),
     ),
     text_field("prometheus", "Name of the Prometheus that gates ask; `run --prometheus NAME=URL` has its address."),
     object_field(
@@ -193,6 +202,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.child("guards")),
         ha=_ha(spec.child("ha")),
+        history=_history(spec.child("history")),
         prometheus=spec.text("prometheus"),
         partial=bool(placement and placement.flag("partial")),
         allowed_namespaces=_allowed_namespaces(spec.child("namespaces")),
@@ -248,6 +258,18 @@ def _guards(fields: Fields | None) -> Guards:
         window_s=read_seconds(fields, "window", Guards().window_s, least=0),
         confirm=fields.text("confirm"),
         confirm_until=read_moment(fields, "confirmUntil"),
+    )
+
+
+def _history(fields: Fields | None) -> HistoryLimits:
+    if fields is None:
+        return HistoryLimits()
+    events = fields.integer("maxEvents")
+    if events is not None and events < _EVENTS_LEAST:
+        fields.error("number-out-of-range", f"maxEvents is {_EVENTS_LEAST} or more, not {events}", "maxEvents")
+    return HistoryLimits(
+        events_max=HistoryLimits().events_max if events is None else events,
+        age_s=read_seconds(fields, "maxAge", 0, least=_AGE_S_LEAST) or None,
     )
 
 

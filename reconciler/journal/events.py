@@ -5,20 +5,23 @@ Source: design#history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from reconciler.api.ledger import ORDERS, Event, EventKind
+import msgspec
+
+from reconciler.api.fleet import HistoryLimits
+from reconciler.api.ledger import ENDS, MADE, ORDERS, Event, EventKind
+from reconciler.clock import epoch_s, rfc3339
 from reconciler.journal.rows import EVENT, OUTBOX, event_value, json_text
 from reconciler.journal.sqlite_file import JournalFile
 
-EVENTS_MAX: Final = 100_000
-"""The number of events, closed intents and rounds that are kept, each; older ones are deleted."""
-ORDERS_MAX: Final = 10_000
-"""The number of orders of persons that are kept beyond that."""
+APART_MAX: Final = 10_000
+"""The number of orders of persons, and of beginnings of what still lasts, that are kept beyond the limits."""
 _STEPS: Final = 100
 """Events are dropped a hundredth of the limit at a time: most commits drop none, and delete nothing."""
-_ORDERS_SQL: Final = ", ".join(f"'{kind}'" for kind in sorted(ORDERS))
+_LASTING: Final[Mapping[EventKind, EventKind]] = {**ENDS, EventKind.RESUMED: EventKind.SUSPENDED}
+"""Each end of what lasts, with its beginning."""
 
 
 class EventFilter(NamedTuple):
@@ -43,41 +46,85 @@ class Recorded(NamedTuple):
     event: Event
 
 
-def record(
-    file: JournalFile, events: Iterable[Event], events_max: int = EVENTS_MAX, orders_max: int = ORDERS_MAX
-) -> None:
-    """Append events; one commit. Delete those beyond the limits: `orders_max` for orders of persons."""
+def record(file: JournalFile, events: Iterable[Event]) -> range:
+    """Append events; one commit. Return their numbers."""
     with file.transaction():
         first = _last(file) + 1
         rows = [
             (first + offset, event.round, event.time, event.kind, event.subject, json_text(event.data))
             for offset, event in enumerate(events)
         ]
-        end = first + len(rows)
-        if not rows:
-            return
         file.put(EVENT, rows)
-        step = max(1, events_max // _STEPS)
-        if first // step != end // step and end > events_max:
-            _prune(file, end - events_max, orders_max)
+    return range(first, first + len(rows))
 
 
-def _prune(file: JournalFile, oldest: int, orders_max: int) -> None:
-    file.execute(f"DELETE FROM event WHERE id < ? AND kind NOT IN ({_ORDERS_SQL})", (oldest,))  # noqa: S608 - constants
-    beyond = f"SELECT id FROM event WHERE id < ? AND kind IN ({_ORDERS_SQL}) ORDER BY id DESC LIMIT -1 OFFSET ?"  # noqa: S608 - constants
-    file.execute(f"DELETE FROM event WHERE id IN ({beyond})", (oldest, orders_max))  # noqa: S608 - constants
+def prune(file: JournalFile, limits: HistoryLimits, now: str, apart_max: int = APART_MAX) -> None:
+    """Delete the events beyond the limits, but for the newest one, whose number the next ones follow.
+
+    `apart_max`: for orders of persons and beginnings of what still lasts. `now`: RFC 3339.
+    """
+    last = _last(file)
+    oldest = last + 1 - limits.events_max
+    file.execute(f"DELETE FROM event WHERE id < ? AND kind NOT IN ({_sql(ORDERS)}) AND NOT {_LASTS}", (oldest,))  # noqa: S608 - constants
+    beyond = "SELECT id FROM event WHERE id < ? ORDER BY id DESC LIMIT -1 OFFSET ?"
+    file.execute(f"DELETE FROM event WHERE id IN ({beyond})", (oldest, apart_max))  # noqa: S608 - constants
+    if limits.age_s is not None:
+        since = rfc3339(epoch_s(now) - limits.age_s)
+        young = file.execute("SELECT id FROM event WHERE time >= ? ORDER BY id LIMIT 1", (since,))
+        file.execute(f"DELETE FROM event WHERE id < ? AND NOT {_LASTS}", (young[0][0] if young else last,))  # noqa: S608 - constants
+
+
+def _sql(kinds: Iterable[EventKind]) -> str:
+    """Kinds as SQL has a list of texts."""
+    return ", ".join(f"'{kind}'" for kind in sorted(kinds))
+
+
+_BEGUN_SQL: Final = " ".join(f"WHEN '{end}' THEN '{begin}'" for end, begin in _LASTING.items())
+_LATER: Final = "SELECT 1 FROM event AS later WHERE later.subject = event.subject AND later.id > event.id"
+_IS_OPEN: Final = f"NOT EXISTS ({_LATER} AND CASE later.kind {_BEGUN_SQL} ELSE later.kind END = event.kind)"
+"""A beginning has no end yet, and did not begin again."""
+_LASTS: Final = f"(kind IN ({_sql(_LASTING.values())}) AND {_IS_OPEN})"
 
 
 class EventBook:
     """The events of a journal."""
 
     _file: JournalFile
-    _events_max: int = EVENTS_MAX
-    _orders_max: int = ORDERS_MAX
+    _limits: HistoryLimits = HistoryLimits()
 
     def record_events(self, events: Iterable[Event]) -> None:
-        """Append events; one commit. Delete those beyond the limit, orders of persons last."""
-        record(self._file, events, self._events_max, self._orders_max)
+        """Append events; one commit. Delete those beyond the limits, now and then."""
+        told = tuple(events)
+        if not told:
+            return
+        with self._file.transaction():
+            numbers, step = record(self._file, told), max(1, self._limits.events_max // _STEPS)
+            if numbers.start // step != numbers.stop // step and numbers.stop > self._limits.events_max:
+                prune(self._file, self._limits, told[-1].time)
+
+    def keep_history(self, limits: HistoryLimits, now: str) -> None:
+        """Keep so much history from now on, also after a restart. `now`: RFC 3339."""
+        with self._file.transaction():
+            if limits != self._limits:
+                self._file.put_value(_LIMITS, msgspec.json.encode(limits).decode())
+                self._limits = limits
+                prune(self._file, limits, now)
+
+    def _read_limits(self) -> None:
+        """Go on with the limits that were recorded last."""
+        found = self._file.value(_LIMITS)
+        self._limits = msgspec.json.decode(found, type=HistoryLimits) if found else HistoryLimits()
+
+    def lasting(self, kinds: Collection[EventKind]) -> tuple[Event, ...]:
+        """Return the last beginning of each subject and kind that has no end yet, oldest first."""
+        rows = self._file.rows(EVENT, f"WHERE kind IN ({_sql(kinds)}) AND {_IS_OPEN} ORDER BY id")
+        return tuple(map(event_value, rows))
+
+    def last_releases(self) -> tuple[Event, ...]:
+        """Return the release of each object that was not written again since, newest first."""
+        is_last = f"NOT EXISTS ({_LATER} AND later.kind IN ({_sql(MADE)}))"
+        rows = self._file.rows(EVENT, f"WHERE kind = '{EventKind.RELEASED}' AND {is_last} ORDER BY id DESC")
+        return tuple(map(event_value, rows))
 
     def events(self, *, subject: str = "", kind: str = "", about: str = "", limit: int = 100) -> tuple[Event, ...]:
         """The newest events, newest first; empty: any. `about` is a subject with or without its cluster."""
@@ -120,8 +167,23 @@ class EventBook:
                 self._file.remove(OUTBOX, gone)
 
     def subjects(self) -> tuple[str, ...]:
-        """Everything that an event of the audit trail is about, sorted."""
-        return tuple(row[0] for row in self._file.execute("SELECT DISTINCT subject FROM event ORDER BY subject"))
+        """Everything that an event of the audit trail is about, in whichever cluster, sorted.
+
+        The index is read at one place for each, not for each event.
+        """
+        return tuple(row[0].partition(" @ ")[0] for row in self._file.execute(_SUBJECTS))
+
+
+_LIMITS: Final = "history"
+_SUBJECTS: Final = """
+WITH RECURSIVE found(subject) AS (
+    SELECT min(subject) FROM event
+    UNION ALL
+    SELECT (SELECT min(subject) FROM event WHERE subject > substr(found.subject, 1, CASE instr(found.subject, ' @ ')
+        WHEN 0 THEN length(found.subject) ELSE instr(found.subject, ' @ ') - 1 END) || ' @!')
+    FROM found WHERE found.subject IS NOT NULL
+)
+SELECT subject FROM found WHERE subject IS NOT NULL"""
 
 
 def _last(file: JournalFile) -> int:

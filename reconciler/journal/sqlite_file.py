@@ -308,17 +308,18 @@ class JournalFile:
         Raises:
             JournalCorrupt: a row does not have the checksum that it was written with.
         """
+        return list(self.each_row(table, where, values))
+
+    def each_row(self, table: SqlTable, where: str = "", values: Row = ()) -> Iterator[Row]:
+        """Yield what `rows` returns, one by one: nothing is written meanwhile."""
         sql = f"SELECT {', '.join(table.columns)}, checksum FROM {table.name} {where}"  # noqa: S608 - constants
         with self.reported():
-            found = self._connection.execute(sql, values).fetchall()
-        good: list[Row] = []
-        for sealed in found:
-            row = sealed[:-1]
-            if not self.is_too_new and not table.is_intact(sealed):
-                subject = " ".join(map(str, row[: table.keys]))
-                raise JournalCorrupt(f"{self.path}: {table.name} {subject}: the row was changed; {REBUILD}")
-            good.append(row)
-        return good
+            for sealed in self._connection.execute(sql, values):
+                row = sealed[:-1]
+                if not self.is_too_new and not table.is_intact(sealed):
+                    subject = " ".join(map(str, row[: table.keys]))
+                    raise JournalCorrupt(f"{self.path}: {table.name} {subject}: the row was changed; {REBUILD}")
+                yield row
 
     @property
     def written(self) -> int:
@@ -338,6 +339,12 @@ class JournalFile:
         """Run a statement once a row."""
         with self.reported():
             self._connection.executemany(sql, rows)
+
+    def vacuum(self) -> None:
+        """Write the file anew without the pages that are free."""
+        with self.reported():
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Fold the write-ahead log into the file and close it; a second call does nothing."""

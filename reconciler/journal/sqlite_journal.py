@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from reconciler.api.refs import Identity
 from reconciler.errors import JournalCorrupt, JournalError
 from reconciler.journal import applied as journal_applied
 from reconciler.journal import trail as journal_trail
-from reconciler.journal.events import EVENTS_MAX, EventBook
+from reconciler.journal.events import EventBook, prune
 from reconciler.journal.journal_lock import JournalLock, refuse_network_file_system
 from reconciler.journal.locks import HandoverBook, HoldBook, LossBook, StoreBook
 from reconciler.journal.mirror import Mirror, Placements, Releases, SharedCommits
@@ -45,18 +46,15 @@ __all__ = ["Journal", "OrderBook"]
 class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBook):
     """An open journal. Use `Journal.open`."""
 
-    def __init__(self, file: JournalFile, lock: JournalLock | None, *, events_max: int = EVENTS_MAX) -> None:
+    def __init__(self, file: JournalFile, lock: JournalLock | None) -> None:
         """Take over an open file and the lock that protects it."""
         self._file = file
         self._lock = lock
-        self._events_max = events_max
         self._mirror = Mirror()
         self._commits = SharedCommits(self.begin, lambda: self.transaction(durable=True))
 
     @classmethod
-    def open(
-        cls, path: Path, *, read_only: bool = False, events_max: int = EVENTS_MAX, lock: JournalLock | None = None
-    ) -> Journal:
+    def open(cls, path: Path, *, read_only: bool = False, lock: JournalLock | None = None) -> Journal:
         """The journal at the path; a writer creates it and takes its lock, unless it brings the `lock` along.
 
         Raises:
@@ -73,7 +71,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
             _make_folder(path.parent)
         taken = lock or JournalLock(path)
         try:
-            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken, events_max=events_max)
+            journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken)
             journal._prepare()
         except JournalError:
             if lock is None:
@@ -107,6 +105,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
             elif journal_applied.has_unused_manifests(self._file):
                 with self.transaction():
                     journal_applied.remove_unused_manifests(self._file)
+            self._read_limits()
         except JournalError:
             self._file.close()
             raise
@@ -318,7 +317,10 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
     def record_round(self, revision: str, time: str, summary: JsonObject) -> int:
         """The number of the round, which is now recorded as complete."""
         with self.transaction():
-            return journal_trail.record_round(self._file, revision, time, summary, self._events_max)
+            number = journal_trail.record_round(self._file, revision, time, summary, self._limits.events_max)
+            if number % _ROUNDS_BETWEEN_TIDYING == 0:
+                self._tidy(time)
+        return number
 
     def complete_rounds(self) -> int:
         """Return the number of complete rounds since the journal began or was reset: 0 forbids every deletion."""
@@ -340,13 +342,27 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
     # Care
 
+    def compact(self, now: str) -> None:
+        """Delete what nothing needs any more, and give its space back. As much again is needed meanwhile.
+
+        Raises:
+            JournalError: the disk has no room; the journal is as it was.
+        """
+        with self.transaction():
+            self._tidy(now)
+        self._file.vacuum()
+
+    def _tidy(self, now: str) -> None:
+        journal_applied.remove_unused_manifests(self._file)
+        prune(self._file, self._limits, now)
+
     def verify(self) -> tuple[str, ...]:
         """Everything that is wrong with the file, in words; empty when nothing is."""
         found = [str(row[0]) for row in self._file.execute("PRAGMA integrity_check(20)")]
         problems = [] if found == ["ok"] else found
         for table in filter(self._file.has_table, TABLES):
             try:
-                self._file.rows(table)
+                deque(self._file.each_row(table), maxlen=0)
             except JournalCorrupt as exc:
                 problems.append(str(exc))
         problems.extend(journal_applied.broken_manifests(self._file))
@@ -369,6 +385,7 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         self._mirror.forget()
 
 
+_ROUNDS_BETWEEN_TIDYING = 500
 _REBUILT = ("applied", "manifest", "binding", "tick_constraint", "timer", "good_blob", "intent", "round", "state")
 
 

@@ -27,7 +27,6 @@ from reconciler.journal.sqlite_file import META, JournalFile, SqlTable
 _CLOSED_INTENTS_MAX = 10_000
 _SAME = "cluster = ? AND api_group = ? AND kind = ? AND namespace = ? AND name = ?"
 _RELEASES = f"action = '{Action.RELEASE}' AND outcome = '{IntentEnd.DONE}'"
-_ROUNDS_BETWEEN_TIDYING = 500
 
 
 def begin(file: JournalFile, intents: Iterable[Intent]) -> tuple[int, ...]:
@@ -74,12 +73,10 @@ def open_intents(file: JournalFile) -> dict[int, Intent]:
 
 
 def record_round(file: JournalFile, revision: str, time: str, summary: JsonObject, rounds_max: int) -> int:
-    """Append a round; now and then delete unreferenced rows."""
+    """Append a round; delete those beyond the limit."""
     number = _last(file, ROUND) + 1
     file.put(ROUND, [(number, revision, time, json_text(summary))])
     file.execute("DELETE FROM round WHERE number <= ?", (number - rounds_max,))
-    if number % _ROUNDS_BETWEEN_TIDYING == 0:
-        journal_applied.remove_unused_manifests(file)
     return number
 
 

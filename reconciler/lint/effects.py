@@ -128,7 +128,14 @@ FLEET_ROWS: Final[Rows] = {
             "spec.ignore[].paths": "fields of objects are left to others: drift of them is neither shown nor healed",
         },
     ),
-    **rows_of(Looser.LESS, {"spec.guards.window": "guards: deletions of the last {after} count with what is due"}),
+    **rows_of(
+        Looser.LESS,
+        {
+            "spec.guards.window": "guards: deletions of the last {after} count with what is due",
+            "spec.history.maxEvents": "history: the newest {after} events are kept; older ones are gone for good",
+            "spec.history.maxAge": "history: {after} are kept; what is older is gone for good",
+        },
+    ),
     **rows_of(
         Looser.CONFIRMS,
         {
@@ -146,6 +153,7 @@ FLEET_ROWS: Final[Rows] = {
             "spec.namespaces": "system namespaces",
             "spec.guards": "how much an edit may delete at once",
             "spec.review": "what a review holds",
+            "spec.history": "how much history is kept",
             "spec.placement": "placement of replicas",
             "spec.secrets": "Secrets in the store",
             "spec.ha.shards": "refused: shards were taken out",

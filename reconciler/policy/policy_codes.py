@@ -26,7 +26,7 @@ POLICY_CODES: Mapping[str, Code] = {
     ),
     "value-without-effect": Code("The value is known, but changes nothing here.", "Remove it, or leave it."),
     "unknown-value": Code("The field takes one of a few values.", "Choose one that the message lists."),
-    "number-out-of-range": Code("The number does not fit 32 bits.", "Write a smaller one."),
+    "number-out-of-range": Code("The number is outside of its range.", "Write one inside of it."),
     "api-version-unknown": Code(
         "The kind is known, its apiVersion is not (removed or misspelled).", "Write the one that the message proposes."
     ),

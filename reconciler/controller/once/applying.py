@@ -91,6 +91,7 @@ async def apply_once(
             if planned.plan.waves and not agree(planned):
                 return Applied(round=planned, is_agreed=False)
             record_new_clusters(journal, reading.uids)
+            journal.keep_history(fleet.settings.history, reading.snapshot.now)
             refused = await found.stages.commit((journal, holder.enter)) if found.stages is not None else frozenset()
             acting = Acting(
                 members=members,

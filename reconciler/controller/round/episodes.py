@@ -27,7 +27,7 @@ from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity
 from reconciler.controller import timing
 from reconciler.controller.round.writes import Behind
-from reconciler.journal.events import EVENTS_MAX, EventFilter
+from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
 from reconciler.report.json_parts import placement_part, reasons_part
@@ -62,13 +62,8 @@ class Episodes:
         """Continue the journal's unfinished episodes. `kinds`: of beginnings."""
         self._journal = journal
         self._open: dict[EventKind, dict[str, Event]] = {begin: {} for begin in kinds}
-        wanted = tuple(map(str, (*self._open, *(_END_OF[begin] for begin in self._open))))
-        for _, event in reversed(journal.newest_events(EventFilter(kinds=wanted), EVENTS_MAX)):
-            kind = EventKind(event.kind)
-            if kind in self._open:
-                self._open[kind][event.subject] = event
-            else:
-                self._open[ENDS[kind]].pop(event.subject, None)
+        for event in journal.lasting(self._open):
+            self._open[EventKind(event.kind)][event.subject] = event
 
     def open(self, kind: EventKind) -> Mapping[str, Event]:
         """Return unfinished episodes, by subject."""

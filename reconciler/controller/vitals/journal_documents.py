@@ -171,9 +171,6 @@ class JournalHistory:
         return told.document(commits.words), told.last
 
 
-_EVENTS_MAX: Final = 100_000
-
-
 def picture_in(journal: Journal) -> JsonObject:
     """The picture of the last round.
 
@@ -207,20 +204,9 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             commit=commits.words(picture["revision"]),
             suspensions=in_force(journal.suspensions(), now),
             constraints=in_force(constraints_in(journal), now),
-            released=released_objects(journal),
+            released=journal.last_releases(),
         )
     )
-
-
-def released_objects(journal: Journal) -> tuple[Event, ...]:
-    """The release of every object that was left to itself and has not become ours again, newest first."""
-    found: dict[str, Event] = {}
-    for event in journal.events(kind="released", limit=_EVENTS_MAX):
-        if event.subject not in found:
-            ((_, last),) = journal.newest_events(EventFilter(subject=event.subject, kinds=MADE), 1)
-            if last == event:
-                found[event.subject] = event
-    return tuple(found.values())
 
 
 _NEWEST: Final = 20
@@ -337,8 +323,11 @@ class JournalReader:
         return self._noted
 
     def _follow(self, journal: Journal) -> None:
-        """Read the beginnings and ends since the last call."""
+        """Read the beginnings and ends since the last call; at first, the beginnings without an end."""
         begun, last = dict(self._begun), journal.last_event
+        if not self._last:
+            begun = {(EventKind(each.kind), each.subject): each for each in journal.lasting(_BEGINNINGS)}
+            self._last = last
         for _, event in journal.events_after(self._last, EventFilter(kinds=_FOLLOWED)):
             kind = EventKind(event.kind)
             if kind in _BEGINNINGS:

@@ -1,4 +1,4 @@
-"""`journal verify` and `export`; `rebuild` has its tests on real clusters."""
+"""`journal verify`, `export` and `compact`; `rebuild` has its tests on real clusters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.api.fleet import HistoryLimits
+from reconciler.api.ledger import Event, EventKind
 from reconciler.journal.sqlite_journal import Journal
 from tests.unit.cli.command_line import run, write_store
 from tests.unit.cli.journals import journal_at
@@ -92,3 +94,20 @@ def test_rebuild_is_refused_while_a_daemon_holds_the_journal(path: Path, tmp_pat
         assert done.code == 1
         assert "writes this journal; stop it first" in done.err
         assert daemon.complete_rounds() == 1
+
+
+def test_compact_gives_space_back_and_is_refused_beside_a_writer(path: Path, tmp_path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.record_events([Event(round=1, time="2026-11-21T10:00:00Z", kind=EventKind.UPDATED,
+                                     subject=f"x{n}", data={"why": "y" * 500}) for n in range(3000)])  # fmt: skip
+        journal.keep_history(HistoryLimits(events_max=1000), "2026-11-21T10:00:00Z")
+        done = run("journal", "compact", "--journal", str(path))
+        assert (done.code, "writes this journal; stop it first" in done.err) == (1, True)
+    before = path.stat().st_size
+    done = run("journal", "compact", "--journal", str(path))
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{path}: {before / 2**20:.1f} MiB before, {path.stat().st_size / 2**20:.1f} MiB now\n"
+    assert path.stat().st_size < before / 2
+    assert run("journal", "verify", "--journal", str(path)).code == 0
+    missing = run("journal", "compact", "--journal", str(tmp_path / "none.db"))
+    assert (missing.code, (tmp_path / "none.db").exists()) == (1, False)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, SuspensionRecord
 from reconciler.controller.retries.conflicts import UNDONE_MAX, _Field
 from reconciler.journal.events import EventFilter
@@ -21,6 +22,7 @@ from tests.unit.controller.ticking import WEB as WEB_ID
 from tests.unit.controller.ticking import Ticking, ticking
 
 APP, WEB = "ConfigMap demo/app", "Deployment demo/web"
+NOW = "2026-11-21T10:00:00Z"
 SECRET = "aHVudGVyMmh1bnRlcjI="
 
 
@@ -65,6 +67,16 @@ async def test_a_hand_edit_is_told_with_its_manager_and_values_and_never_with_th
         assert not told(scene, "updated")
     (line,) = (record.__dict__ for record in caplog.records if record.__dict__.get("cause") == "drift")
     assert (line["event"], line["rev"], line["obj"], line["by"]) == ("Applied", drift.data["revision"], APP, "kubectl")
+
+
+async def test_history_is_kept_as_the_fleet_document_says_from_its_commit_on(tmp_path: Path) -> None:
+    async with running(tmp_path) as scene:
+        scene.journal.record_events([Event(round=1, time=NOW, kind="updated", subject=f"x{n}") for n in range(1500)])
+        scene.settings = {"history": {"maxEvents": 1000, "maxAge": "24h"}}
+        scene.put()
+        await scene.until(lambda: scene.journal.newest_events(EventFilter(), 1501)[-1].number > 500)
+        await restarted(scene)
+        assert scene.journal._limits == HistoryLimits(events_max=1000, age_s=86_400)
 
 
 async def test_what_was_deleted_by_hand_and_came_back_is_a_drift_of_somebody(tmp_path: Path) -> None:

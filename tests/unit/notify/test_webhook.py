@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.notify import webhook
@@ -198,7 +199,7 @@ async def test_what_is_too_old_is_given_up_with_one_line(tmp_path: Path, caplog:
 
 async def test_what_history_has_dropped_is_counted(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
-        it.journal._events_max = 100
+        it.journal.keep_history(HistoryLimits(events_max=100), it.clock.now())
         for _ in range(50):
             it.happens(*map(str, range(10)))
         sent = 0
