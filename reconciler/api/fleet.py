@@ -18,6 +18,7 @@ from reconciler.api.policies import (
     ResourceSelector,
 )
 from reconciler.api.problem import NOWHERE, Problem, Source
+from reconciler.api.promotions import Promotion
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollouts import FleetWindow, Rollout
 
@@ -381,6 +382,7 @@ class Fleet(Struct, frozen=True, kw_only=True):
     rollouts: tuple[Rollout, ...] = ()
     custom_kinds: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     renders: tuple[Render, ...] = ()
+    promotions: tuple[Promotion, ...] = ()
     locks: Mapping[str, RenderLock] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     frozen: tuple[FrozenReach, ...] = ()

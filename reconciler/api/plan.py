@@ -268,6 +268,8 @@ class Direction(StrEnum):
     """A person lets something pass: a confirmation, an approval."""
     TIGHTENS = "tightens"
     NEUTRAL = "neutral"
+    PROMOTES = "promotes"
+    """No setting: a field of one folder that takes over what another folder has, or stays on purpose."""
 
 
 class SettingChange(Struct, frozen=True, kw_only=True):

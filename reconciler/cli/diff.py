@@ -16,6 +16,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood, older_revisions
+from reconciler.cli.origin_health import location_of, origin_health
 from reconciler.cli.printing import answer, has_errors, prose, run, style_for, write_file
 from reconciler.cli.run_options import Keys, KeysNamed, keys_options
 from reconciler.cli.settings_reading import with_settings
@@ -202,7 +203,8 @@ def command(
         interpreters = access.interpreters if access is not None else with_plugins()
         seen = read_observations(observations)
         plan = compare_revisions(before, after, seen, now, interpreters=interpreters)
-        plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed)
+        health = origin_health(store, location_of(store), before.revision, journal, observations)
+        plan = with_settings(plan, store, (sides[0], sides[1]), (before, after), parsed, health)
         members = (_live(after, access, at, server_side),) if access is not None else ()
         if access is not None and before.rollouts:
             # The newer revision replaces the state that the older one has reached by now.

@@ -36,6 +36,7 @@ COMMANDS = {
     "import": "Write live objects as templates, with a policy that adopts them.",
     "inventory": "Keep documents of clusters equal to an inventory of ClusterProfiles.",
     "hydrate": "Render charts and kustomizations of the store into files that are committed.",
+    "promote": "Carry images, revisions and values of one folder to another, as a commit.",
     "validate": "Check a store without any cluster.",
     "render": "Print the objects of every cluster as the store wants them.",
     "diff": "Show what would change: against the clusters, or between two revisions.",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from reconciler.api.plan import Plan, SettingChange
     from reconciler.api.problem import Problem, Source
     from reconciler.fleet import ParsedFile
+    from reconciler.promotion import Health
 
 
 def with_settings(
@@ -20,8 +21,9 @@ def with_settings(
     sides: tuple[Snapshot, Snapshot],
     fleets: tuple[Fleet, Fleet],
     parsed: Mapping[str, ParsedFile],
+    health: Health,
 ) -> Plan:
-    """Return the plan of two revisions with the settings that differ, and those held that loosen.
+    """Return the plan of two revisions with the settings that differ, those held that loosen, and what is promoted.
 
     Raises:
         StoreError: the store cannot be read any more.
@@ -35,7 +37,12 @@ def with_settings(
     differing = old.keys() ^ new.keys()
     before, after = (_files(store, side, found, differing) for side, found in zip(sides, (old, new), strict=True))
     history = _history(store, sides)
-    changes = (*_judges(history, sides), *setting_changes(before, after), *sops_changes(*fleets))
+    changes = (
+        *_judges(history, sides),
+        *setting_changes(before, after),
+        *sops_changes(*fleets),
+        *_promoted(store, sides, fleets, health),
+    )
     found = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))
     problems = _of_no_commit(history, fleets)
     return replace(found, problems=with_problems(found.problems, problems)) if problems else found
@@ -110,6 +117,30 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
     paths = GitStore(history.repository).changed_paths(base, head)
     found = ((path, repository_effect(path)) for path in paths)
     return [replace(row, source=Source(path), document=path, meaning=meaning) for path, meaning in found if meaning]
+
+
+def _promoted(
+    store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: Health
+) -> tuple[SettingChange, ...]:
+    """Return the rows of promotions whose target differs."""
+    from reconciler.fleet import memo_key
+    from reconciler.hydration import is_below
+    from reconciler.promotion import promotion_changes
+    from reconciler.report.render_json import dump_yaml
+
+    old, new = ({file.path: file.blob for file in side.files} for side in sides)
+    differing = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+    rules = [rule for rule in fleets[1].promotions if any(is_below(path, rule.target) for path in differing)]
+    if not rules:
+        return ()
+    folders = {folder for rule in rules for folder in (rule.origin, rule.target)}
+
+    def inside(side: Snapshot) -> list[StoreFile]:
+        wanted = [file for file in side.files if any(is_below(file.path, folder) for folder in folders)]
+        again = _read(store, side.revision, {memo_key(file) for file in side.files} - {*map(memo_key, wanted)})
+        return [file for file in again.files if any(is_below(file.path, folder) for folder in folders)]
+
+    return promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
 
 
 def _steering(side: Snapshot, parsed: Mapping[str, ParsedFile]) -> dict[str, StoreFile]:

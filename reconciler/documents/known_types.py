@@ -37,6 +37,7 @@ _OURS: Final[Mapping[tuple[str, str], str]] = {
     ("fleet.reconciler", "Fleet"): OWN_API_VERSION,
     ("fleet.reconciler", "Rollout"): OWN_API_VERSION,
     ("fleet.reconciler", "Render"): OWN_API_VERSION,
+    ("fleet.reconciler", "Promotion"): OWN_API_VERSION,
 }
 """(group, kind) of the documents that are read here, with their API version."""
 

@@ -21,7 +21,7 @@ from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
 from reconciler.documents import is_namespaced
-from reconciler.fleet.documents import ParsedFile, inputs_of, unique_renders, without_inputs
+from reconciler.fleet.documents import ParsedFile, inputs_of, unique_promotions, unique_renders, without_inputs
 from reconciler.fleet.fleet_tables import AssemblyTables, is_chart_file
 from reconciler.fleet.system_namespaces import admitted, refusals
 from reconciler.hydration import is_input
@@ -81,6 +81,7 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     clusters = _unique_clusters(collected)
     rollouts = _unique_rollouts(collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
+    promotions = unique_promotions(files, collected.problems)
     _hint_skipped(collected)
     return Fleet(
         revision=revision,
@@ -92,6 +93,7 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
         rollouts=rollouts,
         custom_kinds=custom_kinds,
         renders=renders,
+        promotions=promotions,
         locks={lock.path: lock for file in files for lock in file.locks},
         problems=tuple(sorted(set(collected.problems))),
         frozen=tuple(sorted(collected.frozen, key=_reach_order)),

@@ -7,6 +7,7 @@ the fields. Source: design#policy-groups; design#spellings.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from functools import lru_cache
@@ -19,6 +20,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Source
+from reconciler.api.promotions import Promotion
 from reconciler.api.rollouts import Rollout
 from reconciler.documents import OVERRIDE_KINDS, OWN_API_VERSION, FieldSupport, Shape, is_policy, type_fault, walk
 from reconciler.fleet.cluster_documents import (
@@ -31,6 +33,7 @@ from reconciler.fleet.cluster_documents import (
 from reconciler.fleet.settings import FLEET_SHAPE
 from reconciler.hydration import RENDER_SHAPE, input_folders, is_below, is_input, is_lock
 from reconciler.policy import OVERRIDE_SHAPE, PROPAGATION_SHAPE
+from reconciler.promotion import PROMOTION_SHAPE
 from reconciler.rollouts import ROLLOUT_SHAPE
 from reconciler.secrets import BLOCK
 
@@ -51,6 +54,7 @@ class ParsedFile(Struct, frozen=True, kw_only=True):
     settings: tuple[FleetSettings, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     renders: tuple[Render, ...] = ()
+    promotions: tuple[Promotion, ...] = ()
     locks: tuple[RenderLock, ...] = ()
     builds_on: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -95,6 +99,17 @@ def unique_renders(files: list[ParsedFile], problems: list[Problem], frozen: lis
     return tuple(render for render in found if render.source not in bad)
 
 
+def unique_promotions(files: list[ParsedFile], problems: list[Problem]) -> tuple[Promotion, ...]:
+    """Return the promotions by name; of several with one name none, since it is not clear which is meant."""
+    found = sorted((promotion for file in files for promotion in file.promotions), key=attrgetter("name", "source"))
+    names = Counter(promotion.name for promotion in found)
+    for promotion in found:
+        if names[promotion.name] > 1:
+            message = f"{names[promotion.name]} Promotions are called {promotion.name}; keep one of them"
+            problems.append(Problem(source=promotion.source, code="duplicate-identity", message=message))
+    return tuple(promotion for promotion in found if names[promotion.name] == 1)
+
+
 def _clashes(renders: list[Render]) -> Iterator[tuple[Render, Render, str, str]]:
     for before, after in itertools.pairwise(renders):
         if before.name == after.name:
@@ -121,6 +136,7 @@ class DocumentKind(Enum):
     FLEET_SETTINGS = auto()
     ROLLOUT = auto()
     RENDER = auto()
+    PROMOTION = auto()
     RENDER_LOCK = auto()
     SKIPPED = auto()
     """No Kubernetes object: kustomization.yaml, values of a chart, anything else that is YAML."""
@@ -165,7 +181,8 @@ def kind_of(api_version: str, kind: str) -> DocumentKind:
     if is_cluster(api_version, kind) or (group, kind) in _CLUSTER_KINDS:
         return DocumentKind.CLUSTER
     if group == OWN_API_VERSION.partition("/")[0]:
-        own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER}
+        own = {"Rollout": DocumentKind.ROLLOUT, "Render": DocumentKind.RENDER,
+               "Promotion": DocumentKind.PROMOTION}  # fmt: skip
         return own.get(kind, DocumentKind.FLEET_SETTINGS)
     return DocumentKind.SKIPPED if group == _KUSTOMIZE_GROUP else DocumentKind.TEMPLATE
 
@@ -181,6 +198,7 @@ KINDS: Mapping[str, Shape] = {
     "Fleet": FLEET_SHAPE,
     "Rollout": ROLLOUT_SHAPE,
     "Render": RENDER_SHAPE,
+    "Promotion": PROMOTION_SHAPE,
 }
 """The shape of each kind."""
 

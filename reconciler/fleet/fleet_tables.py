@@ -154,6 +154,7 @@ def _is_ordinary(file: ParsedFile, custom_kinds: Collection[tuple[str, str]]) ->
         or file.has_template_syntax
         or file.rollouts
         or file.renders
+        or file.promotions
         or file.locks
         or concerns_system(file.templates, (*file.propagation, *file.overrides))
     ):

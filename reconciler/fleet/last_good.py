@@ -128,6 +128,7 @@ _KEYS: Final = {
     "clusters": "name",
     "rollouts": "name",
     "renders": "name",
+    "promotions": "name",
     "locks": "path",
 }
 """The key of a document of each kind; of a Fleet document there is one."""
@@ -264,7 +265,7 @@ def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
 
 def says_nothing(file: ParsedFile) -> bool:
     """Return whether a file has no typed document: no bytes, blanks, comments, lines without apiVersion and kind."""
-    policies, own = file.propagation or file.overrides, file.rollouts or file.renders
+    policies, own = file.propagation or file.overrides, file.rollouts or file.renders or file.promotions
     return not (file.templates or policies or own or file.clusters or file.settings or file.frozen)
 
 

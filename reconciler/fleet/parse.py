@@ -20,6 +20,7 @@ from reconciler.fleet.last_good import reach_of_document, reach_of_text
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import builds_on, is_kustomization, is_lock, parse_lock, parse_render
 from reconciler.policy import parse_override_policy, parse_propagation_policy
+from reconciler.promotion import parse_promotion
 from reconciler.rollouts import parse_rollout
 from reconciler.templates import read_template
 from reconciler.yaml import SUFFIXES, read_yaml
@@ -33,6 +34,7 @@ _PARSERS: Final[dict[DocumentKind, tuple[str, _Parser]]] = {
     DocumentKind.FLEET_SETTINGS: ("settings", parse_fleet_settings),
     DocumentKind.ROLLOUT: ("rollouts", parse_rollout),
     DocumentKind.RENDER: ("renders", parse_render),
+    DocumentKind.PROMOTION: ("promotions", parse_promotion),
     DocumentKind.RENDER_LOCK: ("locks", parse_lock),
 }
 
@@ -156,7 +158,7 @@ def _take(document: Document, said: _Said, file: StoreFile) -> None:
         if value is not None:
             said.found[name].append(value)
             return
-        if kind is DocumentKind.RENDER_LOCK:
+        if kind in (DocumentKind.RENDER_LOCK, DocumentKind.PROMOTION):
             return
     else:
         said.problems.append(_refusal(kind, document))

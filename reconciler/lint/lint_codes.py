@@ -13,6 +13,7 @@ from reconciler.documents import ProblemCode as Code
 from reconciler.hydration import HYDRATION_CODES
 from reconciler.observations import MOVE_CODES
 from reconciler.policy import POLICY_CODES, WINDOW_CODES
+from reconciler.promotion import PROMOTION_CODES
 from reconciler.render import RENDER_CODES
 from reconciler.rollouts import ROLLOUT_CODES
 from reconciler.secrets import SEALED_CODES
@@ -103,6 +104,7 @@ _TABLES: tuple[Mapping[str, ProblemCode], ...] = (
     WINDOW_CODES,
     SEALED_CODES,
     HYDRATION_CODES,
+    PROMOTION_CODES,
 )
 
 PROBLEM_CODES: Mapping[str, ProblemCode] = MappingProxyType(

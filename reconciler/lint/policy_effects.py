@@ -51,6 +51,12 @@ RENDER_ROWS: Final[Rows] = {
     "spec.secrets.age": Effect(meaning="who can read the Secrets that `hydrate` encrypts", looser=Looser.MORE),
     "spec.placement.takeOver": Effect(meaning="objects of {after} are taken over", looser=Looser.ALWAYS),
 }  # fmt: skip
+PROMOTION_ROWS: Final[Rows] = {
+    ADDED: Effect(meaning="{name} says what `promote` carries from one folder to another; no cluster changes by it"),
+    REMOVED: Effect(meaning="`promote` carries only images and revisions between the folders of {name}"),
+    **tree_of("spec.", ("from", "to", "namespaces", "follow", "fields", "stay"),
+              "the next `promote` carries other fields; no cluster changes by it"),
+}  # fmt: skip
 LOCK_ROWS: Final[Rows] = {
     ADDED: Effect(meaning="says of which inputs files were rendered; `hydrate --check` compares them"),
     REMOVED: Effect(meaning="nothing says any more of which inputs files were rendered"),
@@ -168,6 +174,7 @@ EFFECTS: Final[Mapping[str, Rows]] = {
         "ClusterProfile": PROFILE_ROWS,
         "Rollout": ROLLOUT_ROWS,
         "Render": RENDER_ROWS,
+        "Promotion": PROMOTION_ROWS,
         "RenderLock": LOCK_ROWS,
         "PropagationPolicy": PROPAGATION_ROWS,
         "ClusterPropagationPolicy": PROPAGATION_ROWS,

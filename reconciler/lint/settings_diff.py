@@ -48,7 +48,7 @@ def has_settings(file: ParsedFile) -> bool:
     """Return whether a file has, or may have, a document that steers the service."""
     return bool(
         file.propagation or file.overrides or file.clusters or file.settings or file.rollouts or file.renders
-        or file.locks or file.frozen
+        or file.promotions or file.locks or file.frozen
     )  # fmt: skip
 
 

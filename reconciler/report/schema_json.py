@@ -29,6 +29,7 @@ API_VERSIONS: Mapping[str, Sequence[str]] = {
     "Fleet": (OWN_API_VERSION,),
     "Rollout": (OWN_API_VERSION,),
     "Render": (OWN_API_VERSION,),
+    "Promotion": (OWN_API_VERSION,),
 }
 """The API versions in which each kind may be written."""
 

@@ -21,6 +21,7 @@ from reconciler.api.demand import TemplateFacts
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.promotions import Promotion
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollouts import Rollout
 from reconciler.containment import INTERNAL_ERROR
@@ -120,6 +121,7 @@ class KeptFile(Struct, frozen=True, array_like=True):
     renders: tuple[Render, ...]
     locks: tuple[RenderLock, ...]
     builds_on: tuple[str, ...]
+    promotions: tuple[Promotion, ...]
 
 
 class Unpacker:
@@ -197,7 +199,8 @@ def packed_file(file: ParsedFile) -> bytes | None:
 def _is_more_than_templates(file: ParsedFile) -> bool:
     """Return whether there are values that may change when read back; hints of the file's own lines do not."""
     has_policies = file.propagation or file.overrides
-    if has_policies or file.clusters or file.settings or file.rollouts or file.renders or file.frozen:
+    own = file.settings or file.rollouts or file.renders or file.promotions
+    if has_policies or file.clusters or own or file.frozen:
         return True
     return any(problem.source.path != file.path or problem.trace for problem in file.problems)
 

@@ -56,7 +56,7 @@ class FileMarks:
         members = self._members.get(id(node))
         if members is None:
             members = self._members[id(node)] = {
-                _key(key): (line_of(key), value) for key, value in node.value if isinstance(key, ScalarNode)
+                key_of(key): (line_of(key), value) for key, value in node.value if isinstance(key, ScalarNode)
             }
         return members.get(step)
 
@@ -81,6 +81,14 @@ class Locator(Struct, frozen=True, kw_only=True):
     line: int
     below: tuple[Step, ...] = field(default=())
 
+    def node(self) -> tuple[int, Node | None]:
+        """Return the lines before the part that the document was read in, and its node tree, if there is one."""
+        before, node = self.marks.root(self.line)
+        for step in self.below:
+            found = self.marks.child(node, step) if node is not None else None
+            node = found[1] if found is not None else None
+        return before, node
+
     def __call__(self, steps: tuple[Step, ...]) -> int:
         """The line of the field, from 1."""
         before, node = self.marks.root(self.line)
@@ -93,7 +101,8 @@ class Locator(Struct, frozen=True, kw_only=True):
         return line
 
 
-def _key(node: ScalarNode) -> str:
+def key_of(node: ScalarNode) -> str:
+    """Return the name of a key as kubectl reads it; of an unusable one its text."""
     text = str(node.value)
     if node.style:
         return text

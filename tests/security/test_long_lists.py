@@ -22,6 +22,7 @@ CPU_S, CPU_S_PER_MB = 2.0, 3.0
 _LISTS: Final = (FieldType.TEXTS, FieldType.OBJECTS, FieldType.MAP)
 _VERSIONS: Final = {
     "Fleet": "fleet.reconciler/v1alpha1", "Rollout": "fleet.reconciler/v1alpha1", "Render": "fleet.reconciler/v1alpha1",
+    "Promotion": "fleet.reconciler/v1alpha1",
     "Cluster": "cluster.karmada.io/v1alpha1", "ManagedCluster": "cluster.open-cluster-management.io/v1",
     "ClusterProfile": "multicluster.x-k8s.io/v1alpha1",
 }  # fmt: skip

@@ -75,7 +75,15 @@ def plain(words: Iterable[Word]) -> str:
 
 def _stories(plan: Plan) -> list[list[Word]]:
     """Return what happened, in words, where the counts alone would not say it."""
-    return [*_policies_lost(plan), *_replaced(plan), *_renamed(plan), *_new_clusters(plan)][:_STORIES_MAX]
+    found = [*_promotions(plan), *_policies_lost(plan), *_replaced(plan), *_renamed(plan), *_new_clusters(plan)]
+    return found[:_STORIES_MAX]
+
+
+def _promotions(plan: Plan) -> Iterator[list[Word]]:
+    """`promotion prod: 3 fields`."""
+    rows = [one for one in plan.settings if one.direction is Direction.PROMOTES and one.path]
+    for document, count in sorted(Counter(one.document.partition(":")[0] for one in rows).items()):
+        yield [_names([document]), Word(f": {counted(count, 'field')}")]
 
 
 def _policies_lost(plan: Plan) -> Iterator[list[Word]]:
@@ -177,7 +185,7 @@ def _loosened(plan: Plan) -> list[list[Word]]:
 
 def _other_settings(plan: Plan) -> list[list[Word]]:
     others = [one for one in plan.settings if one.direction is not Direction.LOOSENS and not one.held]
-    count = sum(not _is_of_check(one) for one in others)
+    count = sum(not _is_of_check(one) and one.direction is not Direction.PROMOTES for one in others)
     return [[Word(f"{counted(count, 'setting')} changed")]] if count else []
 
 

@@ -20,6 +20,7 @@ _MARKS: Final = {
     Direction.CONFIRMS: "? confirms",
     Direction.TIGHTENS: "+ tightens",
     Direction.NEUTRAL: "~ changes ",
+    Direction.PROMOTES: "> promotes",
 }
 _VALUE_CHARS_MAX: Final = 120
 

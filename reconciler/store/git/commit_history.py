@@ -102,6 +102,21 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
     return found
 
 
+def newest_with(folder: Path, commit: str, line: str) -> str | None:
+    """Return the newest commit up to this one whose message has a line; None: there is none.
+
+    Raises:
+        StoreError: the history cannot be read.
+    """
+    try:
+        with using_repository(folder) as repository:
+            walker = repository.walk(commit, SortMode.TOPOLOGICAL | SortMode.TIME)
+            lines = ((str(found.id), found.message.splitlines()) for found in islice(walker, _WALKED_MAX))
+            return next((found for found, message in lines if line in map(str.strip, message)), None)
+    except _FAULTS as error:
+        raise StoreError(f"{folder}: its history cannot be read: {error}") from error
+
+
 def _entry_id(commit: Any, path: str) -> str | None:
     return str(commit.tree[path].id) if path in commit.tree else None
 

@@ -16,6 +16,7 @@ from reconciler.fleet.documents import FieldRow, field_rows
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import parse_render
 from reconciler.policy import parse_override_policy, parse_propagation_policy
+from reconciler.promotion import parse_promotion
 from reconciler.rollouts import parse_rollout
 
 API_VERSIONS = {
@@ -25,6 +26,7 @@ API_VERSIONS = {
     "Fleet": "fleet.reconciler/v1alpha1",
     "Rollout": "fleet.reconciler/v1alpha1",
     "Render": "fleet.reconciler/v1alpha1",
+    "Promotion": "fleet.reconciler/v1alpha1",
 }
 PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "PropagationPolicy": parse_propagation_policy,
@@ -37,6 +39,7 @@ PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "Fleet": parse_fleet_settings,
     "Rollout": parse_rollout,
     "Render": parse_render,
+    "Promotion": parse_promotion,
 }
 _SAME_AS_NAMESPACED = ("ClusterPropagationPolicy", "ClusterOverridePolicy")
 ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if kind not in _SAME_AS_NAMESPACED]

@@ -75,7 +75,8 @@ def _body(kind: str, steps: tuple[str, ...], value: Any) -> dict[str, Any]:
     whole: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n"}}
     whole["apiVersion"] = {
         "Fleet": "fleet.reconciler/v1alpha1", "Rollout": "fleet.reconciler/v1alpha1",
-        "Render": "fleet.reconciler/v1alpha1", "Cluster": "cluster.karmada.io/v1alpha1",
+        "Render": "fleet.reconciler/v1alpha1", "Promotion": "fleet.reconciler/v1alpha1",
+        "Cluster": "cluster.karmada.io/v1alpha1",
         "ManagedCluster": "cluster.open-cluster-management.io/v1",
         "ClusterProfile": "multicluster.x-k8s.io/v1alpha1",
     }.get(kind, "policy.karmada.io/v1alpha1")  # fmt: skip

@@ -1,0 +1,237 @@
+"""`reconciler promote`: carry images, revisions and values of one environment's folder to another's, as a commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+from reconciler.cli.printing import answer, prose, remark
+from reconciler.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from reconciler.api.fleet import Fleet, Snapshot
+    from reconciler.api.promotions import Promotion
+    from reconciler.promotion import Carried, Promoted
+    from reconciler.store.location import StoreLocation
+
+_COMMIT_CHARS = 12
+_SHOWN_MAX = 6
+
+
+@click.command(context_settings=options.SETTINGS)
+@options.store_argument
+@options.option("--from", "origin", default="", metavar="FOLDER|STAGE",
+                help="A folder of the store, or a stage of a Rollout: what it has completed.")  # fmt: skip
+@options.option("--to", "target", required=True, metavar="FOLDER", help="The folder that takes it over.")
+@options.option("--only", default="", metavar="CLASS,…",
+                help="images, values, revision. Default: as the Promotion, else images and revision.")  # fmt: skip
+@options.option("--namespace", "namespaces", multiple=True, metavar="FROM=TO",
+                help="A namespace and its counterpart (repeatable).")  # fmt: skip
+@options.option("--branch", default="", metavar="NAME", help="Default: promote/ and the folder.")
+@options.option("--dry-run", is_flag=True, help="Show what would change; commit nothing.")
+@options.option("--overwrite", is_flag=True, help="Also write over edits in --to since the last promotion.")
+@options.observations
+@options.journal
+def command(
+    *,
+    store: str,
+    origin: str,
+    target: str,
+    only: str,
+    namespaces: tuple[str, ...],
+    branch: str,
+    dry_run: bool,
+    overwrite: bool,
+    observations: Path | None,
+    journal: Path | None,
+) -> None:
+    """Carry what runs in one environment to another one, as a commit on a branch of STORE's repository.
+
+    Example: reconciler promote --from envs/staging --to envs/prod
+
+    Work tree, HEAD and other branches stay as they are, and nothing is pushed. A Promotion in the store says which
+    fields follow and which stay; all that does not follow is listed as it differs.
+    """
+    from msgspec.structs import replace
+
+    from reconciler.cli.origin_health import origin_health, stage_completed
+    from reconciler.cli.store_reading import bulk_load
+    from reconciler.promotion import conflicts, promoted
+    from reconciler.report.render_json import dump_yaml
+    from reconciler.store.git.branches import base_of
+    from reconciler.store.location import locate_store
+
+    location = locate_store(store)
+    if location.repository is None:
+        raise ConfigurationError(f"{location}: it is in no Git repository, and a promotion is a commit")
+    target = target.rstrip("/")
+    branch = branch or f"promote/{target.replace('/', '-')}"
+    base = base_of(location.repository, branch)
+    with bulk_load():
+        snapshot, fleet = _read(location, base)
+        rule = _rule(fleet, origin.rstrip("/"), target, only, namespaces)
+        name, source, done = rule.origin, snapshot, None
+        if not _has(snapshot, name):
+            _refuse_unknown(fleet, name)
+            done = stage_completed(name, journal, store)
+            rule, source = replace(rule, origin=""), _read(location, done.revision)[0]
+        _refuse_uncommitted(location, [folder for folder in (rule.origin, rule.target) if folder])
+        made = promoted(rule, source.files, snapshot.files, dump_yaml)
+        last = _last(location, base, rule)
+        by_hand = conflicts(rule, source.files, last.files, made, dump_yaml) if last is not None else ()
+    told = origin_health(store, location, source.revision, journal, observations)
+    health = partial(told, rule.origin) if done is None else done.words
+    text = _text(f"{name} at {source.revision[:_COMMIT_CHARS]} to {target}", made, health)
+    prose(text)
+    if by_hand and not overwrite:
+        fields = "\n".join(f"  {each}" for each in by_hand)
+        raise ConfigurationError(
+            f"{rule.target} was edited since the last promotion, and this would write over it:\n{fields}\n"
+            "look whether that is still wanted; --overwrite goes on"
+        )
+    if not made.files:
+        remark(f"{rule.target} has all of it already; there is nothing to commit")
+    elif not dry_run:
+        trailers = f"Promoted-from: {name} at {source.revision[:_COMMIT_CHARS]}\nPromoted-to: {target}\n"
+        _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)
+
+
+def _read(location: StoreLocation, rev: str) -> tuple[Snapshot, Fleet]:
+    from reconciler.fleet import parse
+    from reconciler.store.location import open_store
+
+    snapshot = open_store(location, rev=rev, as_files=True)
+    return snapshot, parse(snapshot)
+
+
+def _has(snapshot: Snapshot, folder: str) -> bool:
+    from reconciler.hydration import is_below
+
+    return any(is_below(file.path, folder) for file in snapshot.files)
+
+
+def _rule(fleet: Fleet, origin: str, target: str, only: str, namespaces: tuple[str, ...]) -> Promotion:
+    """Return the Promotion of the store between two folders, or one that is made of the options.
+
+    Raises:
+        ConfigurationError: it is not clear what is followed, or an option is wrong.
+    """
+    from msgspec.structs import replace
+
+    from reconciler.api.promotions import FollowClass, Promotion
+    from reconciler.hydration import is_below, is_plain_path
+
+    found = [each for each in fleet.promotions if each.target == target and origin in ("", each.origin)]
+    if not origin and len(found) != 1:
+        known = ", ".join(each.origin for each in found)
+        raise ConfigurationError(
+            f"several Promotions lead to {target}; say which with --from: {known}"
+            if found
+            else f"no Promotion of the store leads to {target}; say what is promoted with --from"
+        )
+    rule = found[0] if found else Promotion(name="", origin=origin, target=target)
+    for folder in (rule.origin, rule.target):
+        if not is_plain_path(folder):
+            raise ConfigurationError(f"{folder!r} is no folder of the store; name one from its root, as envs/staging")
+    if is_below(rule.origin, target) or is_below(target, rule.origin):
+        raise ConfigurationError(f"{rule.origin} and {target} are one in the other; a promotion is between two folders")
+    if only:
+        names = [name.strip() for name in only.split(",")]
+        unknown = sorted(set(names) - set(FollowClass))
+        if unknown:
+            raise ConfigurationError(f"--only {unknown[0]}: write {', '.join(FollowClass)}")
+        rule = replace(rule, follow=frozenset(map(FollowClass, names)), fields=())
+    return replace(rule, namespaces={**rule.namespaces, **_pairs(namespaces)}) if namespaces else rule
+
+
+def _pairs(namespaces: tuple[str, ...]) -> Mapping[str, str]:
+    split = [text.partition("=") for text in namespaces]
+    for before, equals, after in split:
+        if not (before and equals and after):
+            raise ConfigurationError(f"--namespace {before}{equals}{after}: write FROM=TO")
+    return {before: after for before, _, after in split}
+
+
+def _refuse_unknown(fleet: Fleet, stage: str) -> None:
+    of, _, name = stage.rpartition("/")
+    if not any(each.name == name for rollout in fleet.rollouts if of in ("", rollout.name) for each in rollout.stages):
+        raise ConfigurationError(f"{stage}: the store has no such folder as committed, and no Rollout has such a stage")
+
+
+def _refuse_uncommitted(location: StoreLocation, folders: list[str]) -> None:
+    from reconciler.hydration import is_below
+    from reconciler.store.uncommitted import uncommitted
+
+    found = [each for each in uncommitted(location) if any(is_below(each.path, folder) for folder in folders)]
+    if found:
+        more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
+        raise ConfigurationError(
+            f"not committed: {', '.join(map(str, found[:_SHOWN_MAX]))}{more}; a promotion is of what is committed: "
+            "commit or stash that first"
+        )
+
+
+def _last(location: StoreLocation, base: str, rule: Promotion) -> Snapshot | None:
+    """Return the store as the last promotion to this folder left it; None: there is none in the history."""
+    from reconciler.store.git.commit_history import newest_with
+
+    assert location.repository is not None, "a repository"
+    found = newest_with(location.repository, base, f"Promoted-to: {rule.target}")
+    return _read(location, found)[0] if found else None
+
+
+def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
+    lines = [title, ""]
+    for carried in made.carried:
+        if carried.moved or carried.differing:
+            lines += [*_lines(carried, health), ""]
+    lines += [f"not promoted: {told}" for told in made.left_out]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _lines(carried: Carried, health: Callable[[str], str]) -> list[str]:
+    from reconciler.report.difference import shown_pair
+    from reconciler.report.safe import visible
+
+    lines = [f"{visible(carried.subject)}  {visible(str(carried.source))}"]
+    for change in carried.moved:
+        before, after = shown_pair(change.before, change.after, 120)
+        lines += [f"  {visible(change.path)}", f"      {before} → {after}"]
+    if carried.moved:
+        lines.append(f"  from {visible(carried.origin)}, {visible(health(carried.origin))}")
+    paths = [change.path for change in carried.differing]
+    if paths:
+        lines.append("  stays as it differs:")
+        lines += [f"      {visible(path)}" for path in paths[:_SHOWN_MAX]]
+        lines += [f"      and {len(paths) - _SHOWN_MAX} more"] if len(paths) > _SHOWN_MAX else []
+    return lines
+
+
+def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, made: Promoted) -> None:
+    from reconciler.store.git.branches import FileEdit, commit_on
+
+    assert location.repository is not None, "a store with branches"
+    above = f"{location.subdir}/" if location.subdir else ""
+    before = {file.path: file.data for file in base.files}
+    edits = [FileEdit(above + path, before[path], data) for path, data in made.files.items()]
+    done = commit_on(location.repository, branch, base.revision, edits, message, os.environ)
+    assert done is not None, "a file changes"
+    answer(f"\ncommit {done.commit[:_COMMIT_CHARS]} on {done.branch}\n")
+    if _is_rendered(location, done.commit, made):
+        remark(f"next: 'git switch {done.branch}', 'reconciler hydrate' and commit: what it changed is rendered")
+    remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
+
+
+def _is_rendered(location: StoreLocation, commit: str, made: Promoted) -> bool:
+    """Return whether a changed file is a Render, or an input of one."""
+    from reconciler.hydration import input_folders, is_input
+
+    fleet = _read(location, commit)[1]
+    inputs = input_folders(fleet.renders, {})
+    return any(is_input(path, inputs) or any(each.source.path == path for each in fleet.renders) for path in made.files)

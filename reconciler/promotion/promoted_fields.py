@@ -1,0 +1,275 @@
+"""The change that brings the fields of one folder into another one, and what differs between them on purpose.
+
+Documents are counterparts if they have one kind, name and (mapped) namespace, else if they are the only ones of their
+kind in files of one name. Outputs of `hydrate` and Secrets are never carried: they are made anew in each environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from reconciler.api.content import Json, JsonObject, canonical_bytes, dig
+from reconciler.api.fleet import LOCK_NAME, StoreFile
+from reconciler.api.plan import MISSING, FieldChange
+from reconciler.api.problem import Document, Source
+from reconciler.api.promotions import FollowClass, Promotion
+from reconciler.documents import OWN_API_VERSION, is_policy
+from reconciler.errors import ConfigurationError
+from reconciler.hydration import is_below, is_kustomization
+from reconciler.ownership import FieldPath, Keyed, matches, parse_path, path_text
+from reconciler.yaml import YamlFile, edited, read_yaml
+
+_SOPS: Final = "sops"
+_IMAGE_PARTS: Final = ("tag", "digest", "repository", "registry", "newTag", "newName", "name")
+_CHART_PARTS: Final = ("chart", "repository", "version", "digest")
+_NEVER: Final = (("metadata", "name"), ("metadata", "namespace"), ("apiVersion",), ("kind",))
+
+
+class PromotionRefused(ConfigurationError):
+    """Nothing is promoted. The message has the reason."""
+
+
+class Carried(Struct, frozen=True, kw_only=True):
+    """A document of the target with its counterpart. `subject`, `origin`: both in words, as `Deployment shop/web`.
+
+    `moved`: fields that take over the origin's value; `differing`: those that do not, with both values.
+    """
+
+    subject: str
+    origin: str
+    source: Source
+    moved: tuple[FieldChange, ...]
+    differing: tuple[FieldChange, ...]
+
+
+class Promoted(Struct, frozen=True, kw_only=True):
+    """The result of a promotion. `files`: those of the target that change. `left_out`: what has no counterpart."""
+
+    files: Mapping[str, bytes]
+    carried: tuple[Carried, ...]
+    left_out: tuple[str, ...]
+
+
+class _Part(NamedTuple):
+    """A document of a folder. `key`: group, kind, namespace, name; empty for what is no object."""
+
+    document: Document
+    place: int
+    relative: str
+    key: tuple[str, str, str, str]
+
+    @property
+    def words(self) -> str:
+        _, kind, namespace, name = self.key
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}" if kind else self.document.path
+
+
+def promoted(
+    rule: Promotion, origin: Iterable[StoreFile], target: Iterable[StoreFile], write: Callable[[Json], str]
+) -> Promoted:
+    """Return what a promotion changes in the files of its target.
+
+    `origin`, `target`: the files of a store, of which those of the folders count.
+
+    Raises:
+        PromotionRefused: a folder has no documents or is broken, counterparts are ambiguous, or there are none.
+        NotEdited: a value cannot be written into its file.
+    """
+    target = tuple(target)
+    ours, read = _parts([file for file in target if is_below(file.path, rule.target)], rule.target)
+    is_stage = not rule.origin
+    inside = (file for file in origin if is_below(file.path, rule.origin) or is_stage)
+    theirs, _ = _parts([file for file in inside if not is_below(file.path, rule.target)], rule.origin)
+    pairs, alone = _counterparts(rule, theirs, ours)
+    if not pairs:
+        raise PromotionRefused(f"nothing of {rule.origin} has a counterpart in {rule.target}: {'; '.join(alone[:5])}")
+    carried: list[Carried] = []
+    bodies: dict[str, dict[int, JsonObject]] = {}
+    for one, other in pairs:
+        merge = _Merge(rule, one, other)
+        body = merge.merged(other.document.body, one.document.body, ())
+        if merge.moved:
+            bodies.setdefault(other.document.path, {})[other.place] = body
+        carried.append(
+            Carried(
+                subject=other.words,
+                origin=one.words,
+                source=other.document.source,
+                moved=tuple(merge.moved),
+                differing=tuple(merge.differing),
+            )
+        )
+    files: dict[str, bytes] = {}
+    data = {file.path: file.data for file in target}
+    for path, changed in bodies.items():
+        wanted = [changed.get(place, found.body) for place, found in enumerate(read[path].documents)]
+        files[path] = edited(path, data[path], wanted, write)
+    return Promoted(files=files, carried=tuple(carried), left_out=tuple(alone))
+
+
+def _parts(inside: list[StoreFile], folder: str) -> tuple[list[_Part], dict[str, YamlFile]]:
+    if not inside:
+        raise PromotionRefused(f"{folder}: the store has no documents there, as committed")
+    outputs = [file.path.removesuffix(f"/{LOCK_NAME}") for file in inside if file.path.endswith(f"/{LOCK_NAME}")]
+    read: dict[str, YamlFile] = {}
+    parts: list[_Part] = []
+    for file in inside:
+        if any(is_below(file.path, output) for output in outputs):
+            continue
+        found = read[file.path] = read_yaml(file.path, file.data)
+        if found.broken or file.faults:
+            why = next(iter((*file.faults, *found.problems)), "")
+            raise PromotionRefused(f"{file.path}: it cannot be read; correct it first: {why}")
+        for place, document in enumerate(found.documents):
+            part = _Part(document, place, file.path.removeprefix(f"{folder}/"), _key(document.body))
+            if _is_carried(document, part.key):
+                parts.append(part)
+    return parts, read
+
+
+def _key(body: JsonObject) -> tuple[str, str, str, str]:
+    kind, name = body.get("kind"), dig(body, "metadata", "name")
+    if not isinstance(kind, str) or not isinstance(name, str):
+        return ("", kind if isinstance(kind, str) else "", "", "")
+    group = str(body.get("apiVersion", "")).rpartition("/")[0]
+    return (group, kind, str(dig(body, "metadata", "namespace") or ""), name)
+
+
+def _is_carried(document: Document, key: tuple[str, str, str, str]) -> bool:
+    group, kind, _, _ = key
+    if isinstance(document.body.get(_SOPS), Mapping) or (group, kind) == ("", "Secret"):
+        return False
+    if group == OWN_API_VERSION.partition("/")[0]:
+        return kind == "Render"
+    return not is_policy(str(document.body.get("apiVersion")), kind)
+
+
+def _counterparts(
+    rule: Promotion, theirs: list[_Part], ours: list[_Part]
+) -> tuple[list[tuple[_Part, _Part]], list[str]]:
+    """Return each document of the origin with that of the target, and a sentence for each without one."""
+    pairs: list[tuple[_Part, _Part]] = []
+    alone: list[str] = []
+    taken: dict[tuple[str, int], _Part] = {}
+    for one in theirs:
+        found = list(_candidates(rule, one, theirs, ours))
+        if len(found) > 1:
+            places = ", ".join(str(each.document.source) for each in found)
+            raise PromotionRefused(
+                f"{one.words} ({one.document.source}) has several counterparts in {rule.target}: {places}; "
+                "map its namespace"
+            )
+        if not found:
+            alone.append(f"{one.words} ({one.document.source}) has no counterpart in {rule.target}")
+            continue
+        key = found[0].document.path, found[0].place
+        if key in taken:
+            raise PromotionRefused(
+                f"{found[0].words} ({found[0].document.source}) has several counterparts in {rule.origin}: "
+                f"{taken[key].document.source}, {one.document.source}; map their namespaces"
+            )
+        taken[key] = one
+        pairs.append((one, found[0]))
+    return pairs, alone
+
+
+def _candidates(rule: Promotion, one: _Part, theirs: list[_Part], ours: list[_Part]) -> Iterator[_Part]:
+    group, kind, namespace, name = one.key
+    named = [each for each in ours if name and (each.key[0], each.key[1], each.key[3]) == (group, kind, name)]
+    there = rule.namespaces.get(namespace, namespace)
+    exact = [each for each in named if each.key[2] == there]
+    if exact or namespace in rule.namespaces:
+        yield from exact
+        return
+    if named:
+        yield from named
+        return
+    same = [each for each in ours if each.relative == one.relative and each.key[:2] == one.key[:2]]
+    beside = [each for each in theirs if each.relative == one.relative and each.key[:2] == one.key[:2]]
+    if len(beside) == 1 and len(same) == 1:
+        yield same[0]
+
+
+class _Merge:
+    """The merge of one document into its counterpart."""
+
+    def __init__(self, rule: Promotion, one: _Part, other: _Part) -> None:
+        self._rule, self._kind = rule, one.key[:2]
+        self._is_values = not one.key[1] and not is_kustomization(one.document.path)
+        self._is_kustomization = is_kustomization(one.document.path)
+        self._fields = [path for text in rule.fields if (path := parse_path(text)) is not None]
+        self._stay = [path for text in rule.stay if (path := parse_path(text)) is not None]
+        self.moved: list[FieldChange] = []
+        self.differing: list[FieldChange] = []
+
+    def merged(self, target: Json, origin: Json, path: FieldPath) -> Any:
+        """Return the target with the fields of the origin that follow, and note each difference."""
+        if path in _NEVER or canonical_bytes(target) == canonical_bytes(origin):
+            return target
+        if isinstance(target, Mapping) and isinstance(origin, Mapping):
+            return self._mapping(target, origin, path)
+        if isinstance(target, list) and isinstance(origin, list):
+            before, after = _by_name(target), _by_name(origin)
+            if before is not None and after is not None:
+                steps = {name: Keyed((("name", name),)) for name in (*before, *after)}
+                return list(self._mapping(before, after, path, steps).values())
+            if len(target) == len(origin):
+                items = enumerate(zip(target, origin, strict=True))
+                return [self.merged(one, other, (*path, index)) for index, (one, other) in items]
+        return self._leaf(target, origin, path)
+
+    def _mapping(
+        self, target: JsonObject, origin: JsonObject, path: FieldPath, steps: Mapping[str, Keyed] | None = None
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in dict.fromkeys((*target, *origin)):
+            below = (*path, steps[name] if steps else name)
+            one, other = target.get(name, MISSING), origin.get(name, MISSING)
+            is_either = one is MISSING or other is MISSING
+            value = self._leaf(one, other, below) if is_either else self.merged(one, other, below)
+            if value is not MISSING:
+                found[name] = value
+        return found
+
+    def _leaf(self, target: Json, origin: Json, path: FieldPath) -> Json:
+        change = FieldChange(path=path_text(path), before=target, after=origin)
+        if self._follows(path):
+            self.moved.append(change)
+            return origin
+        self.differing.append(change)
+        return target
+
+    def _follows(self, path: FieldPath) -> bool:
+        # A whole that holds a field that stays does not follow.
+        if any(matches(rule, path) or matches(path, rule) for rule in self._stay):
+            return False
+        return any(matches(rule, path) for rule in self._fields) or bool(self._classes(path) & self._rule.follow)
+
+    def _classes(self, path: FieldPath) -> set[FollowClass]:
+        names = [step for step in path if isinstance(step, str)]
+        last = names[-1] if names and path[-1] == names[-1] else ""
+        found: set[FollowClass] = set()
+        if self._is_values or (self._kind == ("", "ConfigMap") and path[0] in ("data", "binaryData")):
+            found.add(FollowClass.VALUES)
+        if self._is_values:
+            is_image = any(name in ("image", "images") or name.endswith("Image") for name in names)
+            is_part = last in _IMAGE_PARTS or last == "image" or last.endswith("Image")
+            found |= {FollowClass.IMAGES} if is_image and is_part else set()
+        elif self._is_kustomization:
+            found |= {FollowClass.IMAGES} if path[0] == "images" and last in _IMAGE_PARTS else set()
+        elif last == "image" and len(names) > 1 and names[-2] in ("containers", "initContainers"):
+            found.add(FollowClass.IMAGES)
+        if self._kind == (OWN_API_VERSION.partition("/")[0], "Render") and path[:2] == ("spec", "helm"):
+            found |= {FollowClass.REVISION} if last in _CHART_PARTS else set()
+        return found
+
+
+def _by_name(items: list[Json]) -> dict[str, JsonObject] | None:
+    """Return the items by name; None: not all have one of their own."""
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        return None
+    return {str(item["name"]): item for item in items}

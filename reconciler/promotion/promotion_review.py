@@ -1,0 +1,115 @@
+"""Rows of a review about promotions: what follows from where, its health there, and what differs on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from reconciler.api.content import Json, canonical_bytes
+from reconciler.api.fleet import StoreFile
+from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
+from reconciler.api.promotions import Promotion
+from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, promoted
+from reconciler.yaml import NotEdited
+
+Health = Callable[[str, str], str]
+"""The health of an object in words, by its folder and subject: `Deployment shop/web`."""
+
+_SHOWN_MAX = 12
+
+
+def promotion_changes(
+    promotions: Iterable[Promotion],
+    before: Iterable[StoreFile],
+    after: Iterable[StoreFile],
+    health: Health,
+    write: Callable[[Json], str],
+) -> tuple[SettingChange, ...]:
+    """Return the rows of each promotion whose target differs between two revisions. `before`, `after`: all files."""
+    old, new = tuple(before), tuple(after)
+    return tuple(row for rule in promotions for row in _rows(rule, old, new, health, write))
+
+
+def conflicts(
+    rule: Promotion,
+    origin: Iterable[StoreFile],
+    last: Iterable[StoreFile],
+    made: Promoted,
+    write: Callable[[Json], str],
+) -> tuple[str, ...]:
+    """Return the fields that a promotion would write over, and that were edited in the target since the last one.
+
+    `last`: the files of the store as the last promotion left them.
+    """
+    try:
+        lacked = _carried(rule, tuple(origin), tuple(last), write)
+    except (PromotionRefused, NotEdited):
+        return ()
+    found = []
+    for carried in made.carried:
+        for change in carried.moved:
+            key = carried.subject, change.path
+            if key not in lacked or not _is_same(lacked[key][1].before, change.before):
+                found.append(f"{carried.subject} {change.path} ({carried.source})")
+    return tuple(found)
+
+
+def _rows(
+    rule: Promotion,
+    old: tuple[StoreFile, ...],
+    new: tuple[StoreFile, ...],
+    health: Health,
+    write: Callable[[Json], str],
+) -> Iterator[SettingChange]:
+    try:
+        # What the older target lacks of the newer origin, and what it still lacks.
+        lacked, lacks = (_carried(rule, new, target, write) for target in (old, new))
+        known = _carried(rule, old, old, write)
+    except (PromotionRefused, NotEdited):
+        return
+    for key, (carried, change) in lacked.items():
+        if key in lacks and _is_same(lacks[key][1].before, change.before):
+            continue
+        if key in lacks:
+            given = lacks[key][1].before
+            yield _row(
+                rule, carried, change.path, change.before, given, f"not of {rule.origin}, which has another value"
+            )
+            continue
+        # An origin that changes in the same review has not run what is promoted.
+        is_new = key not in known or not _is_same(known[key][1].after, change.after)
+        told = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
+        yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {told}")
+    if lacked.keys() - lacks.keys():
+        yield from _on_purpose(rule, new, write)
+
+
+def _on_purpose(rule: Promotion, files: tuple[StoreFile, ...], write: Callable[[Json], str]) -> Iterator[SettingChange]:
+    for carried in promoted(rule, files, files, write).carried:
+        paths = [change.path for change in carried.differing]
+        if paths:
+            more = f" and {len(paths) - _SHOWN_MAX} more" if len(paths) > _SHOWN_MAX else ""
+            told = f"differs from {carried.origin} on purpose: {', '.join(paths[:_SHOWN_MAX])}{more}"
+            yield _row(rule, carried, "", MISSING, MISSING, told)
+
+
+def _carried(
+    rule: Promotion, origin: tuple[StoreFile, ...], target: tuple[StoreFile, ...], write: Callable[[Json], str]
+) -> Mapping[tuple[str, str], tuple[Carried, FieldChange]]:
+    found = promoted(rule, origin, target, write).carried
+    return {(carried.subject, change.path): (carried, change) for carried in found for change in carried.moved}
+
+
+def _row(rule: Promotion, carried: Carried, path: str, before: Json, after: Json, told: str) -> SettingChange:
+    return SettingChange(
+        source=carried.source,
+        document=f"Promotion {rule.name}: {carried.subject}",
+        path=path,
+        before=before,
+        after=after,
+        meaning=told,
+        direction=Direction.PROMOTES,
+    )
+
+
+def _is_same(one: Json, other: Json) -> bool:
+    return one is other or (MISSING not in (one, other) and canonical_bytes(one) == canonical_bytes(other))
