@@ -5,26 +5,73 @@ Time is what the service used of a processor between question and answer, so tha
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import urllib.request
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from pyrage import x25519
+
+from reconciler.helm.files import MAX_FILES
 from reconciler.sim import ClusterSpec, background_fleet
+from reconciler.store.git.repository import MAX_OBJECT_BYTES
 from tests.e2e.daemon_process import Daemon, GitRepository
+from tests.fakes.packs import BLOB, BY_OFFSET, Entry, cut_to, object_name, write_pack
 from tests.real_clusters import wait_until
 from tests.security.bombs import HARMLESS
+from tests.security.test_chart_archives import entries
+from tests.security.test_sops_bombs import at_limits
 
-BOMBS = ("URLs", "half tokens", "anchors", "values of a selector", "objects", "groups of clusters", "selectors")
+FILES = ("URLs", "half tokens", "anchors", "values of a selector", "objects", "groups of clusters", "selectors")
 HELD_S = 1.0
 POLICY = {
     "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
     "metadata": {"name": "p", "namespace": "demo"},
     "spec": {
-        "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "good"}],
+        "resourceSelectors": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "good"}, {"apiVersion": "v1", "kind": "Secret"},
+        ],
         "placement": {"clusterAffinity": {"clusterNames": ["m1"]}},
     },
 }  # fmt: skip
+
+
+ME = x25519.Identity.generate()
+RENDER = """\
+apiVersion: fleet.reconciler/v1alpha1
+kind: Render
+metadata: {name: chart}
+spec:
+  helm: {chart: charts/bad.tgz, releaseName: r, namespace: demo, kubeVersion: "1.36"}
+  output: rendered
+"""
+
+
+def large_base(store: GitRepository) -> None:
+    """A file that is packed as a difference to the largest object that is unpacked for one."""
+    small = b"# nothing\n"
+    large = small.ljust(MAX_OBJECT_BYTES, b" ")
+    delta = Entry(BY_OFFSET, cut_to(len(large), len(small)), 0, object_name("blob", small))
+    write_pack(store.folder / ".git", [Entry(BLOB, large), delta])
+    store.write_text("bad.yaml", small.decode())
+
+
+def chart(store: GitRepository) -> None:
+    """A chart whose archive is as large as one can be, and nothing that was made of it."""
+    store.write_text("render.yaml", RENDER)
+    (store.folder / "charts").mkdir()
+    (store.folder / "charts/bad.tgz").write_bytes(gzip.compress(entries(MAX_FILES), 1))
+
+
+BOMBS: dict[str, Callable[[GitRepository], None]] = {
+    **{name: partial(lambda name, store: store.write_text("bad.yaml", HARMLESS[name]()), name) for name in FILES},
+    "keys of sops": lambda store: store.write_text("bad.yaml", at_limits(ME)),
+    "a large base in Git": large_base,
+    "a chart": chart,
+}
 
 
 def used_s(pid: int) -> float:
@@ -47,15 +94,19 @@ def test_other_work_goes_on_while_files_at_their_limits_are_read(tmp_path: Path)
             return found and found["data"]["a"]
 
         commit("first")
+        keys = tmp_path / "age.key"
+        keys.write_text(f"{ME}\n")
+        keys.chmod(0o600)
         kubeconfig = fleet.call(lambda box: box.kubeconfig)
-        daemon = Daemon(store.folder, kubeconfig, tmp_path / "journal.db", "--poll", "1", "--listen", "127.0.0.1:0")
+        daemon = Daemon(store.folder, kubeconfig, tmp_path / "journal.db", "--poll", "1", "--listen", "127.0.0.1:0",
+                        "--sops-age-key-file", str(keys))  # fmt: skip
         with daemon.start():
             wait_until(lambda: value() == "first", "the first write")
             found = re.search(r"Listening.*?(127\.0\.0\.1:\d+)|(127\.0\.0\.1:\d+).*?Listening", daemon.text())
             assert found is not None
             worst: dict[tuple[str, str], float] = {}
-            for name in BOMBS:
-                store.write_text("bad.yaml", HARMLESS[name]())
+            for name, make in BOMBS.items():
+                make(store)
                 commit(name)
                 while value() != name:
                     for path in ("livez", "api/v1/fleet", "metrics"):

@@ -28,7 +28,7 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
-from reconciler.store.git.repository import ARTIFACTS, oid_of, refuse_bomb, using_repository
+from reconciler.store.git.repository import ARTIFACTS, oid_of, peeled, refuse_bomb, using_repository
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import is_document
 from reconciler.yaml import MAX_BYTES
@@ -174,7 +174,7 @@ def _commit(repository: Any, revision: str) -> Any:
         oid = oid_of(repository, revision)
         if oid not in repository.odb:
             return None
-        refuse_bomb(repository.odb, oid)
+        refuse_bomb(repository, oid)
         found = repository[oid]
         if not isinstance(found, pygit2.Commit) or found.tree_id not in repository.odb:
             return None
@@ -199,8 +199,7 @@ def _tagged(repository: Any, text: str) -> str | None:
         if reference is None:
             return None
         target = reference.resolve().target
-        refuse_bomb(repository.odb, target)
-        commit = str(repository[target].peel(pygit2.Commit).id)
+        commit = str(peeled(repository, target).id)
     except _FAULTS:
         return None
     return commit if _commit(repository, commit) is not None else None
@@ -266,7 +265,7 @@ def in_force(folder: Path, name: str) -> str | None:
             found: Any = repository.references.get(name)
             if found is not None and isinstance(found.target, str):
                 return found.target.removeprefix(ARTIFACTS)
-            return str(found.peel(pygit2.Commit).id) if found is not None else None
+            return str(peeled(repository, found.resolve().target).id) if found is not None else None
     except _FAULTS:
         return None
 

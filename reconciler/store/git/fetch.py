@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.git.remote_git import FetchSession, Patience, Remote, programs_on
-from reconciler.store.git.repository import using_repository
+from reconciler.store.git.repository import peeled, using_repository
 from reconciler.store.git.url import GitUrl, access_from, choose
 
 _TOLD_S: Final = 1.0
@@ -221,20 +221,20 @@ def _bring(wanted: FetchRequest, remote: Remote) -> Fetched:
     reference = choose(heads, wanted.rev)
     commit = heads[reference].oid if reference else wanted.rev or ""
     with using_repository(wanted.folder) as repository:
-        is_there = commit in repository and (not reference or _leads_to(repository, wanted.into) == commit)
+        is_there = commit in repository.odb and (not reference or _leads_to(repository, wanted.into) == commit)
     if not is_there:
         remote.bring([f"+{reference}:{wanted.into}"] if reference else _ALL)
         if has_many_packs(wanted.folder):
             remote.join_packs()
     with using_repository(wanted.folder) as repository:
         if not reference:
-            if commit not in repository:
+            if commit not in repository.odb:
                 raise RevisionNotFound(f"no branch or tag leads to a commit {commit}")
             repository.references.create(wanted.into, pygit2.Oid(hex=commit), force=True)
         found: Any = repository.references.get(wanted.into)
         if found is None:
             raise RevisionNotFound(f"{reference} went away while it was fetched")
-        return Fetched(str(found.peel(pygit2.Commit).id), reference)
+        return Fetched(str(peeled(repository, found.resolve().target).id), reference)
 
 
 def _leads_to(repository: pygit2.Repository, name: str) -> str:

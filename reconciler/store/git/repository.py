@@ -6,8 +6,11 @@ Tree objects, that may be written by anyone: a few kilobytes can hold themselves
 from __future__ import annotations
 
 import os
+import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +19,8 @@ from pygit2.enums import FileMode, RepositoryOpenFlag
 
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import MAX_ENTRIES
+from reconciler.store.git.pack_chains import CHAIN_MAX, packs_of
+from reconciler.yaml import MAX_BYTES
 
 ARTIFACTS: Final = "refs/fleet/artifacts/"
 """Before the 64 hex digits of a digest: the reference of the commit that an artifact of a registry became."""
@@ -86,18 +91,63 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
 
 
 MAX_OBJECT_BYTES: Final = 64 * 2**20
-"""Of a tree, a commit or a tag: more than as many names as a store can have."""
+"""Of a tree, a commit or a tag: more than as many names as a store can have; and of what any object is a delta of."""
+MAX_CHAIN_BYTES: Final = 2**30
+"""Of the bases over the size of a file that are unpacked with one object: half a second."""
 
 
-def refuse_bomb(odb: Any, oid: Any) -> None:
-    """Nothing, when an object may be unpacked. Its header alone is read.
+def refuse_bomb(repository: Any, oid: Any) -> None:
+    """Nothing, when an object may be unpacked. Headers alone are read.
 
     Raises:
-        StoreError: it is larger than any tree, commit or tag of a store.
+        StoreError: it is larger than any tree, commit or tag of a store, or is unpacked with such objects.
     """
-    _, size = odb.read_header(oid)
+    refuse_large_bases(repository, oid)
+    _, size = repository.odb.read_header(oid)
     if size > MAX_OBJECT_BYTES:
         raise StoreError(f"the object {oid} has {size:,} bytes, more than a tree or commit of a store can have")
+
+
+def peeled(repository: Any, oid: Any) -> Any:
+    """Return the object that a tag leads to over any others; of other objects the object itself.
+
+    Raises:
+        StoreError: one of them is too large to be unpacked.
+        KeyError, pygit2.GitError: one of them is missing or corrupt.
+    """
+    refuse_bomb(repository, oid)
+    found = repository[oid]
+    while isinstance(found, pygit2.Tag):
+        refuse_bomb(repository, found.target)
+        found = repository[found.target]
+    return found
+
+
+def refuse_large_bases(repository: Any, oid: Any) -> None:
+    """Nothing, when libgit2 unpacks little beside an object: of a delta, its data even for a header, and all bases.
+
+    Raises:
+        StoreError: more than that, or a pack that cannot be read.
+    """
+    try:
+        for pack in packs_of(_objects(repository.path)):
+            place = pack.place(bytes(oid.raw))
+            sizes = [max(entry.size, entry.made) for entry in pack.chain(place)] if place is not None else []
+            large = sum(size for size in sizes if size > MAX_BYTES + 1)
+            if max(sizes, default=0) > MAX_OBJECT_BYTES or large > MAX_CHAIN_BYTES or len(sizes) > CHAIN_MAX + 1:
+                raise StoreError(
+                    f"the object {oid} is packed as a difference to {sum(sizes):,} bytes in {len(sizes):,} objects; "
+                    "that is not unpacked (`git repack -adf` where the repository is served packs it anew)"
+                )
+    except (OSError, ValueError, IndexError, struct.error, zlib.error) as error:
+        raise StoreError(f"the pack of the object {oid} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=8)
+def _objects(path: str) -> str:
+    """Return the folder of objects of Git's own folder; a linked work tree has them with its main repository."""
+    pointer = Path(path, "commondir")
+    return str((Path(path, pointer.read_text().strip()).resolve() if pointer.is_file() else Path(path)) / "objects")
 
 
 def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
@@ -128,5 +178,5 @@ def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
 
 
 def _tree(repository: Any, oid: Any) -> Any:
-    refuse_bomb(repository.odb, oid)
+    refuse_bomb(repository, oid)
     return repository[oid]

@@ -21,7 +21,15 @@ from pygit2.enums import FileMode, ReferenceFilter
 from reconciler.api.fleet import Snapshot
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
-from reconciler.store.git.repository import changed_entries, close, oid_of, open_repository, refuse_bomb
+from reconciler.store.git.repository import (
+    changed_entries,
+    close,
+    oid_of,
+    open_repository,
+    peeled,
+    refuse_bomb,
+    refuse_large_bases,
+)
 from reconciler.yaml import MAX_BYTES
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
@@ -149,7 +157,10 @@ class GitStore:
             return None
         try:
             oid = pygit2.Oid(hex=blob)
-            if oid not in self._repository or self._repository.odb.read_header(oid)[1] > MAX_BYTES:
+            if oid not in self._repository.odb:
+                return None
+            refuse_large_bases(self._repository, oid)
+            if self._repository.odb.read_header(oid)[1] > MAX_BYTES:
                 return None
             found: Any = self._repository.get(blob)
         except _FAULTS as error:
@@ -241,14 +252,12 @@ class GitStore:
 
     def _peel(self, target: Any, name: str) -> pygit2.Commit:
         try:
-            refuse_bomb(self._repository.odb, target)
-            found: Any = self._repository[target]
-            commit: pygit2.Commit = found.peel(pygit2.Commit)
-        except pygit2.InvalidSpecError as error:
-            raise RevisionNotFound(f"{name} is no commit") from error
+            found = peeled(self._repository, target)
         except _FAULTS as error:
             raise StoreError(f"{name} leads to an object that is missing or corrupt: {error}") from error
-        return commit
+        if not isinstance(found, pygit2.Commit):
+            raise RevisionNotFound(f"{name} is no commit")
+        return found
 
     def _ancestor(self, rev: str, commit: pygit2.Commit, sign: str, number: int) -> pygit2.Commit:
         steps = number if sign == "~" else min(number, 1)
@@ -267,7 +276,9 @@ class GitStore:
             raise RevisionNotFound(f"{_shown(commit)} is no commit id") from error
 
     def _tree(self, commit: str, subdir: str) -> pygit2.Tree:
-        tree: Any = self._commit(commit).tree
+        found = self._commit(commit)
+        refuse_bomb(self._repository, found.tree_id)
+        tree: Any = found.tree
         for part in subdir.strip("/").split("/") if subdir.strip("/") else ():
             try:
                 tree = tree[part]
@@ -277,8 +288,9 @@ class GitStore:
                 raise StoreError(f"{subdir} of {commit} cannot be read: {error}") from error
             if not isinstance(tree, pygit2.Tree):
                 raise RevisionNotFound(f"{subdir} is no folder in the commit {commit[:12]}")
-        found: pygit2.Tree = tree
-        return found
+            refuse_bomb(self._repository, tree.id)
+        root: pygit2.Tree = tree
+        return root
 
 
 _KINDS: Final = {
@@ -339,19 +351,27 @@ class _CommitTree:
 
     def _names_in(self, oid: Any) -> dict[str, FolderEntry]:
         try:
-            refuse_bomb(self._odb, oid)
+            refuse_bomb(self._repository, oid)
             tree: Any = self._repository[oid]
             return {entry.name: entry for entry in map(_entry, tree)}
         except _FAULTS as error:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
 
     def _blob(self, path: str, entry: FolderEntry, limit: int) -> bytes | None:
-        """Return the content; None if its header shows that it is longer than the limit."""
+        """Return the content; None if its header shows that it is longer than the limit.
+
+        Raises:
+            Unreadable: it is packed as a difference to what is too large to be unpacked.
+            StoreError: it is missing or corrupt.
+        """
         try:
+            refuse_large_bases(self._repository, entry.handle)
             _, size = self._odb.read_header(entry.handle)
             if size > limit:
                 return None
             _, data = self._odb.read(entry.handle)
+        except StoreError as error:
+            raise Unreadable(str(error)) from error
         except _FAULTS as error:
             raise StoreError(f"{path}: its object {entry.handle} is missing or corrupt: {error}") from error
         return bytes(data)
