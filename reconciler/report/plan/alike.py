@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.plan import Change
 from reconciler.api.problem import NOWHERE, Source
 from reconciler.api.refs import Identity
-from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headline
+from reconciler.report.plan.change_lines import FULL, Detail, entry_lines, field_lines, headlines
 from reconciler.report.plan.groups import FieldLine, PlanEntry, counted_kind, grouped, value_key
 from reconciler.report.power import Holders, Power, power_lines
 from reconciler.report.safe import visible
@@ -153,7 +153,7 @@ def alike_lines(found: EqualChanges, style: Style = PLAIN, detail: Detail = FULL
     if len(names) > len(kept):
         kept.append(f"… and more: {found.objects:,} objects in all" if kept else f"… {found.objects:,} objects")
     return [
-        headline(found.entry, style, subject=subject),
+        *headlines(found.entry, style, subject=subject),
         *field_lines(found.entry, style, detail),
         *powers,
         *(f"{_INDENT}{line}" for line in kept),

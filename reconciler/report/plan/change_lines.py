@@ -52,11 +52,11 @@ WHOLE = Detail(fields_max=1_000_000_000, value_chars=1_000_000_000, is_whole=Tru
 
 def entry_lines(entry: PlanEntry, style: Style = PLAIN, detail: Detail = FULL) -> list[str]:
     """The headline of an entry and a line for each field."""
-    return [headline(entry, style), *field_lines(entry, style, detail)]
+    return [*headlines(entry, style), *field_lines(entry, style, detail)]
 
 
-def headline(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> str:
-    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18`, with its cause, reason and hold.
+def headlines(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> list[str]:
+    """Return `~ update hz-{a,b} Deployment demo/web apps/web.yaml:18`, with its cause and reason; below it its hold.
 
     `subject`: replaces the name if the entry stands for several objects.
     """
@@ -65,9 +65,8 @@ def headline(entry: PlanEntry, style: Style = PLAIN, *, subject: str = "") -> st
     if entry.action is Action.RELEASE:
         parts.append(style.red(RELEASED))
     parts.append(style.dim(" · ".join(entry_notes(entry))))
-    if entry.held is not None:
-        parts.append(style.yellow(f"HELD: {visible(entry.held)}"))
-    return "  ".join(part for part in parts if part)
+    held = [f"{_INDENT}{style.yellow(f'HELD: {visible(entry.held)}')}"] if entry.held is not None else []
+    return ["  ".join(part for part in parts if part), *held]
 
 
 def entry_notes(entry: PlanEntry) -> list[str]:

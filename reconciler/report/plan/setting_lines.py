@@ -1,10 +1,11 @@
 """Settings that change, in lines that the terminal, the pull request, the page and annotations share, and as JSON.
 
-`! loosens   Fleet shop  fleet.yaml:9`, then the field with both values, then what it means for clusters.
+`! loosens   HELD  Fleet shop  fleet.yaml:9`, then the field with both values, then what it means for clusters.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,17 +24,28 @@ _MARKS: Final = {
     Direction.PROMOTES: "> promotes",
 }
 _VALUE_CHARS_MAX: Final = 120
+_SUBJECT_CHARS_MAX: Final = 300
 
 
 def setting_lines(change: SettingChange, style: Style = PLAIN, *, value_chars_max: int = _VALUE_CHARS_MAX) -> list[str]:
     """Return the lines about a redacted change."""
     mark = _MARKS[change.direction]
-    head = f"{mark}  {visible(change.document)}  {visible(str(change.source))}{'  HELD' if change.held else ''}"
+    words = [_subject(text) for text in (change.document, str(change.source))]
+    head = "  ".join([mark, *(["HELD"] if change.held else []), *words])
     lines = [style.red(head) if change.direction is Direction.LOOSENS else head]
     if change.path:
         values = shown_pair(change.before, change.after, value_chars_max)
-        lines.append(f"      {visible(change.path)}  {f' {style.arrow} '.join(values)}")
+        lines.append(f"      {_subject(change.path)}  {f' {style.arrow} '.join(values)}")
     return [*lines, f"      {visible(change.meaning)}"]
+
+
+def _subject(text: str) -> str:
+    """Return a name that hides no other setting by its length: in the middle of a long one stands its digest."""
+    shown = visible(text)
+    if len(shown) <= _SUBJECT_CHARS_MAX:
+        return shown
+    half = _SUBJECT_CHARS_MAX // 2
+    return f"{shown[:half]}…{hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}…{shown[-half:]}"
 
 
 def review_lines(digest: str, style: Style = PLAIN) -> list[str]:

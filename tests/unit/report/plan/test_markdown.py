@@ -109,15 +109,18 @@ def test_settings_and_objects_together_fit_and_what_loosens_is_kept(budget: int)
         found[0], document="Fleet house", path="spec.mode", meaning="nothing is applied",
         direction=Direction.LOOSENS, held=True,
     )  # fmt: skip
-    plan = replace(large_plan(clusters=100, workloads=60), settings=(loosened, *found), settings_digest="d" * 16)
+    long = replace(loosened, document=f"Fleet {'x' * 70_000}", path=f"spec.x[{'y' * 70_000}]")
+    settings = (long, replace(long, path=f"{long.path}z"), loosened, *found)
+    plan = replace(large_plan(clusters=100, workloads=60), settings=settings, settings_digest="d" * 16)
     text = plan_markdown(plan, budget=budget)
     assert len(text.encode()) <= budget
-    assert "1 loosened setting held" in text.splitlines()[1]
+    assert "3 loosened settings held" in text.splitlines()[1]
     assert f"spec.review.confirm: {'d' * 16}" in text
-    if budget > 4096:
-        assert "Fleet house" in text
-        assert "nothing is applied" in text
-        assert "shop/p2999" not in text
+    assert "! loosens   HELD  Fleet house" in text
+    assert "nothing is applied" in text
+    assert "shop/p2999" not in text
+    names = [line for line in text.splitlines() if "spec.x[" in line and "y" * 100 in line]
+    assert len(names) == len(set(names)) == 2
     assert "_Left out to fit: " in text
     assert "Settings that change" in text.rpartition("_Left out to fit: ")[2]
 
