@@ -107,6 +107,12 @@ _SCALERS: Final = (("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "sca
 """Resources to read if others may scale anything of the store."""
 EXPLAINING: Final = Right("", "events", (), ("list",))
 """The right to tell why pods are not made, where only events say it. Everything else works without it."""
+_OF_OBJECTS: Final = (
+    *(Right("", resource, (), ("list",)) for resource in ("events", "pods")),
+    *(Right(group, resource, (), ("list",)) for group, resource in (("apps", "replicasets"), ("batch", "jobs"))),
+)
+PAGE_RIGHTS: Final = {"objects": _OF_OBJECTS, "logs": (*_OF_OBJECTS, Right("", "pods/log", (), ("get",)))}
+"""The rights to show what is below an object and its events, and to show logs. Without them the page says so."""
 _NAMESPACE: Final = ("", "Namespace")
 
 GroupKind = tuple[str, str]

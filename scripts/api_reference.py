@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-SHAPES: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views/view_shapes.py"
-BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/view_shapes.py -->\n"
+VIEWS: Final = Path(__file__).resolve().parent.parent / "reconciler/report/views"
+SHAPES: Final = ("view_shapes.py", "live_shapes.py")
+BEGIN: Final = "<!-- shapes: made by scripts/make_reference.py from reconciler/report/views/*_shapes.py -->\n"
 END: Final = "<!-- end of shapes -->"
 
 
@@ -23,8 +24,8 @@ def with_shapes(page: str) -> str:
 
 
 def _tables() -> Iterator[str]:
-    module = ast.parse(SHAPES.read_text(encoding="utf-8"))
-    for node in module.body:
+    texts = ((VIEWS / name).read_text(encoding="utf-8") for name in SHAPES)
+    for node in (node for text in texts for node in ast.parse(text).body):
         if isinstance(node, ast.ClassDef):
             yield f"### {node.name}\n\n{_text(ast.get_docstring(node) or '')}\n\n"
             is_words = any(isinstance(base, ast.Name) and base.id == "StrEnum" for base in node.bases)

@@ -22,6 +22,7 @@ from tests.fakes import views  # noqa: E402
 from tests.fakes.page_server import PageServer  # noqa: E402
 
 _OBJECT: Final = "/objects/Deployment.apps/shop/checkout"
+_LOOK: Final = f"{_OBJECT}?cluster=beijing"
 
 
 class Picture(NamedTuple):
@@ -33,21 +34,25 @@ class Picture(NamedTuple):
     width: int = 1280
     height: int = 860
     is_dark: bool = False
-    is_at_matrix: bool = False
+    scrolls_to: str = ""
 
 
 PICTURES = (
+    Picture("calm", "calm", height=720),
     Picture("empty", "empty", height=560),
     Picture("three-clusters", "three_clusters", height=900),
     Picture("three-clusters-dark", "three_clusters", height=900, is_dark=True),
     Picture("three-clusters-phone", "three_clusters", width=390, height=1500),
     Picture("large", "large", width=1500, height=1000),
     Picture("large-dark", "large", width=1500, height=1000, is_dark=True),
-    Picture("large-matrix", "large", width=1500, height=900, is_at_matrix=True),
+    Picture("large-matrix", "large", width=1500, height=900, scrolls_to=".matrix-box"),
     Picture("broken", "broken", height=1000),
     Picture("broken-phone-dark", "broken", width=390, height=1100, is_dark=True),
     Picture("object", "three_clusters", _OBJECT, height=1000),
     Picture("object-dark", "three_clusters", _OBJECT, height=1000, is_dark=True),
+    Picture("look", "three_clusters", _LOOK, height=1500),
+    Picture("look-laptop-dark", "three_clusters", _LOOK, width=1440, height=900, is_dark=True, scrolls_to="#live"),
+    Picture("look-phone", "three_clusters", _LOOK, width=390, height=1100, scrolls_to="#live"),
     Picture("object-phone", "three_clusters", _OBJECT, width=390, height=1100),
     Picture("cluster", "three_clusters", "/clusters/beijing", height=900),
     Picture("cluster-away-phone", "broken", "/clusters/beijing-02", width=390, height=900),
@@ -78,7 +83,6 @@ def _taken(browser: Browser, picture: Picture) -> bytes:
     context = browser.new_context(
         viewport={"width": picture.width, "height": picture.height},
         color_scheme="dark" if picture.is_dark else "light",
-        reduced_motion="reduce",
     )
     try:
         page = context.new_page()
@@ -89,8 +93,8 @@ def _taken(browser: Browser, picture: Picture) -> bytes:
         page.goto(server.url + picture.path)
         while not page.locator("#stream.live").count():
             page.clock.run_for(1)
-        if picture.is_at_matrix:
-            page.locator(".matrix-box").evaluate("box => { box.scrollIntoView(); box.scrollTop = 3000; }")
+        if picture.scrolls_to:
+            page.locator(picture.scrolls_to).evaluate("box => { box.scrollIntoView(); box.scrollTop = 3000; }")
         return page.screenshot()
     finally:
         context.close()

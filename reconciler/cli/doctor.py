@@ -106,6 +106,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     show_default=True,
     help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.",
 )
+@options.option(
+    "--page",
+    type=click.Choice(["objects", "logs"]),
+    default=None,
+    help="With --rbac: also what the page reads of an object: its pods and events, or logs of broken pods as well.",
+)
 @options.option("--review", is_flag=True, help="Check what judges pull requests of STORE's repository instead.")
 @sops_binary_options
 @options.output("text", "json", default="text")
@@ -118,6 +124,7 @@ def command(
     clusters: tuple[str, ...],
     rbac: str | None,
     subject: str,
+    page: str | None,
     review: bool,
     keys: KeysNamed,
     output: str,
@@ -132,7 +139,7 @@ def command(
     require_clusters(fleet, chosen.store)
     access = access_to(kubeconfig, journal, clusters, fleet=fleet, profiles=profiles)
     if rbac is not None:
-        answer(run(role(fleet, access, rbac, subject, output)))
+        answer(run(role(fleet, access, rbac, subject, output, page)))
         return
     sops, fault = _sops(keys, chosen.store)
     findings, leading = run(_examine(fleet, access))

@@ -20,7 +20,7 @@ DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
 GroupKind = tuple[str, str]
 
 
-async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str) -> str:
+async def role(fleet: Fleet, access: Access, level: str, subject: str, output: str, page: str | None = None) -> str:
     """Return the role of the store at a level, for a subject, as YAML or JSON for `kubectl apply`.
 
     Clusters are only asked for the names of kinds that neither Kubernetes nor the store defines.
@@ -31,7 +31,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     from reconciler.cli.role_documents import role_documents, role_yaml
     from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
-    from reconciler.rights import Level, resource_names
+    from reconciler.rights import PAGE_RIGHTS, Level, merged, resource_names
 
     if not fleet.settings.name:
         raise ConfigurationError(why_nameless(fleet))
@@ -48,6 +48,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
             f"how a role names {kinds} is not known: add the CustomResourceDefinition to the store, or give access "
             "to a cluster that serves it"
         )
+    rights = merged((*rights, *PAGE_RIGHTS.get(page or "", ())))
     documents = role_documents(rights, named, fleet.settings.name)
     if output == "json":
         return json_text({"apiVersion": "v1", "kind": "List", "items": list(documents)})

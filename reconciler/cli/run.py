@@ -17,6 +17,7 @@ from reconciler.cli.run_options import (
     Keys,
     KeysNamed,
     NotifyOptions,
+    forge_pages,
     keys_options,
     prometheus_of,
     telling_of,
@@ -87,6 +88,11 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
     help="File with a token that whoever asks there has to give. Default: the credential listen-token of systemd.",
 )
 @options.option(
+    "--page-logs",
+    is_flag=True,
+    help="Show there the last lines of broken pods' logs to all who read the page; needs the right to get pods/log.",
+)
+@options.option(
     "--round-log",
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
@@ -120,6 +126,7 @@ def command(
     listen: str | None,
     listen_names: tuple[str, ...],
     listen_token_file: Path | None,
+    page_logs: bool,
     round_log: Path | None,
     prometheus: str | None,
     prometheus_token_file: Path | None,
@@ -150,7 +157,7 @@ def command(
         prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=asked.allow_plain_http),
         telling=telling_of(asked, chosen.store, commits_of(chosen.store, beside=access.journal or file)),
     )
-    listening = Listening(address=listen, names=listen_names, token_file=listen_token_file)
+    listening = Listening(address=listen, names=listen_names, token_file=listen_token_file, page_logs=page_logs)
     asyncio.run(_run(service, listening))
 
 
@@ -189,6 +196,7 @@ async def _run(service: Service, listening: Listening) -> None:
 
     raise_descriptors()
     vitals = Vitals(source=service.store)
+    vitals.commit_url, vitals.file_url = forge_pages(service.telling, service.store)
     clock = service.access.clock
     journal = service.access.journal
     assert journal is not None, "a service has a journal"

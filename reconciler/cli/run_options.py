@@ -227,6 +227,22 @@ def _forge(asked: NotifyOptions, store: str) -> ForgeOptions | None:
     return ForgeOptions(repository=repository, token=token, page_url=asked.page_url)
 
 
+def forge_pages(telling: Telling | None, store: str) -> tuple[str, str]:
+    """Return where the forge shows commits and files of the store, as `Repository.pages`; empty: not known."""
+    from reconciler.notify.commit_statuses import public_repository
+    from reconciler.store.git.url import is_git_url, parse_git_url
+
+    url = parse_git_url(store) if is_git_url(store) else None
+    subdir = url.subdir if url is not None else ""
+    if telling is not None and telling.forge is not None:
+        return telling.forge.repository.pages(subdir)
+    try:
+        found = public_repository(url.host, url.path) if url is not None else None
+    except ConfigurationError:
+        found = None  # The URL has no OWNER/NAME.
+    return found.pages(subdir) if found is not None else ("", "")
+
+
 def prometheus_of(given: str | None, token: Path | None, *, allows_http: bool) -> PrometheusAddress | None:
     """The Prometheus that gates ask; None: none was named.
 

@@ -310,6 +310,27 @@ class MemberCluster:
         answer = await self._send(requests.access_review(verb, group, plural, namespace=namespace, name=name))
         return self._read(answer, AccessReview, "SelfSubjectAccessReview").status.allowed
 
+    async def first_objects(
+        self, gvk: GVK, limit: int, *, namespace: str, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[LiveObject, ...]:
+        """At most so many objects of a namespace that match, whole: one page of a list, which proves nothing absent."""
+        query = ListQuery(namespace=namespace, label_selector=label_selector, field_selector=field_selector)
+
+        async def asked(served: ServedKind) -> tuple[LiveObject, ...]:
+            answer = await self._send(requests.list_page(served.resource, query, limit=limit))
+            with reading(self.name, f"list of {gvk.kind}"):
+                return listing(self.name, [page(self.name, answer.body, gvk.api_version, gvk.kind)], gvk).objects
+
+        return await self._kinds.read(gvk, asked)
+
+    async def pod_log(
+        self, namespace: str, name: str, container: str, *, lines: int, bytes_max: int, is_previous: bool
+    ) -> str:
+        """The last lines of a container's log. `is_previous`: of the run before the present one."""
+        target = self._with_name(ServedKind(gvk=_POD, plural="pods", namespaced=True), namespace, name)
+        answer = await self._send(requests.pod_log(target, container, lines, bytes_max, is_previous=is_previous))
+        return answer.body[-bytes_max:].decode(errors="replace")
+
     async def nodes(self) -> tuple[NodeObject, ...]:
         """Return all nodes, with the fields that capacity needs."""
         async with self._kinds.about(_NODE):

@@ -157,6 +157,15 @@ def get(target: Target) -> Request:
     return Request(method="GET", path=target.path, kind=target.resource.kind, part=target.resource.path())
 
 
+def pod_log(target: Target, container: str, lines: int, bytes_max: int, *, is_previous: bool) -> Request:
+    """Read the end of a container's log. Source: Kubernetes API reference, Pod, read log of the specified Pod."""
+    query = {"container": container, "tailLines": str(lines), "limitBytes": str(bytes_max)}
+    if is_previous:
+        query["previous"] = "true"
+    path = f"{target.path}/log"
+    return Request(method="GET", path=path, query=query, accept="*/*", kind="Pod", part=target.resource.path())
+
+
 class ListQuery(Struct, frozen=True, kw_only=True):
     """The subject of a list or watch. An empty namespace means all of them.
 

@@ -130,6 +130,11 @@ _BELOW: Final = {ForgeKind.GITHUB: "/api/v3", ForgeKind.GITLAB: "/api/v4", Forge
 _OF_GITLAB: Final = {"pending": "pending", "success": "success", "failure": "failed", "error": "failed"}
 
 
+_HOSTS: Final = {**{host: kind for kind, host in _PUBLIC_HOSTS.items()}, "codeberg.org": ForgeKind.GITEA}
+_FILES_AT: Final = {ForgeKind.GITHUB: "blob", ForgeKind.GITLAB: "-/blob", ForgeKind.GITEA: "src/commit"}
+_COMMITS_AT: Final = {ForgeKind.GITHUB: "commit", ForgeKind.GITLAB: "-/commit", ForgeKind.GITEA: "commit"}
+
+
 class StatusRequest(Struct, frozen=True, kw_only=True):
     """A POST. The headers hold the token."""
 
@@ -144,6 +149,20 @@ class Repository(Struct, frozen=True, kw_only=True):
     kind: ForgeKind
     api: str
     path: str
+
+    def pages(self, subdir: str = "") -> tuple[str, str]:
+        """Return where people see a commit and a line of a file, with `{revision}`, `{path}` and `{line}`.
+
+        `subdir`: the store's folder in the repository.
+
+        >>> Repository(kind=ForgeKind.GITLAB, api="https://gitlab.com/api/v4", path="a/b").pages("fleet")[1]
+        'https://gitlab.com/a/b/-/blob/{revision}/fleet/{path}#L{line}'
+        """
+        host = _PUBLIC_HOSTS.get(self.kind, "") if self.api == _PUBLIC.get(self.kind) else ""
+        web = f"https://{host}" if host else self.api.removesuffix(_BELOW[self.kind])
+        root, folder = f"{web}/{quote(self.path)}", f"{quote(subdir)}/" if subdir else ""
+        lines = f"{root}/{_FILES_AT[self.kind]}/{{revision}}/{folder}{{path}}#L{{line}}"
+        return f"{root}/{_COMMITS_AT[self.kind]}/{{revision}}", lines
 
     def status_request(
         self, commit: str, state: str, description: str, *, context: str, target_url: str, token: str
@@ -189,6 +208,12 @@ def _api_at(kind: ForgeKind, host: str) -> str:
     public = _PUBLIC.get(kind, "")
     # A store without URL has no host: most of them are at the public forge then.
     return public if not host or host == _PUBLIC_HOSTS.get(kind) else f"https://{host}{_BELOW[kind]}"
+
+
+def public_repository(host: str, path: str) -> Repository | None:
+    """Return the repository of a store at a public forge; None: the host is none that is known."""
+    kind = _HOSTS.get(host)
+    return repository_of(kind, host=host, path=path, repository="", api="") if kind is not None else None
 
 
 class StatusOutcome(StrEnum):

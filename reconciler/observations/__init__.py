@@ -13,6 +13,7 @@ from reconciler.observations.availability import (
 from reconciler.observations.dump import dump_observations, pack, packed_placements, read_placements, unpack
 from reconciler.observations.instants import (
     age_s,
+    event_moment,
     in_force,
     instant,
     is_in_force,

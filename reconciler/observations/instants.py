@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Final, Protocol, TypeVar
 
+from reconciler.api.content import JsonObject, dig
 from reconciler.regex import regex
 
 _FORM: Final = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -43,6 +44,14 @@ def told_moment(text: object) -> str:
     except ValueError:
         return ""
     return text
+
+
+_EVENT_TIMES: Final = (("series", "lastObservedTime"), ("lastTimestamp",), ("eventTime",), ("firstTimestamp",))
+
+
+def event_moment(event: JsonObject) -> str:
+    """Return when an event was seen last; empty: it does not say."""
+    return next((found for path in _EVENT_TIMES if (found := told_moment(dig(event, *path)))), "")
 
 
 def age_s(since: str, now: str) -> float:

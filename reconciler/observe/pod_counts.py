@@ -29,7 +29,7 @@ from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import pods_wanted
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
-from reconciler.observations import age_s, told_moment
+from reconciler.observations import age_s, event_moment, told_moment
 from reconciler.regex import regex
 from reconciler.state import TROUBLES, Degraded, Progressing, why_unschedulable, why_waiting
 
@@ -263,7 +263,6 @@ _PREFIX: Final = regex(
 """Words of a controller before the reason: they name pods, other ones each time."""
 _SECONDS: Final = len("2026-01-31T12:00:00")
 """Moments are compared by their seconds, which is all that an API server tells of when something was made."""
-_TIMES: Final = (("series", "lastObservedTime"), ("lastTimestamp",), ("eventTime",), ("firstTimestamp",))
 
 
 def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:
@@ -314,11 +313,7 @@ def refusals(events: Iterable[LiveObject], pods: Iterable[Pod], lacking: Collect
     newest: dict[str, tuple[str, str]] = {}
     for event in events:
         uid = text(dig(event.body, "involvedObject", "uid"))
-        found = (_last_seen(event), text(event.body.get("message")))
+        found = (event_moment(event.body), text(event.body.get("message")))
         if uid in lacking and found[0][:_SECONDS] >= made.get(uid, ""):
             newest[uid] = max(newest.get(uid, found), found)
     return {uid: _PREFIX.sub("", message) for uid, (_, message) in newest.items()}
-
-
-def _last_seen(event: LiveObject) -> str:
-    return next((found for path in _TIMES if (found := told_moment(dig(event.body, *path)))), "")

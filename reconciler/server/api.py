@@ -12,6 +12,7 @@ from aiohttp import web
 from reconciler.clock import Clock, epoch_s, rfc3339, seconds_in
 from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
+from reconciler.report.views.matrix import FILTERS, FOLDS
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import ObjectView
 from reconciler.server.limits import Slots
@@ -30,12 +31,14 @@ class BadQuestion(Exception):
 
 
 def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
-    """Which workloads are asked for. Raises BadQuestion."""
-    only(query, "namespace", "kind", "q", "troubles", "offset", "limit")
+    """Which workloads are asked for, and what they are folded by. Raises BadQuestion."""
+    only(query, *(each.name for each in FILTERS), "troubles", *FOLDS, "offset", "limit")
+    for name, known in FOLDS.items():
+        if query.get(name, "") not in ("", *known):
+            raise BadQuestion(f"{name}: write {' or '.join(known)}")
+    texts: dict[str, Any] = {name: query.get(name, "") for name in (*(each.name for each in FILTERS), *FOLDS)}
     return MatrixQuestion(
-        namespace=query.get("namespace", ""),
-        kind=query.get("kind", ""),
-        q=query.get("q", ""),
+        **texts,
         troubles=_flag(query, "troubles"),
         offset=offset(query),
         limit=_number(query, "limit", ROWS_MAX, least=1, most=_LIMIT_MAX),
@@ -124,6 +127,7 @@ class Api:
             "history": self._history,
             "explain/{kind}/{namespace}/{name}": self._explain,
             "objects/{kind}/{namespace}/{name}": self._object,
+            "live/{cluster}/{kind}/{namespace}/{name}": self._live,
             "clusters": self._whole(self._views.clusters),
             "clusters/{name}": self._cluster,
         }
@@ -160,6 +164,11 @@ class Api:
 
     async def _object(self, asked: PageRequest) -> web.StreamResponse:
         found = await self._found(asked)
+        return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
+
+    async def _live(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query)
+        found = await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts))
         return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
 
     async def _found(self, asked: PageRequest) -> ObjectView | NotFound:

@@ -24,6 +24,7 @@ from reconciler.secret_files import credential_file, is_loopback, token_in
 from reconciler.server import site as signs
 from reconciler.server.api import Api
 from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of, end_if_not_read
+from reconciler.server.live_objects import LiveObjects
 from reconciler.server.live_views import LiveViews
 from reconciler.server.routes import (
     CREDENTIAL,
@@ -56,13 +57,15 @@ class Listening(Struct, frozen=True, kw_only=True):
 
     `address`: `HOST:PORT`, `[::1]:9180`, `unix:/run/fleet-reconciler/http.sock`, or None to serve nothing. `names`:
     accepted Host names, beside localhost, addresses and the host of `address`. `token_file`: clients must send its
-    content; None: the file of systemd's credentials, if there is one. `limits`: of readers; requests for health and
+    content; None: the file of systemd's credentials, if there is one. `page_logs`: readers see the last lines of broken
+    pods' logs. `limits`: of readers; requests for health and
     metrics have none.
     """
 
     address: str | None
     names: tuple[str, ...] = ()
     token_file: Path | None = None
+    page_logs: bool = False
     limits: ReaderLimits = ReaderLimits()
 
     def token(self) -> str:
@@ -264,7 +267,8 @@ async def serving(
         return
     token, limits = listening.token(), listening.limits
     known = commits or Commits("", tuple)
-    views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None)
+    looks = LiveObjects(vitals, clock, logs=listening.page_logs)
+    views = LiveViews(vitals, clock, JournalReader(journal, known, clock) if journal is not None else None, looks)
     events = Events(vitals.status, limits)
     names = None if listen.startswith("unix:") else {*map(str.lower, listening.names), split_address(listen)[0]}
     slots = Slots("requests", limits.requests, limits.requests_of_one)

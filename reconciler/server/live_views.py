@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from reconciler import __version__
-from reconciler.api.refs import Identity
+from reconciler.api.refs import GVK, Identity
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.journal_documents import JournalReader
@@ -22,7 +22,10 @@ from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.naming import called, close_to
-from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view, matrix_view
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
+from reconciler.report.views.live_shapes import LiveView
+from reconciler.report.views.live_view import live_view
+from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound, problems_view
 from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads
@@ -34,6 +37,7 @@ from reconciler.report.views.view_shapes import (
     ObjectView,
     ProblemsView,
 )
+from reconciler.server.live_objects import LiveObjects
 
 _KEPT_MAX: Final = 64
 """So many answers of one moment are kept."""
@@ -53,9 +57,9 @@ class LiveViews:
     answers, since it reports that, too.
     """
 
-    def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None) -> None:
-        """`desk`: the journal of the service; None: there is none."""
-        self._vitals, self._clock, self._desk = vitals, clock, desk
+    def __init__(self, vitals: Vitals, clock: Clock, desk: JournalReader | None, looks: LiveObjects) -> None:
+        """`desk`: the journal of the service; None: there is none. `looks`: reads copies in their clusters."""
+        self._vitals, self._clock, self._desk, self._looks = vitals, clock, desk, looks
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
         # From here on only that thread looks.
         self._sight: ViewModel | None = None
@@ -83,6 +87,16 @@ class LiveViews:
             lambda shown, signs: self._of(shown, signs, key, self._view_of, f"{kind}/{name}", namespace)
         )
 
+    async def live(self, cluster: str, kind: str, namespace: str, name: str) -> LiveView | NotFound:
+        """Return a copy as its cluster has it now. The thread of the views does not wait for the cluster."""
+        found = await self._made(lambda shown, signs: self._at(shown, signs, cluster, f"{kind}/{name}", namespace))
+        if isinstance(found, NotFound):
+            return found
+        gvk, identity = found
+        reading = await self._looks.look(cluster, gvk, identity)
+        key = ("live", cluster, identity, reading.at)
+        return await self._made(lambda shown, signs: self._of(shown, signs, key, live_view, identity, cluster, reading))
+
     async def clusters(self) -> tuple[ClusterHead, ...]:
         """Every cluster of the store, and those that left it while objects of ours are there."""
         return await self._made(lambda shown, signs: self._of(shown, signs, "clusters", heads))
@@ -106,6 +120,7 @@ class LiveViews:
 
     async def close(self) -> None:
         """Stop answering. Running answers end by themselves."""
+        await self._looks.close()
         if self._desk is not None:
             self._thread.submit(self._desk.close)
         self._thread.shutdown(wait=False)
@@ -132,6 +147,8 @@ class LiveViews:
             rounds=vitals.rounds,
             last_round_at=vitals.shown.last_round_at,
             leads=vitals.leads,
+            commit_url=vitals.commit_url,
+            file_url=vitals.file_url,
         )
 
     # In the thread
@@ -194,6 +211,19 @@ class LiveViews:
         if desk is None:
             return object_view(sight, found)
         return object_view(sight, found, desk.events(about=about, limit=ENTRIES_MAX), desk.writes(about))
+
+    def _at(
+        self, shown: StatusSnapshot, signs: Signs, cluster: str, resource: str, namespace: str
+    ) -> tuple[GVK, Identity] | NotFound:
+        """Return the object, with the version that its copy in a cluster has."""
+        found = self._of(shown, signs, ("at", resource, namespace), _known, resource, namespace)
+        if isinstance(found, NotFound):
+            return found
+        assert self._sight is not None, "it was looked at"
+        gvk = self._sight.picture.state.gvk(cluster, found)
+        if gvk is None or cluster not in self._sight.clusters:
+            return NotFound(why="the object has no copy in a cluster of this name")
+        return gvk, found
 
     def _cluster(self, sight: ViewModel, name: str, offset: int) -> ClusterView | None:
         events = self._desk.events(cluster=name, limit=ENTRIES_MAX) if self._desk is not None else ()

@@ -40,6 +40,8 @@ from reconciler.server.vital_signs import degradations, readiness, status_docume
 _HTML: Final = "text/html"
 _PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
 _FILE_HEADERS: Final = {**HEADERS, **_PAGE_HEADERS, "Cache-Control": CACHE_CONTROL}
+_CELLS_MAX: Final = 12_500
+"""So many cells of the matrix are one page."""
 _KEPT_MAX: Final = 16
 _KEPT_S: Final = 5.0
 """A page is sent again for this long: its times were right then, and its script counts on."""
@@ -109,7 +111,7 @@ def _is(one: object, other: object) -> bool:
 
 
 async def _fleet(views: LiveViews, asked: PageRequest) -> Any:
-    question = matrix_question(asked.query)
+    question = replace(matrix_question(asked.query), cells_max=_CELLS_MAX)
     try:
         matrix = await views.matrix(question)
     except NotShown:
@@ -123,9 +125,15 @@ async def _problems(views: LiveViews, asked: PageRequest) -> Any:
 
 
 async def _object(views: LiveViews, asked: PageRequest) -> Any:
-    only(asked.query)
-    found = await views.object(*object_in_path(asked.parts))
-    return _nothing(found) if isinstance(found, NotFound) else (HTTPStatus.OK, object_page, (found,))
+    only(asked.query, "cluster")
+    found, live = await views.object(*object_in_path(asked.parts)), None
+    if isinstance(found, NotFound):
+        return _nothing(found)
+    if cluster := asked.query.get("cluster"):
+        live = await views.live(cluster, *object_in_path(asked.parts))
+        if isinstance(live, NotFound):
+            return _nothing(live)
+    return HTTPStatus.OK, object_page, (found, live)
 
 
 async def _cluster(views: LiveViews, asked: PageRequest) -> Any:

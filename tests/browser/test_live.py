@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
@@ -190,5 +191,5 @@ def test_a_page_is_whole_without_script(page: Page, server: PageServer) -> None:
     expect(still.locator(".copy")).to_be_hidden()
     still.locator("input[name=q]").fill("web")
     still.get_by_role("button", name="Show").click()
-    expect(still).to_have_url(f"{server.url}/?q=web&namespace=")
+    expect(still).to_have_url(re.compile(r"/\?q=web&namespace=&"))
     context.close()

@@ -85,6 +85,16 @@ def test_the_keyboard_reaches_everything(page: Page, server: PageServer) -> None
     expect(page.locator("[data-filter]")).not_to_be_focused()
 
 
+def test_an_address_says_only_what_is_asked_for(page: Page, server: PageServer) -> None:
+    opened(page, server)
+    page.locator("summary", has_text="more filters").click()
+    page.get_by_label("Team, by owner label or folder").fill("shop")
+    page.get_by_label("columns by").select_option("region")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(f"{server.url}/?team=shop&columns=region")
+    expect(page.get_by_label("Team, by owner label or folder")).to_have_value("shop")
+
+
 def test_arrows_walk_through_the_matrix(page: Page, server: PageServer) -> None:
     opened(page, server)
     page.get_by_role("link", name="checkout", exact=True).focus()
@@ -132,6 +142,7 @@ def test_a_screen_reader_hears_what_is_shown(page: Page, server: PageServer) -> 
       - combobox "Namespace"
       - checkbox "troubles only"
       - button "Show"
+      - group: more filters, folding
     - region "Workloads by clusters":
       - table
 - contentinfo

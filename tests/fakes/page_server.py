@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from reconciler.report.views.matrix import FILTERS, FOLDS
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.server.pages import (
     CONTENT_SECURITY_POLICY,
@@ -122,10 +123,11 @@ class PageServer:
 
     def _page(self, first: str, query: Any) -> tuple[int, str]:
         views, now = self.views, self.now
-        asked = MatrixQuestion(q=query.get("q", ""), troubles="troubles" in query, namespace=query.get("namespace", ""))
+        texts: dict[str, Any] = {name: query.get(name, "") for name in (*(each.name for each in FILTERS), *FOLDS)}
+        asked = MatrixQuestion(**texts, troubles="troubles" in query)
         drawn: dict[str, Callable[[], str]] = {
             "": lambda: fleet_page(views.fleet, views.matrix, asked, now),
-            "objects": lambda: object_page(views.fleet, views.object, now),
+            "objects": lambda: object_page(views.fleet, views.object, views.live if "cluster" in query else None, now),
             "clusters": lambda: cluster_page(views.fleet, views.cluster, now),
             "problems": lambda: problems_page(views.fleet, views.problems, now),
             "history": lambda: history_page(views.fleet, views.fleet.events, HistoryQuestion(), now),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from reconciler.report.views.live_shapes import DiffLine, LiveEvent, LiveLog, LiveView, OwnedObject
 from reconciler.report.views.view_shapes import (
     Alert,
     AlertKind,
@@ -47,6 +48,13 @@ _NAMESPACES = ("shop", "payments", "reports", "inference", "platform", "search",
 _PARTS = ("api", "web", "worker", "cache", "gateway", "sync", "store", "index", "queue", "cron")
 
 
+CHOICES = {
+    "namespace": ("inference", "reports", "shop"),
+    "kind": ("CronJob", "Deployment"),
+    "region": ("north", "south"),
+}
+
+
 class Views(NamedTuple):
     """All that the pages are drawn from."""
 
@@ -55,6 +63,7 @@ class Views(NamedTuple):
     object: ObjectView
     cluster: ClusterView
     problems: ProblemsView
+    live: LiveView | None = None
 
 
 def at(ago_s: float) -> str:
@@ -76,6 +85,12 @@ def cell(
     ready, replicas = of or (None, None)
     sync = _SYNC.get(state, "OutOfSync")
     return Cell(cluster=cluster, sync=sync, state=state, health=health, replicas=replicas, ready=ready, why=why)
+
+
+def row(resource: ResourceView, where: str, cells: tuple[Cell, ...]) -> MatrixRow:
+    """A row that counts its cells."""
+    fine = sum((found.state, found.health) == ("synced", "Healthy") for found in cells)
+    return MatrixRow(resource=resource, where=where, cells=cells, copies=len(cells), fine=fine)
 
 
 def event(
@@ -100,7 +115,7 @@ def event(
 
 def _fleet(matrix: MatrixView, **changed: Any) -> FleetView:
     """A fleet that counts what the matrix shows."""
-    cells = [cell for row in matrix.rows for cell in row.cells]
+    cells = [cell for each in matrix.rows for cell in each.cells]
     out = {found.cluster for found in cells if found.state != "synced"}
     away = sum(not cluster.is_up and not cluster.is_left for cluster in matrix.clusters)
     total = len(matrix.clusters)
@@ -115,7 +130,12 @@ def _fleet(matrix: MatrixView, **changed: Any) -> FleetView:
             time=at(2),
             round=812,
             since=at(9 * 60),
-            source=SourcePart(description="git@example.com:platform/fleet.git · main", read_at=at(2)),
+            source=SourcePart(
+                description="git@example.com:platform/fleet.git · main",
+                read_at=at(2),
+                commit_url="https://git.example.com/platform/fleet/commit/{revision}",
+                file_url="https://git.example.com/platform/fleet/blob/{revision}/{path}#L{line}",
+            ),
             commit=CommitPart(revision=REVISION, author="shop-team", subject="Raise the shop's replicas", time=at(720)),
             clusters=ClusterCounts(total=total, in_sync=total - len(out), away=away, left=0),
             objects=dict(Counter(found.state for found in cells)),
@@ -139,19 +159,17 @@ def calm() -> Views:
     names = ("beijing", "hangzhou", "frankfurt")
     clusters = tuple(ClusterHead(name=name, is_up=True) for name in names)
     rows = (
-        MatrixRow(
+        row(
             resource=workload("cart"),
             where="apps/shop/cart.yaml:1",
             cells=(cell(0, of=(3, 3)), cell(1, of=(2, 2)), cell(2, of=(2, 2))),
         ),
-        MatrixRow(
-            resource=workload("web"), where="apps/shop/web.yaml:1", cells=(cell(0, of=(4, 4)), cell(1, of=(6, 6)))
-        ),
-        MatrixRow(
-            resource=workload("nightly", "reports", "CronJob"), where="apps/reports/nightly.yaml:1", cells=(cell(2),)
-        ),
+        row(resource=workload("web"), where="apps/shop/web.yaml:1", cells=(cell(0, of=(4, 4)), cell(1, of=(6, 6)))),
+        row(resource=workload("nightly", "reports", "CronJob"), where="apps/reports/nightly.yaml:1", cells=(cell(2),)),
     )
-    matrix = MatrixView(round=812, clusters=clusters, rows=rows, total=3, namespaces=("reports", "shop"))
+    matrix = MatrixView(
+        round=812, clusters=clusters, rows=rows, total=3, namespaces=("reports", "shop"), choices=CHOICES
+    )
     events = (
         event(
             720,
@@ -171,7 +189,7 @@ def three_clusters() -> Views:
     clusters = tuple(ClusterHead(name=name, is_up=True) for name in names)
     why = "its image cannot be pulled (ImagePullBackOff: registry.example.com/checkout:2.4.1 not found)"
     rows = (
-        MatrixRow(
+        row(
             resource=workload("cart"),
             where="apps/shop/cart.yaml:1",
             cells=(
@@ -180,39 +198,44 @@ def three_clusters() -> Views:
                 cell(2, "fought", of=(2, 2), why="kubectl-patch keeps setting data.GREETING"),
             ),
         ),
-        MatrixRow(
+        row(
             resource=workload("checkout"),
             where="apps/shop/checkout.yaml:1",
             cells=(cell(0, health="Degraded", of=(2, 3), why=why), cell(1, of=(4, 4))),
         ),
-        MatrixRow(
+        row(
             resource=workload("search"),
             where="apps/shop/search.yaml:1",
             cells=(cell(0, of=(2, 2)), cell(1, of=(2, 2)), cell(2, of=(2, 2))),
         ),
-        MatrixRow(
+        row(
             resource=workload("web"),
             where="apps/shop/web.yaml:1",
             cells=(cell(0, of=(4, 4)), cell(1, health="Progressing", of=(5, 6))),
         ),
-        MatrixRow(
+        row(
             resource=workload("collector", "reports", "DaemonSet"),
             where="apps/reports/collector.yaml:1",
             cells=(cell(0, of=(3, 3)), cell(1, of=(5, 5)), cell(2, of=(2, 2))),
         ),
-        MatrixRow(
+        row(
             resource=workload("nightly", "reports", "CronJob"),
             where="apps/reports/nightly.yaml:1",
             cells=(cell(0), cell(2, "held", why="2 deletions, at most 1 passes")),
         ),
-        MatrixRow(
+        row(
             resource=workload("embedder", "inference", "StatefulSet"),
             where="apps/inference/embedder.yaml:1",
             cells=(cell(0, of=(2, 2)), cell(1, of=(1, 1))),
         ),
     )
     matrix = MatrixView(
-        round=812, clusters=clusters, rows=rows, total=len(rows), namespaces=("inference", "reports", "shop")
+        round=812,
+        clusters=clusters,
+        rows=rows,
+        total=len(rows),
+        namespaces=("inference", "reports", "shop"),
+        choices=CHOICES,
     )
     return Views(
         _fleet(matrix, needs=_needs(), needs_total=3, timers=_timers(), events=_events()),
@@ -220,6 +243,7 @@ def three_clusters() -> Views:
         _object(),
         _cluster(),
         _problems(),
+        _live(),
     )
 
 
@@ -411,6 +435,66 @@ def _object() -> ObjectView:
     )
 
 
+def _live() -> LiveView:
+    """The copy in beijing: one of three pods cannot pull its image, another one keeps ending."""
+
+    def pod(name: str, words: str, ready: int, restarts: int = 0) -> OwnedObject:
+        is_broken = ready == 0
+        return OwnedObject(depth=2, kind="Pod", name=name, words=words, ready=f"{ready} of 1", restarts=restarts,
+                           is_broken=is_broken)  # fmt: skip
+
+    return LiveView(
+        cluster="beijing",
+        resource=workload("checkout"),
+        time=at(3),
+        manifest=(
+            *("apiVersion: apps/v1", "kind: Deployment", "metadata:", "  name: checkout", "  namespace: shop", "spec:"),
+            *("  replicas: 3", "  template:", "    spec:", "      containers:", "      - env:"),
+            *("        - name: TOKEN", "          value: «value #1»", "        image: example.com/checkout:2.4.1"),
+            "        name: main",
+        ),
+        manifest_lines=15,
+        difference=(
+            DiffLine(sign=" ", text="      - env:"),
+            DiffLine(sign=" ", text="        - name: LOG"),
+            DiffLine(sign="-", text="          value: debug"),
+            DiffLine(sign="+", text="          value: info"),
+            DiffLine(sign=" ", text="        image: example.com/checkout:2.4.1"),
+        ),
+        owned=(
+            OwnedObject(depth=0, kind="Deployment", name="checkout", ready="1 of 3", is_broken=True),
+            OwnedObject(depth=1, kind="ReplicaSet", name="checkout-7d9f5b6c48", ready="1 of 3", is_broken=True),
+            pod("checkout-7d9f5b6c48-2lqxv", "ImagePullBackOff", 0),
+            pod("checkout-7d9f5b6c48-8hk4p", "CrashLoopBackOff", 0, 7),
+            pod("checkout-7d9f5b6c48-wzj9n", "Running", 1),
+            OwnedObject(depth=1, kind="ReplicaSet", name="checkout-58c7d4f9b9", ready="0 of 0"),
+        ),
+        owned_total=5,
+        events=(
+            LiveEvent(time=at(40), type="Warning", reason="BackOff", about="Pod checkout-7d9f5b6c48-8hk4p", count=31,
+                      message="Back-off restarting failed container main in pod checkout-7d9f5b6c48-8hk4p"),
+            LiveEvent(time=at(75), type="Warning", reason="Failed", about="Pod checkout-7d9f5b6c48-2lqxv", count=6,
+                      message="Failed to pull image example.com/checkout:2.4.1: not found"),
+            LiveEvent(time=at(900), type="Normal", reason="ScalingReplicaSet", about="Deployment checkout",
+                      message="Scaled up replica set checkout-7d9f5b6c48 to 3"),
+        ),
+        logs=(
+            LiveLog(
+                pod="checkout-7d9f5b6c48-8hk4p",
+                container="main",
+                is_previous=True,
+                lines=(
+                    "2026-11-23T10:32:41Z INFO  checkout 2.4.1 starts",
+                    "2026-11-23T10:32:41Z INFO  connecting to postgres://checkout:«value #2»@db.shop:5432/checkout",
+                    "2026-11-23T10:32:46Z ERROR connection refused: db.shop:5432",
+                    "2026-11-23T10:32:46Z FATAL no database, giving up",
+                ),
+            ),
+        ),
+        notes=("log of checkout-7d9f5b6c48-2lqxv: nothing came in time",),
+    )  # fmt: skip
+
+
 def _cluster() -> ClusterView:
     copies = _object().copies
     placed = [PlacedObject(resource=workload("checkout"), copy=copies[1])]
@@ -491,10 +575,15 @@ def generated(workloads: int = 500, clusters: int = 50, *, troubles: float = 0.0
         share = chance.choice((0.3, 0.7, 1.0))
         placed = [column for column in range(clusters) if chance.random() < share]
         cells = tuple(_some_cell(chance, column, troubles if column not in away else None) for column in placed)
-        rows.append(MatrixRow(resource=workload(name, namespace), where=f"apps/{namespace}/{name}.yaml:1", cells=cells))
-    rows.sort(key=lambda row: (row.resource.namespace, row.resource.name))
+        rows.append(row(resource=workload(name, namespace), where=f"apps/{namespace}/{name}.yaml:1", cells=cells))
+    rows.sort(key=lambda each: (each.resource.namespace, each.resource.name))
     return MatrixView(
-        round=812, clusters=heads, rows=tuple(rows), total=workloads, namespaces=tuple(sorted(_NAMESPACES))
+        round=812,
+        clusters=heads,
+        rows=tuple(rows),
+        total=workloads,
+        namespaces=tuple(sorted(_NAMESPACES)),
+        choices=CHOICES,
     )
 
 
@@ -543,16 +632,17 @@ def broken() -> Views:
         for number, head in enumerate(matrix.clusters)
     )
     rows = tuple(
-        replace(
-            row,
-            cells=tuple(
+        row(
+            each.resource,
+            each.where,
+            tuple(
                 found
                 if found.cluster % 2 == 0
                 else cell(found.cluster, "unknown", "Unknown", why="its cluster is away")
-                for found in row.cells
+                for found in each.cells
             ),
         )
-        for row in matrix.rows
+        for each in matrix.rows
     )
     matrix = replace(matrix, clusters=heads, rows=rows)
     needs = [
@@ -586,20 +676,21 @@ def broken() -> Views:
         "refused": AlertKind.REFUSED,
         "failed": AlertKind.FAILED,
     }
-    for row in rows:
-        for found in row.cells:
+    for each in rows:
+        subject = f"{each.resource.kind} {shown_name(each.resource)}"
+        for found in each.cells:
             word = found.health if found.state == "synced" else found.state
             if word in whats and len(needs) < 200:
                 needs.append(
                     Alert(
                         weight=Weight.WARNING if word in ("held", "fought") else Weight.ERROR,
                         what=whats[word],
-                        title=f"Deployment {shown_name(row.resource)} is {word.lower()} in {heads[found.cluster].name}",
+                        title=f"{subject} is {word.lower()} in {heads[found.cluster].name}",
                         why=found.why,
                         cluster=heads[found.cluster].name,
-                        resource=row.resource,
+                        resource=each.resource,
                         since=at(800),
-                        where=row.where,
+                        where=each.where,
                         todo="see its page",
                     )
                 )

@@ -148,11 +148,12 @@ class FleetProcess:
         parts.vitals.leads = True
         parts.journal.record_led_by("")
         self.loop = loop = ControlLoop(replace(parts, opened=opened), self._follower, self._fleet)
+        parts.vitals.loop = loop
         try:
             async with either(*ends) as end:
                 await loop.run(end)
         finally:
-            self.loop, self._members = None, loop.members
+            self.loop, self._members, parts.vitals.loop = None, loop.members, None
 
     # Alone
 

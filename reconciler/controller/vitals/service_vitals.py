@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -11,9 +13,19 @@ from reconciler.clock import Clock
 from reconciler.controller import timing
 from reconciler.controller.vitals.phases import Histograms, Phases
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
+from reconciler.kube.client import MemberCluster
 from reconciler.notify.post import Deliveries
 
 log = logging.getLogger("reconciler")
+
+
+class HasMembers(Protocol):
+    """A control loop."""
+
+    @property
+    def members(self) -> Mapping[str, MemberCluster]:
+        """The clusters as it reaches them now."""
+        ...
 
 
 class Vitals(Struct, kw_only=True):
@@ -65,8 +77,19 @@ class Vitals(Struct, kw_only=True):
     """Deliveries by the name of the receiver."""
     commit_status: Deliveries | None = None
     """The same of the statuses of commits at a forge; None: none are wanted."""
+    loop: HasMembers | None = None
+    """The control loop that runs now; None: none does."""
+    commit_url: str = ""
+    """Where the forge shows a commit, with `{revision}`; empty: not known."""
+    file_url: str = ""
+    """Where it shows a line of a file, with `{revision}`, `{path}` and `{line}`."""
     status: StatusStore = field(default_factory=StatusStore)
     """The published state of the fleet."""
+
+    @property
+    def members(self) -> Mapping[str, MemberCluster]:
+        """Return the clusters as the control loop reaches them now; none while it does not run."""
+        return self.loop.members if self.loop is not None else {}
 
     @property
     def shown(self) -> StatusSnapshot:

@@ -24,18 +24,29 @@ ROWS_MAX: Final = 500
 
 
 class MatrixQuestion(Struct, frozen=True, kw_only=True):
-    """A filter of the matrix's rows: an empty field does not restrict them.
+    """Filters of the matrix: an empty field does not restrict it.
 
-    `kind`: as people write it (`deploy`, `deployments.apps`). `q`: a part of namespace/name. `troubles`: only rows with
-    a cell that is not Synced and Healthy, the worst first. At most `limit` rows, from `offset` on.
+    `kind`: as people write it (`deploy`, `deployments.apps`). `q`: a part of namespace/name. `team`: the value of an
+    owner label (`team`, `example.com/owner`), or a folder of the store. `label`: `key` or `key=value` of the workload.
+    `cluster`: a part of its name, or `key=value` of its labels. `stage`: of a rollout. `troubles`: only rows with a
+    cell that is not Synced and Healthy, the worst first. `rows`, `columns`: what they are folded by. At most `limit`
+    rows, from `offset` on; with `cells_max` fewer rows where there are many columns.
     """
 
     namespace: str = ""
     kind: str = ""
     q: str = ""
+    team: str = ""
+    label: str = ""
+    cluster: str = ""
+    region: str = ""
+    stage: str = ""
     troubles: bool = False
+    rows: str = ""
+    columns: str = ""
     offset: int = 0
     limit: int = ROWS_MAX
+    cells_max: int = 0
 
 
 class HistoryQuestion(Struct, frozen=True, kw_only=True):

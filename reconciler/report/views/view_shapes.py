@@ -31,11 +31,16 @@ class CommitPart(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SourcePart(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The store. `error`: its present error; the last good revision stays active."""
+    """The store. `error`: its present error; the last good revision stays active.
+
+    `commit_url`, `file_url`: where its forge shows them, with `{revision}`, `{path}` and `{line}`; null: not known.
+    """
 
     description: str
     read_at: str | None = None
     error: str | None = None
+    commit_url: str | None = None
+    file_url: str | None = None
 
 
 class ClusterCounts(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -205,27 +210,36 @@ class Cell(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class MatrixRow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A workload of the matrix with its copies; a cluster without a cell has none."""
+    """A workload of the matrix with its copies; a cluster without a cell has none.
+
+    `copies`: how many it has, `fine`: those that are in sync and healthy. `workloads`: how many a folded row stands
+    for, 0: it is one; its `resource` has only the name that it is folded by.
+    """
 
     resource: ResourceView
     where: str
     cells: tuple[Cell, ...]
+    copies: int = 0
+    fine: int = 0
+    workloads: int = 0
 
 
 class ClusterHead(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A column of the matrix."""
+    """A column of the matrix. `clusters`: how many a folded one stands for; 0: it is one."""
 
     name: str
     is_up: bool
     is_left: bool = False
     is_suspended: bool = False
     why: str = ""
+    clusters: int = 0
 
 
 class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
     """`GET /api/v1/matrix`: workloads by clusters, by namespace and name, those with troubles first if asked.
 
-    `total`: rows that the question found; `rows` is the part from `offset` on.
+    `total`: rows that the question found; `rows` is the part from `offset` on. Where rows or columns are folded, a cell
+    is the worst of its copies, and counts them and those that are fine in place of replicas.
     """
 
     version: int = 1
@@ -236,6 +250,8 @@ class MatrixView(Struct, frozen=True, kw_only=True, rename="camel"):
     offset: int = 0
     namespaces: tuple[str, ...] = ()
     """All that have workloads, whatever was asked for."""
+    choices: dict[str, tuple[str, ...]] = {}
+    """Values of the filters that have few, whatever was asked for."""
 
 
 class LastWrite(Struct, frozen=True, kw_only=True, rename="camel"):

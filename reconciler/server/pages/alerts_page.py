@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
-from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.status.history_text import event_detail
 from reconciler.report.views.view_shapes import Alert, Timer, Weight
 from reconciler.server.pages.page_links import cluster_link, object_link, shown_name, subject_link
+from reconciler.server.pages.styles import EVENTS
 
 _ORDER = {Weight.ERROR: 0, Weight.WARNING: 1, Weight.INFO: 2}
 
@@ -144,12 +144,12 @@ def _change(entry: Mapping[str, Any]) -> EventEntry:
     subject, cluster, detail = entry["subject"], entry["cluster"] or "", event_detail(entry)
     return EventEntry(
         time=entry["time"],
-        event=entry["event"],
+        event=EVENTS.get(entry["event"], entry["event"]),
         tone=_TONES.get(entry["event"], "plain"),
         subject=subject,
         link=subject_link(subject),
         cluster="" if subject == f"cluster {cluster}" else cluster,
         who=entry["who"] or "",
-        revision=short_revision(entry["revision"]) if entry["revision"] else "",
+        revision=entry["revision"] or "",
         detail="" if detail == "-" else detail,
     )

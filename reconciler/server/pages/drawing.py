@@ -12,23 +12,28 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from msgspec import Struct
 
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
+from reconciler.report.views.matrix import FILTERS, FOLDS, rows_at_once
 from reconciler.report.views.view_shapes import FleetView, Weight
 from reconciler.server.pages.page_links import (
     ago,
     clock_time,
     cluster_link,
+    column_link,
+    commit_link,
     copy_anchor,
+    file_link,
     is_narrowed,
     lasting,
+    live_link,
     matrix_query,
     object_link,
     shown_name,
     subject_link,
-    troubles_query,
     until,
 )
 from reconciler.server.pages.styles import (
@@ -83,6 +88,20 @@ def text(value: str) -> str:
     return escape(visible(value))
 
 
+def field_path(path: str) -> Markup:
+    """Return a path for HTML that a browser breaks before a part of it, where it has to.
+
+    >>> field_path("spec.template<b>")
+    Markup('spec.<wbr>template&lt;b&gt;')
+    """
+    return Markup(text(path).replace(".", ".<wbr>").replace("[", "<wbr>["))  # noqa: S704 - escaped
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 cluster`, `1,200 workloads`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def draw(template: str, **values: Any) -> str:
     """Return the page of a template. Raises if the template uses a value that was not given."""
     return _TEMPLATES.get_template(template).render(values)
@@ -106,10 +125,11 @@ def _environment() -> Environment:
     functions = (
         *(object_link, cluster_link, subject_link, copy_anchor, shown_name, ago, lasting, until, clock_time),
         *(state_look, health_look, copy_look, stage_look, phase_look, count_words),
-        *(short_revision, is_narrowed, matrix_query, troubles_query),
+        *(short_revision, is_narrowed, matrix_query, rows_at_once, field_path, counted, column_link),
+        *(live_link, commit_link, file_link),
     )
     made.globals.update({function.__name__: function for function in functions})
-    made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND)
+    made.globals.update(static=SHOWN_AT, tones=WEIGHTS, need_words=NEEDS, legend=LEGEND, filters=FILTERS, folds=FOLDS)
     return made
 
 

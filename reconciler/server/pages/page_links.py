@@ -9,12 +9,16 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion
-from reconciler.report.views.view_shapes import ResourceView
+from msgspec.structs import replace
 
+from reconciler.report.views.matrix import FILTERS, FOLDS
+from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion
+from reconciler.report.views.view_shapes import ClusterHead, ResourceView, SourcePart
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SUBJECT = re.compile(r"(?P<kind>[A-Z][A-Za-z0-9]*) (?:(?P<namespace>[^/ ]+)/)?(?P<name>[^/ ]+)")
 
 
@@ -32,6 +36,34 @@ def object_link(resource: ResourceView, cluster: str = "") -> str:
     """The page of an object, at its copy in a cluster."""
     place = f"#{quote(copy_anchor(cluster), safe='', errors='replace')}" if cluster else ""
     return f"/objects/{_part(kind_of(resource))}/{_part(resource.namespace or '-')}/{_part(resource.name)}{place}"
+
+
+def live_link(resource: ResourceView, cluster: str) -> str:
+    """Return the page of an object with a look at its copy in a cluster."""
+    return f"{object_link(resource)}?{urlencode({'cluster': cluster}, errors='replace')}#live"
+
+
+def commit_link(source: SourcePart, revision: str | None) -> str:
+    """Return where the forge shows a commit; empty: not known.
+
+    >>> commit_link(SourcePart(description="", commit_url="https://forge/o/r/commit/{revision}"), "a" * 40)[-6:]
+    't/aaaa'
+    """
+    is_commit = revision is not None and _COMMIT.fullmatch(revision) is not None
+    return source.commit_url.replace("{revision}", revision or "") if source.commit_url and is_commit else ""
+
+
+def file_link(source: SourcePart, revision: str | None, where: str) -> str:
+    """Return where the forge shows a line of the store (`apps/web.yaml:18`); empty: not known."""
+    if not source.file_url or revision is None or _COMMIT.fullmatch(revision) is None or not where:
+        return ""
+    path, colon, line = where.rpartition(":")
+    path, line = (path, line) if colon and line.isdecimal() else (where, "1")
+    parts = {"{revision}": revision, "{path}": quote(path, errors="replace"), "{line}": line}
+    url = source.file_url
+    for name, value in parts.items():
+        url = url.replace(name, value)
+    return url
 
 
 def copy_anchor(cluster: str) -> str:
@@ -85,29 +117,34 @@ def is_narrowed(asked: MatrixQuestion | HistoryQuestion) -> bool:
     """Return whether a filter leaves anything out."""
     if isinstance(asked, HistoryQuestion):
         return bool(asked.resource or asked.namespace or asked.cluster or asked.since)
-    return bool(asked.q or asked.namespace or asked.kind or asked.troubles)
+    return asked.troubles or any(getattr(asked, name) for name in (*(each.name for each in FILTERS), *FOLDS))
 
 
-def matrix_query(asked: MatrixQuestion, offset: int) -> str:
-    """The same question from another row on.
+def matrix_query(asked: MatrixQuestion, offset: int = 0, **other: Any) -> str:
+    """The same question from another row on, with `other` fields.
 
     >>> matrix_query(MatrixQuestion(q="a&b", troubles=True), 500)
     'q=a%26b&troubles=1&offset=500'
+    >>> matrix_query(MatrixQuestion(columns="region"), columns="", region="north")
+    'region=north'
     """
+    asked = replace(asked, **other)
     parts = {
-        "q": asked.q,
-        "namespace": asked.namespace,
-        "kind": asked.kind,
+        **{each.name: getattr(asked, each.name) for each in FILTERS},
         "troubles": "1" if asked.troubles else "",
+        **{name: getattr(asked, name) for name in FOLDS},
         "offset": str(offset or ""),
         "limit": str(asked.limit) if asked.limit != ROWS_MAX else "",
     }
     return urlencode({name: value for name, value in parts.items() if value}, errors="replace")
 
 
-def troubles_query(namespace: str) -> str:
-    """The troubles of one namespace."""
-    return matrix_query(MatrixQuestion(namespace=namespace, troubles=True), 0)
+def column_link(asked: MatrixQuestion, column: ClusterHead) -> str:
+    """Return where the head of a column leads: to its cluster, or to the clusters that are folded in it."""
+    if not column.clusters:
+        return cluster_link(column.name)
+    unfolded: dict[str, Any] = {asked.columns: column.name, "columns": ""}
+    return f"/?{matrix_query(asked, **unfolded)}"
 
 
 _MINUTE_S: Final = 60

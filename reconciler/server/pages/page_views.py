@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from reconciler.report.difference import cut
+from reconciler.report.views.live_shapes import LiveView
+from reconciler.report.views.matrix import FILTERS, FOLDS
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import (
     CapacityPart,
@@ -28,7 +30,7 @@ from reconciler.report.views.view_shapes import (
 )
 from reconciler.server.pages.alerts_page import changes, coming, told
 from reconciler.server.pages.drawing import Pill, draw, head_of, text
-from reconciler.server.pages.page_links import named_link, object_link, shown_name
+from reconciler.server.pages.page_links import is_narrowed, matrix_query, named_link, object_link, shown_name
 from reconciler.server.pages.styles import HEALTHS, STATES, StateStyle, copy_look
 
 _WHY_SHOWN = 120
@@ -53,14 +55,14 @@ class Body(Struct, frozen=True):
     troubles: Mapping[int, int] = {}
 
 
-def body_of(view: MatrixView) -> Body:
-    """Return the content below the head of the matrix."""
+def body_of(view: MatrixView, asked: MatrixQuestion) -> Body:
+    """Return the content below the head of the matrix. `asked`: a folded cell leads to what it stands for."""
     by_namespace: dict[str, list[MatrixRow]] = {}
     for row in view.rows:
-        by_namespace.setdefault(row.resource.namespace, []).append(row)
+        by_namespace.setdefault("" if row.workloads else row.resource.namespace, []).append(row)
     names, counted, groups = [text(cluster.name) for cluster in view.clusters], Counter[int](), list[NamespaceRows]()
     for namespace, rows in by_namespace.items():
-        drawn = [_row(row, view.clusters, names) for row in rows]
+        drawn = [_row(row, view.clusters, names, asked) for row in rows]
         groups.append(
             NamespaceRows(
                 namespace, len(rows), sum(bool(found.troubled) for found in drawn), "".join(r.html for r in drawn)
@@ -71,11 +73,6 @@ def body_of(view: MatrixView) -> Body:
     return Body(tuple(groups), counted)
 
 
-def namespaces(view: MatrixView) -> tuple[str, ...]:
-    """The namespaces to choose from: all where the view has them, else those of its rows."""
-    return view.namespaces or tuple(sorted({row.resource.namespace for row in view.rows} - {""}))
-
-
 class _Drawn(NamedTuple):
     """`troubled`: columns of copies that need attention. Copies in progress or hidden by their cluster do not."""
 
@@ -83,31 +80,40 @@ class _Drawn(NamedTuple):
     troubled: list[int]
 
 
-def _row(row: MatrixRow, clusters: Sequence[ClusterHead], names: Sequence[str]) -> _Drawn:
-    resource = row.resource
-    link, within = text(object_link(resource)), text(shown_name(resource))
-    cells, fine, troubled = [_NOTHING] * len(clusters), 0, list[int]()
+def _row(row: MatrixRow, clusters: Sequence[ClusterHead], names: Sequence[str], asked: MatrixQuestion) -> _Drawn:
+    link, within = text(_row_link(row, asked)), text(shown_name(row.resource))
+    cells, troubled = [_NOTHING] * len(clusters), list[int]()
+    counted = "copies fine" if asked.rows or asked.columns else "ready"
     for cell in row.cells:
-        look = copy_look(cell.state, cell.health, cell.replicas, cell.ready)
+        look = copy_look(cell.state, cell.health, cell.replicas, cell.ready, counted)
         column = cell.cluster
         if look.tone == "ok":
-            fine += 1
             cells[column] = f'<td class="ok" aria-label="{look.words}">{look.sign}</td>'
             continue
         if look.tone in _TROUBLES:
             troubled.append(column)
-        cells[column] = _linked(
-            look, cell.why, within, names[column], text(object_link(resource, clusters[column].name))
-        )
-    placed, tone = len(row.cells), "few" if troubled else "most"
-    kind = "" if resource.kind == _USUAL_KIND else f" <small>{text(resource.kind)}</small>"
+        cells[column] = _linked(look, cell.why, within, names[column], text(_row_link(row, asked, clusters[column])))
+    tone, fine, copies = "few" if troubled else "most", row.fine, row.copies
+    kind = "" if row.resource.kind in ("", _USUAL_KIND) else f" <small>{text(row.resource.kind)}</small>"
+    many = f" <small>{row.workloads:,}</small>" if row.workloads else ""
     html = (
-        f'<tr data-key="{link}"><th scope="row" title="{text(resource.kind)} {within}">'
-        f'<a href="{link}">{text(resource.name)}</a>{kind}</th>'
-        f'<td class="sum {tone}" aria-label="{fine} of {placed} in sync and healthy">{fine}/{placed}</td>'
+        f'<tr data-key="{link}"><th scope="row" title="{text(row.resource.kind)} {within}">'
+        f'<a href="{link}">{text(row.resource.name)}</a>{kind}{many}</th>'
+        f'<td class="sum {tone}" aria-label="{fine} of {copies} in sync and healthy">{fine}/{copies}</td>'
         f"{''.join(cells)}</tr>\n"
     )
     return _Drawn(html, troubled)
+
+
+def _row_link(row: MatrixRow, asked: MatrixQuestion, column: ClusterHead | None = None) -> str:
+    """Return where a row leads, or its cell in a column: to the object, or to what is folded in it."""
+    is_folded = column is not None and column.clusters
+    if not row.workloads:
+        return object_link(row.resource, column.name if column is not None and not is_folded else "")
+    narrowed: dict[str, Any] = {asked.rows: row.resource.name, "rows": ""}
+    if column is not None:
+        narrowed |= {asked.columns: column.name, "columns": ""} if is_folded else {"cluster": column.name}
+    return f"/?{matrix_query(asked, **narrowed)}"
 
 
 def _linked(look: StateStyle, why: str, within: str, where: str, address: str) -> str:
@@ -136,12 +142,21 @@ def fleet_page(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestio
         timers=coming(fleet.timers),
         events=changes(fleet.events),
         matrix=matrix,
-        body=body_of(matrix) if matrix else Body(),
-        namespaces=namespaces(matrix) if matrix else (),
+        body=body_of(matrix, asked) if matrix else Body(),
+        choices=matrix.choices if matrix else {},
         asked=asked,
+        has_more_filters=any(getattr(asked, name) for name in _MORE),
+        is_matrix_first=_is_matrix_first(fleet, matrix, asked),
     )
 
 
+def _is_matrix_first(fleet: FleetView, matrix: MatrixView | None, asked: MatrixQuestion) -> bool:
+    """Return whether the matrix stands above the rest: nobody is needed, or somebody asks something of it."""
+    is_well = head_of(fleet).mark == "ok"
+    return (matrix is not None and bool(matrix.rows) and is_well) or is_narrowed(asked) or asked.offset > 0
+
+
+_MORE: Final = (*(each.name for each in FILTERS if not each.is_first), *FOLDS)
 _FULL: Final = 0.9
 _BYTES: Final = ("memory", "ephemeral-storage", "storage")
 
@@ -208,8 +223,8 @@ def _amount(name: str, value: float, *, is_bare: bool = False) -> str:
 _WORST = {"bad": 0, "warn": 1, "unk": 2, "prog": 3, "ok": 4}
 
 
-def object_page(fleet: FleetView, view: ObjectView, now: str) -> str:
-    """Return the page as HTML. `fleet` is for its head; `now` (RFC 3339) is the reference of relative times."""
+def object_page(fleet: FleetView, view: ObjectView, live: LiveView | None, now: str) -> str:
+    """Return the page as HTML. `live`: one copy as its cluster has it; None: none was asked for. `now`: RFC 3339."""
     return _page(
         "object.html",
         fleet,
@@ -217,6 +232,7 @@ def object_page(fleet: FleetView, view: ObjectView, now: str) -> str:
         view=view,
         pills=_object_pills(view.copies),
         copies=worst_first(view.copies),
+        live=live,
         differences=_by_cluster(view.differences),
         needs=told(view.needs),
         timers=coming(view.timers),

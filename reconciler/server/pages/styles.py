@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from reconciler.api.ledger import EventKind
 from reconciler.report.views.view_shapes import AlertKind, Weight
 
 
@@ -76,6 +78,43 @@ NEEDS: Final = {
     AlertKind.LEFT: "cluster left",
 }
 WEIGHTS: Final = {Weight.ERROR: "bad", Weight.WARNING: "warn", Weight.INFO: "unk"}
+EVENTS: Final[Mapping[str, str]] = {
+    EventKind.ADVANCED: "new revision",
+    EventKind.IN_STEP: "all in sync",
+    EventKind.SOURCE_FAILED: "store unreadable",
+    EventKind.SOURCE_RECOVERED: "store readable",
+    EventKind.STORE_BROKEN: "store has errors",
+    EventKind.STORE_MENDED: "store has no errors",
+    EventKind.PLACED: "rescheduled",
+    EventKind.CONSTRAINED: "cluster excluded",
+    EventKind.FREED: "exclusion ended",
+    EventKind.FAILED: "apply failed",
+    EventKind.DRIFT: "drift",
+    EventKind.FIGHT_DETECTED: "conflict",
+    EventKind.FIGHT_OVER: "conflict ended",
+    EventKind.OBJECT_REFUSED: "ownership conflict",
+    EventKind.WAY_IS_FREE: "ownership conflict ended",
+    EventKind.HOLD_OVER: "hold ended",
+    EventKind.FREEZE_OVER: "freeze ended",
+    EventKind.CLUSTER_AWAY: "cluster unreachable",
+    EventKind.CLUSTER_BACK: "cluster reachable",
+    EventKind.CLUSTER_WENT_BACK: "cluster restored",
+    EventKind.KIND_UNREAD: "kind unreadable",
+    EventKind.KIND_READ: "kind readable",
+    EventKind.READMITTED: "eviction ended",
+    EventKind.ROLLOUT_BEGUN: "rollout started",
+    EventKind.ROLLOUT_COMPLETED: "cluster rolled out",
+    EventKind.ROLLOUT_DONE: "rollout completed",
+    EventKind.ROLLOUT_PAUSED: "rollout paused",
+    EventKind.PAUSE_OVER: "rollout resumed",
+    EventKind.APPROVAL_AWAITED: "waiting for approval",
+    EventKind.APPROVAL_OVER: "no longer waiting for approval",
+    EventKind.ASKED: "sync requested",
+    EventKind.APPLY: "manual apply",
+    EventKind.REBUILT: "journal rebuilt",
+    EventKind.TAKEN_OVER: "fleet taken over",
+}
+"""The field's words for the events of history; the word of any other kind is its own."""
 _NEW: Final = StateStyle("?", "unk", "")
 _WIDEST: Final = 5
 """Characters of a cell: beyond, only the sign is shown and the count is in the words."""
@@ -102,7 +141,7 @@ def health_look(health: str) -> StateStyle:
 
 
 @lru_cache(maxsize=4096)
-def copy_look(state: str, health: str, replicas: int | None, ready: int | None) -> StateStyle:
+def copy_look(state: str, health: str, replicas: int | None, ready: int | None, counted: str = "ready") -> StateStyle:
     """Return the style of one copy: the worse of sync and health first.
 
     >>> copy_look("synced", "Degraded", 3, 2)
@@ -110,7 +149,7 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None) 
     >>> copy_look("held", "Healthy", 3, 3)
     Look(sign='‖', tone='warn', words='held, healthy, 3 of 3 ready')
     """
-    sync, fares, count = state_look(state), health_look(health), count_words(replicas, ready)
+    sync, fares, count = state_look(state), health_look(health), count_words(replicas, ready, counted)
     parts = [count] if count else []
     if state in ("unknown", "left"):
         return StateStyle(sync.sign, sync.tone, sync.words)
@@ -128,11 +167,11 @@ def copy_look(state: str, health: str, replicas: int | None, ready: int | None) 
     return StateStyle(sign, "bad" if is_bad else sync.tone, ", ".join([sync.words, fares.words, *parts]))
 
 
-def count_words(replicas: int | None, ready: int | None) -> str:
+def count_words(replicas: int | None, ready: int | None, counted: str = "ready") -> str:
     """Return `2 of 3 ready`; empty without replicas."""
     if replicas is None:
         return ""
-    return f"{replicas} replicas" if ready is None else f"{ready} of {replicas} ready"
+    return f"{replicas} replicas" if ready is None else f"{ready} of {replicas} {counted}"
 
 
 def _short_count(replicas: int | None, ready: int | None) -> str:

@@ -21,7 +21,7 @@ from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStor
 from reconciler.errors import ConfigurationError, ServiceError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.report.status.state_document import state_document
-from reconciler.report.views.cluster_views import matrix_view
+from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.server import live_views
 from reconciler.server.http_server import Listening, serving
@@ -146,7 +146,7 @@ async def test_a_journal_that_cannot_be_read_is_said_and_takes_nothing_else_alon
         ("matrix?limit=SECRET", "limit"), ("matrix?limit=0", "limit"), ("matrix?limit=10001", "limit"),
         ("matrix?offset=-1", "offset"), ("matrix?troubles=yes", "troubles"), ("clusters/m1?offset=1e3", "offset"),
         ("history?since=yesterday", "since"), ("history?limit=%D9%A3", "limit"), ("history?after=x", "after"),
-        ("matrix?SECRET=1", "namespace, kind, q"), ("fleet?SECRET=1", "parameter"), ("status?x=", "parameter"),
+        ("matrix?SECRET=1", "q, namespace, team, kind"), ("fleet?SECRET=1", "parameter"), ("status?x=", "parameter"),
     ],
 )  # fmt: skip
 async def test_a_bad_question_is_told_which_parameter_and_never_repeated(path: str, named: str) -> None:

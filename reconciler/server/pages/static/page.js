@@ -195,6 +195,10 @@
     const head = cell.closest("table").tHead.rows[0].cells[cell.cellIndex];
     cell.title = `${cell.parentElement.cells[0].title} in ${head.dataset.key}: ${cell.getAttribute("aria-label")}`;
   });
+  // An address says only what was asked for.
+  document.addEventListener("formdata", (event) => {
+    for (const [name, value] of [...event.formData]) if (!value) event.formData.delete(name);
+  });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) return listen();
     pause();

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from reconciler.api.ledger import Event
 from reconciler.api.plan import MISSING, FieldChange, FieldOwner
 from reconciler.api.refs import Identity
-from reconciler.report.views.cluster_views import EVERY_KIND, Signs, cluster_view, fleet_view, matrix_view
+from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
+from reconciler.report.views.matrix import EVERY_KIND, matrix_view
 from reconciler.report.views.object_view import object_view, value_at
 from reconciler.report.views.questions import MatrixQuestion, problems_view
 from reconciler.report.views.view_inputs import JournalRows, ViewModel

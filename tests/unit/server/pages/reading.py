@@ -19,7 +19,7 @@ from reconciler.server.pages import (
 from tests.fakes import views
 from tests.fakes.views import NOW, Views
 
-VOID = {"meta", "link", "input", "br"}
+VOID = {"meta", "link", "input", "br", "wbr"}
 
 
 class Element(NamedTuple):
@@ -66,8 +66,8 @@ class Page(HTMLParser):
         return [element for element in self.elements if element.tag == tag]
 
     def shape(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Tags and names of attributes: all that is markup."""
-        return [(element.tag, tuple(element.attributes)) for element in self.elements]
+        """Tags and names of attributes: all that is markup, but for where a path may break."""
+        return [(each.tag, tuple(each.attributes)) for each in self.elements if each.tag != "wbr"]
 
 
 def drawn(found: Views) -> dict[str, str]:
@@ -77,7 +77,7 @@ def drawn(found: Views) -> dict[str, str]:
         "fleet": fleet_page(found.fleet, found.matrix, MatrixQuestion(), NOW),
         "fleet narrowed": fleet_page(found.fleet, found.matrix, asked, NOW),
         "fleet before a round": fleet_page(found.fleet, None, MatrixQuestion(), NOW),
-        "object": object_page(found.fleet, found.object, NOW),
+        "object": object_page(found.fleet, found.object, found.live, NOW),
         "cluster": cluster_page(found.fleet, found.cluster, NOW),
         "problems": problems_page(found.fleet, found.problems, NOW),
         "history": history_page(found.fleet, found.fleet.events, HistoryQuestion(cluster="m1"), NOW),

@@ -7,12 +7,21 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from reconciler.report.views.live_shapes import LiveView
 from reconciler.report.views.questions import MatrixQuestion
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
-from reconciler.server.pages import cluster_page, fleet_page, object_page
+from reconciler.server.pages import (
+    ago,
+    clock_time,
+    cluster_page,
+    commit_link,
+    file_link,
+    fleet_page,
+    object_page,
+    until,
+)
 from reconciler.server.pages.alerts_page import linked, told
 from reconciler.server.pages.drawing import head_of
-from reconciler.server.pages.page_links import ago, clock_time, until
 from reconciler.server.pages.styles import HEALTHS, LEGEND, STATES, copy_look
 from reconciler.state import HealthWord, Lag
 from tests.fakes import views
@@ -107,6 +116,17 @@ def test_nothing_is_green_where_something_is_wrong() -> None:
     assert head_of(calm).mark == "ok"
 
 
+def test_the_matrix_comes_first_when_all_is_well_and_when_it_is_asked_for() -> None:
+    def first(found: views.Views, asked: MatrixQuestion | None = None) -> bool:
+        regions = [e.attributes.get("aria-labelledby") for e in fleet_of(found, asked).all("section")]
+        return regions[0] == "matrix-title"
+
+    assert first(views.calm())
+    assert not first(views.three_clusters())
+    assert first(views.three_clusters(), MatrixQuestion(region="north"))
+    assert not first(views.empty())
+
+
 def test_nobody_is_said_to_be_needed_only_when_that_is_known() -> None:
     calm = views.calm()
     assert "Nobody. Nothing is held" in fleet_of(calm).text
@@ -162,20 +182,46 @@ def test_rows_beyond_one_page_are_a_link_away_and_keep_the_question() -> None:
     matrix = replace(found.matrix, total=1700, offset=500, rows=found.matrix.rows)
     asked = MatrixQuestion(q="a&b", offset=500)
     page = Page(fleet_page(found.fleet, matrix, asked, NOW))
-    links = {e.attributes["rel"]: e.attributes["href"] for e in page.all("a") if "rel" in e.attributes}
+    links = {
+        e.attributes["rel"]: e.attributes["href"] for e in page.all("a") if e.attributes.get("rel") in ("prev", "next")
+    }
     assert links == {"prev": "/?q=a%26b", "next": "/?q=a%26b&offset=507"}
     assert "rows 501 to 507" in page.text
 
 
 def test_the_object_says_why_it_is_there_and_what_differs() -> None:
     found = views.three_clusters()
-    text = Page(object_page(found.fleet, found.object, NOW)).text
+    text = Page(object_page(found.fleet, found.object, None, NOW)).text
     for part in ("degraded in 1", "held in 1", "in sync and healthy in 1 of 3", "suspended: root@ops1, incident 4711",
                  "9 replicas by static weights", "live: debug set by kubectl-edit, 7 min ago", "wanted: info",
                  "OverridePolicy shop/beijing", "brings ConfigMap shop/checkout-settings"):  # fmt: skip
         assert part in text
     nowhere = replace(found.object, copies=(), differences=(), overrides=(), reasons=())
-    assert "placed nowhere" in Page(object_page(found.fleet, nowhere, NOW)).text
+    assert "placed nowhere" in Page(object_page(found.fleet, nowhere, None, NOW)).text
+
+
+def test_a_look_shows_the_broken_pod_its_log_and_what_could_not_be_read() -> None:
+    found = views.three_clusters()
+    page = Page(object_page(found.fleet, found.object, found.live, NOW))
+    for part in ("In beijing 3 s ago", "Owners · 5 objects below it", "✗ CrashLoopBackOff", "of the run before",
+                 "FATAL no database, giving up", "× 31", "Live manifest, 15 lines", "− value: debug",
+                 "Not read: log of checkout-7d9f5b6c48-2lqxv: nothing came in time"):  # fmt: skip
+        assert part in page.text, part
+    silent = LiveView(cluster="beijing", resource=workload("checkout"), time=NOW, why="nothing came within 5 s")
+    text = Page(object_page(found.fleet, found.object, silent, NOW)).text
+    assert ("nothing came within 5 s" in text, "Live manifest" in text) == (True, False)
+
+
+def test_commits_and_files_lead_to_the_forge_where_it_is_known() -> None:
+    source = views.three_clusters().fleet.source
+    root = "https://git.example.com/platform/fleet"
+    assert commit_link(source, views.REVISION) == f"{root}/commit/{views.REVISION}"
+    assert (
+        file_link(source, views.REVISION, "a b/web#1.yaml:18") == f"{root}/blob/{views.REVISION}/a%20b/web%231.yaml#L18"
+    )
+    assert file_link(source, "dir:5f3c", "apps/web.yaml:18") == file_link(source, views.REVISION, "") == ""
+    unknown = replace(source, commit_url=None, file_url=None)
+    assert commit_link(unknown, views.REVISION) == file_link(unknown, views.REVISION, "apps/web.yaml:1") == ""
 
 
 def test_the_cluster_says_when_it_was_heard_of_and_how_full_it_is() -> None:
@@ -203,7 +249,7 @@ def test_the_cluster_says_when_it_was_heard_of_and_how_full_it_is() -> None:
     links = {
         e.attributes["rel"]: e.attributes["href"]
         for e in Page(cluster_page(found.fleet, more, NOW)).all("a")
-        if "rel" in e.attributes
+        if e.attributes.get("rel") in ("prev", "next")
     }
     assert links == {"prev": "/clusters/beijing?offset=100", "next": "/clusters/beijing?offset=604"}
 

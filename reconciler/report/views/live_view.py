@@ -1,0 +1,234 @@
+"""One copy of an object as its cluster has it now: manifest, difference, pods, events, last lines of logs.
+
+`LiveReading` is what was read there; `live_view` masks it and cuts it. Every text of a cluster is hostile.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.api.clusters import LiveObject
+from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.refs import Identity
+from reconciler.kinds.body_fields import text
+from reconciler.observations import event_moment
+from reconciler.report.known_values import secrets_among
+from reconciler.report.mask import Masker
+from reconciler.report.render_json import dump_yaml
+from reconciler.report.views.live_shapes import DiffLine, LiveEvent, LiveLog, LiveView, OwnedObject
+from reconciler.report.views.view_inputs import ViewModel
+from reconciler.secrets import is_secret_kind
+
+_LINES_MAX: Final = 1500
+_LINE_CHARS_MAX: Final = 500
+_EVENTS_MAX: Final = 30
+_OWNED_MAX: Final = 60
+_LOG_LINES_MAX: Final = 50
+_CONTEXT_LINES: Final = 3
+_SIGNS: Final = {"-": "-", "+": "+", " ": " ", "@": "@"}
+
+
+class ReadLog(Struct, frozen=True, kw_only=True):
+    """The end of a container's log. `is_previous`: of the run before, which ended."""
+
+    pod: str
+    container: str
+    text: str
+    is_previous: bool = False
+
+
+class LiveReading(Struct, frozen=True, kw_only=True):
+    """The answers of a cluster about an object. `live` None: `why` says why it was not read.
+
+    `owned`: its ReplicaSets, Jobs and Pods, as far as they were read. `notes`: what of it could not be read.
+    """
+
+    at: str
+    live: LiveObject | None = None
+    why: str = ""
+    owned: tuple[LiveObject, ...] = ()
+    events: tuple[LiveObject, ...] = ()
+    logs: tuple[ReadLog, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def live_view(sight: ViewModel, identity: Identity, cluster: str, found: LiveReading) -> LiveView:
+    """Return it masked and cut."""
+    masker = _masker(sight, identity, cluster)
+    body = _shown(found.live.body) if found.live is not None else {}
+    wanted = sight.facts.manifests.get(cluster, {}).get(identity)
+    is_due = bool(sight.changes(cluster, identity))
+    lines = list(_difference(masker, body, wanted.body)) if body and wanted is not None and is_due else []
+    manifest = _yaml(masker, body) if body else []
+    return LiveView(
+        cluster=cluster,
+        resource=sight.resource(cluster, identity),
+        time=found.at,
+        why=masker.text(found.why),
+        manifest=tuple(manifest[:_LINES_MAX]),
+        manifest_lines=len(manifest),
+        difference=tuple(lines[:_LINES_MAX]),
+        owned=tuple(_tree(masker, found.live, found.owned))[:_OWNED_MAX] if found.live is not None else (),
+        owned_total=len(found.owned),
+        events=tuple(_events(masker, found.events)),
+        logs=tuple(_log(masker, each) for each in found.logs),
+        notes=tuple(map(masker.text, found.notes)),
+    )
+
+
+def _masker(sight: ViewModel, identity: Identity, cluster: str) -> Masker:
+    """Return a masker that knows the Secrets that the store has there: a log may quote one."""
+    masker = Masker()
+    for manifest in secrets_among(sight.picture.round.plan.changes):
+        masker.learn(manifest)
+    for each, wanted in sight.facts.manifests.get(cluster, {}).items():
+        if each.namespace == identity.namespace and is_secret_kind(each.kind):
+            masker.learn(wanted.body)
+    return masker
+
+
+def _shown(body: JsonObject) -> dict[str, Any]:
+    """Return the object without what only servers read."""
+    metadata = {name: value for name, value in dict(body.get("metadata") or {}).items() if name != "managedFields"}
+    return {**body, "metadata": metadata}
+
+
+def _yaml(masker: Masker, body: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the masked object; texts of other fields may quote values of Secrets."""
+    return [_cut(masker.text(line)) for line in dump_yaml(masker.manifest(body)).splitlines()]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LINE_CHARS_MAX else f"{line[:_LINE_CHARS_MAX]}… ({len(line):,} characters)"
+
+
+def _difference(masker: Masker, live: JsonObject, wanted: JsonObject) -> Iterator[DiffLine]:
+    """Yield the lines between the live object, as far as the store names its fields, and the wanted one."""
+    before, after = (_yaml(masker, body) for body in (_as_far_as(live, wanted), wanted))
+    for line in list(difflib.unified_diff(before, after, n=_CONTEXT_LINES, lineterm=""))[2:]:
+        yield DiffLine(sign=_SIGNS.get(line[:1], " "), text=line[1:] if line[:1] != "@" else "")
+
+
+def _as_far_as(live: Json, wanted: Json) -> Json:
+    """Return the live value without fields that the wanted one does not have.
+
+    >>> _as_far_as({"a": 1, "b": [{"name": "x", "c": 2, "d": 3}]}, {"b": [{"name": "x", "c": 1}]})
+    {'b': [{'name': 'x', 'c': 2}]}
+    """
+    if isinstance(live, Mapping) and isinstance(wanted, Mapping):
+        return {name: _as_far_as(live[name], below) for name, below in wanted.items() if name in live}
+    if isinstance(live, list) and isinstance(wanted, list):
+        by_name = {item["name"]: item for item in wanted if isinstance(item, Mapping) and "name" in item}
+        return [_as_far_as(item, _partner(item, place, wanted, by_name)) for place, item in enumerate(live)]
+    return live
+
+
+def _partner(item: Json, place: int, wanted: Sequence[Json], by_name: Mapping[Any, Json]) -> Json:
+    if isinstance(item, Mapping) and "name" in item:
+        return by_name.get(item["name"], item)
+    return wanted[place] if place < len(wanted) else item
+
+
+def _tree(masker: Masker, root: LiveObject, owned: Iterable[LiveObject]) -> Iterator[OwnedObject]:
+    """Yield the object and what it owns, each owner before what it owns; broken ones and newer ones first."""
+    below: dict[str, list[LiveObject]] = {}
+    for each in owned:
+        below.setdefault(owner_uid(each), []).append(each)
+    stack = [(0, root)]
+    while stack:
+        depth, live = stack.pop()
+        yield _owned(masker, depth, live)
+        children = sorted(below.pop(live.uid, ()), key=_in_order)
+        stack += [(depth + 1, child) for child in reversed(children)]
+
+
+def _in_order(live: LiveObject) -> tuple[bool, bool, str]:
+    is_idle = live.identity.kind == "ReplicaSet" and not dig(live.body, "status", "replicas")
+    return is_idle, not is_broken(live), live.identity.name
+
+
+def owner_uid(live: LiveObject) -> str:
+    """Return the uid of the controller of an object; empty: it has none."""
+    references = dig(live.body, "metadata", "ownerReferences")
+    found = (each for each in references if isinstance(each, Mapping)) if isinstance(references, list) else iter(())
+    return next((text(each.get("uid")) for each in found if each.get("controller")), "")
+
+
+def is_broken(pod: LiveObject) -> bool:
+    """Return whether a pod is not running with all its containers ready, and has not succeeded."""
+    if pod.identity.kind != "Pod":
+        return False
+    phase, containers = dig(pod.body, "status", "phase"), container_states(pod)
+    return phase != "Succeeded" and (phase != "Running" or any(not ready for _, ready, *_ in containers))
+
+
+def container_states(pod: LiveObject) -> list[tuple[str, bool, int, str]]:
+    """Return name, readiness, restarts and the reason of each container of a pod, in its order."""
+    found = []
+    for part in ("initContainerStatuses", "containerStatuses"):
+        statuses = dig(pod.body, "status", part)
+        for status in statuses if isinstance(statuses, list) else ():
+            if isinstance(status, Mapping):
+                restarts = status.get("restartCount")
+                is_ready = bool(status.get("ready")) or dig(status, "state", "terminated", "exitCode") == 0
+                count = restarts if isinstance(restarts, int) else 0
+                found.append((text(status.get("name")), is_ready, count, _reason(status)))
+    return found
+
+
+def _reason(status: Mapping[str, Json]) -> str:
+    for path in (("state", "waiting"), ("state", "terminated")):
+        if reason := text(dig(status, *path, "reason")):
+            return reason
+    return ""
+
+
+def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
+    kind, status = live.identity.kind, live.body.get("status")
+    states = container_states(live) if kind == "Pod" else []
+    reasons = [reason for _, is_ready, _, reason in states if reason and not is_ready]
+    words = reasons[0] if reasons else text(dig(live.body, "status", "phase"))
+    numbers = dict(status) if isinstance(status, Mapping) else {}
+    ready, wanted = numbers.get("readyReplicas", 0), dig(live.body, "spec", "replicas")
+    if kind == "Pod":
+        ready, wanted = sum(is_ready for _, is_ready, *_ in states), len(states)
+    is_counted = isinstance(ready, int) and isinstance(wanted, int)
+    return OwnedObject(
+        depth=depth,
+        kind=kind,
+        name=live.identity.name,
+        words=masker.text(words),
+        ready=f"{ready} of {wanted}" if is_counted else "",
+        restarts=sum(count for _, _, count, _ in states),
+        is_broken=is_broken(live) if kind == "Pod" else is_counted and ready < wanted,
+    )
+
+
+def _events(masker: Masker, found: Iterable[LiveObject]) -> Iterator[LiveEvent]:
+    for event in sorted(found, key=lambda event: event_moment(event.body), reverse=True)[:_EVENTS_MAX]:
+        body = event.body
+        count = dig(body, "series", "count") or body.get("count")
+        about = dig(body, "involvedObject")
+        of = about if isinstance(about, Mapping) else {}
+        yield LiveEvent(
+            time=event_moment(body) or None,
+            type=text(body.get("type")),
+            reason=masker.text(text(body.get("reason"))),
+            message=_cut(masker.text(text(body.get("message")))),
+            count=count if isinstance(count, int) else 1,
+            about=f"{text(of.get('kind'))} {text(of.get('name'))}",
+        )
+
+
+def _log(masker: Masker, found: ReadLog) -> LiveLog:
+    lines = masker.text(found.text).splitlines()[-_LOG_LINES_MAX:]
+    return LiveLog(
+        pod=found.pod,
+        container=found.container,
+        is_previous=found.is_previous,
+        lines=tuple(_cut(line) for line in lines),
+    )

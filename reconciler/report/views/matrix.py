@@ -1,0 +1,392 @@
+"""The matrix of workloads by clusters: filters of rows and columns, folding, and one part of its rows.
+
+`FILTERS` and `FOLDS` are the one table of what may be asked for: the address, the form and the view read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from reconciler.api.clusters import Workload
+from reconciler.api.refs import Identity
+from reconciler.report.naming import is_kind
+from reconciler.report.status.state_document import NOMINAL_RANK, Rank, rank_of
+from reconciler.report.views.questions import MatrixQuestion
+from reconciler.report.views.view_inputs import ViewModel, heads, ready_of
+from reconciler.report.views.view_shapes import Cell, ClusterHead, MatrixRow, MatrixView, ResourceView
+from reconciler.state import NOMINAL, ObjectState
+
+EVERY_KIND: Final = "*"
+"""As a kind: workloads and everything else."""
+ROWS_LEAST: Final = 25
+"""A part has at least so many rows, however many clusters there are."""
+_CHOICES_MAX: Final = 300
+_OWNER_LABELS: Final = ("team", "owner")
+"""The last part of a label's name that says whose an object is (`team`, `example.com/owner`)."""
+_FIRST: Final = itemgetter(0)
+_NONE: Final = "none"
+"""Where a row or a column has nothing to be folded by."""
+
+
+class MatrixFilter(NamedTuple):
+    """A field of `MatrixQuestion`, its name for people, and an example. `is_first`: it is shown without unfolding."""
+
+    name: str
+    words: str
+    example: str
+    is_first: bool = False
+
+
+FILTERS: Final = (
+    MatrixFilter("q", "Name contains", "name", is_first=True),
+    MatrixFilter("namespace", "Namespace", "namespace", is_first=True),
+    MatrixFilter("team", "Team, by owner label or folder", "team or folder"),
+    MatrixFilter("kind", "Kind", "kind"),
+    MatrixFilter("label", "Label of workloads", "label=value"),
+    MatrixFilter("cluster", "Clusters, by name or label", "cluster or label=value"),
+    MatrixFilter("region", "Region", "region"),
+    MatrixFilter("stage", "Stage of a rollout", "stage"),
+)
+FOLDS: Final[Mapping[str, tuple[str, ...]]] = {"rows": ("namespace", "team"), "columns": ("region", "stage")}
+"""What rows and columns may be folded by; each is a filter as well, which unfolds one of them."""
+
+
+def rows_at_once(question: MatrixQuestion, columns: int) -> int:
+    """Return how many rows a part has: fewer where each has many cells."""
+    if not question.cells_max:
+        return question.limit
+    return min(question.limit, max(ROWS_LEAST, question.cells_max // max(1, columns)))
+
+
+def matrix_view(sight: ViewModel, question: MatrixQuestion) -> MatrixView:
+    """The rows that were asked for, by namespace and name; those with troubles the worst first."""
+    stages = _stages(sight)
+    every = heads(sight)
+    shown = [head for head in every if _has_column(sight, question, stages, head.name)]
+    of_kind = list(filter(_is_of_kind(sight, question.kind), _identities(sight)))
+    found = [identity for identity in of_kind if _has_row(sight, question, identity)]
+    if len(shown) < len(every):
+        there = _in_columns(sight, shown)
+        found = [identity for identity in found if identity in there]
+    if question.troubles:
+        ranks = _worst(sight, shown)
+        found = sorted((one for one in found if one in ranks), key=lambda one: (ranks[one], _by_name(one)))
+    else:
+        found.sort(key=_by_name)
+    folding = _Folding.of(sight, question, stages, shown)
+    groups = _grouped(sight, question, found)
+    at_once = rows_at_once(question, len(folding.heads))
+    part = list(groups.items())[question.offset : question.offset + at_once]
+    if question.rows or question.columns:
+        rows = tuple(_folded_rows(sight, question, folding, dict(part)))
+    else:
+        columns = _columns(sight, shown)
+        rows = tuple(_row(sight, columns, identities[0]) for _, identities in part)
+    return MatrixView(
+        round=sight.picture.number,
+        clusters=folding.heads,
+        rows=rows,
+        total=len(groups),
+        offset=question.offset,
+        namespaces=tuple(sorted({identity.namespace for identity in of_kind if identity.namespace})),
+        choices=_choices(sight, of_kind, every, stages),
+    )
+
+
+def _by_name(identity: Identity) -> tuple[str, str, str, str]:
+    return identity.namespace, identity.name, identity.kind, identity.group
+
+
+def _identities(sight: ViewModel) -> set[Identity]:
+    """Return every object that is scheduled, or has a copy that is not as wanted."""
+    found = set(sight.facts.decision.bindings)
+    return found.union(*(cluster.kept for cluster in sight.clusters.values()))
+
+
+def _is_of_kind(sight: ViewModel, wanted: str) -> Callable[[Identity], bool]:
+    """Return a check of an object's kind: an empty kind means all that run pods."""
+    interpreters = sight.facts.decision.interpreters
+    known: dict[tuple[str, str], bool] = {}
+
+    def is_of_kind(identity: Identity) -> bool:
+        key = (identity.group, identity.kind)
+        if key not in known:
+            found = interpreters.by_kind.get(key)
+            is_workload = found is not None and found.runs_pods
+            is_named = wanted == EVERY_KIND or is_kind(identity.kind, identity.group, wanted)
+            known[key] = is_named if wanted else is_workload
+        return known[key]
+
+    return is_of_kind
+
+
+def _has_row(sight: ViewModel, question: MatrixQuestion, identity: Identity) -> bool:
+    return (
+        question.namespace in ("", identity.namespace)
+        and question.q in f"{identity.namespace}/{identity.name}"
+        and (not question.team or _is_of_team(sight, identity, question.team))
+        and (not question.label or _has_label(_labels(sight, identity), question.label))
+    )
+
+
+def _has_column(sight: ViewModel, question: MatrixQuestion, stages: Mapping[str, str], name: str) -> bool:
+    declared = sight.facts.decision.fleet.clusters.get(name)
+    labels = declared.labels if declared is not None else {}
+    by_name = _has_label(labels, question.cluster) if "=" in question.cluster else question.cluster in name
+    region = declared.region if declared is not None else ""
+    return by_name and question.region in ("", region or _NONE) and question.stage in ("", stages.get(name, _NONE))
+
+
+def _labels(sight: ViewModel, identity: Identity) -> Mapping[str, str]:
+    template = sight.facts.decision.fleet.templates.get(identity)
+    return template.labels if template is not None else {}
+
+
+def _has_label(labels: Mapping[str, str], wanted: str) -> bool:
+    key, is_pair, value = wanted.partition("=")
+    return key in labels and (not is_pair or labels[key] == value)
+
+
+def _is_of_team(sight: ViewModel, identity: Identity, wanted: str) -> bool:
+    owner, folder = _owner(sight, identity), _folder(sight, identity)
+    return wanted in (owner, folder) or folder.startswith(f"{wanted}/") or wanted in folder.split("/")
+
+
+def _owner(sight: ViewModel, identity: Identity) -> str:
+    labels = _labels(sight, identity)
+    return next((value for key, value in labels.items() if key.rpartition("/")[2] in _OWNER_LABELS), "")
+
+
+def _folder(sight: ViewModel, identity: Identity) -> str:
+    template = sight.facts.decision.fleet.templates.get(identity)
+    return template.source.path.rpartition("/")[0] if template is not None else ""
+
+
+def _team(sight: ViewModel, identity: Identity) -> str:
+    return _owner(sight, identity) or _folder(sight, identity) or _NONE
+
+
+def _stages(sight: ViewModel) -> dict[str, str]:
+    """Return the stage of each cluster, of the first rollout that has it in one."""
+    found: dict[str, str] = {}
+    for rollout in sorted(sight.picture.rollouts, key=lambda one: one.rollout):
+        for stage in rollout.stages:
+            for name in stage.clusters:
+                found.setdefault(name, stage.name)
+    return found
+
+
+def _in_columns(sight: ViewModel, shown: Iterable[ClusterHead]) -> set[Identity]:
+    found: set[Identity] = set()
+    for head in shown:
+        found |= sight.clusters[head.name].kept.keys()
+        if head.is_up:
+            found |= sight.facts.manifests.get(head.name, {}).keys()
+    return found
+
+
+def _choices(
+    sight: ViewModel, identities: Iterable[Identity], every: Iterable[ClusterHead], stages: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the values of each filter that has few, whatever was asked for."""
+    clusters = sight.facts.decision.fleet.clusters
+    found = {
+        "namespace": {identity.namespace for identity in identities},
+        "team": {_team(sight, identity) for identity in identities},
+        "kind": {identity.kind for identity in identities},
+        "cluster": {head.name for head in every},
+        "region": {clusters[head.name].region for head in every if head.name in clusters},
+        "stage": set(stages.values()),
+    }
+    return {name: tuple(sorted(values - {""})[:_CHOICES_MAX]) for name, values in found.items()}
+
+
+def _worst(sight: ViewModel, shown: Iterable[ClusterHead]) -> dict[Identity, Rank]:
+    """The worst rank of each object that has a copy in trouble."""
+    found: dict[Identity, Rank] = {}
+    for head in shown:
+        for identity, state in sight.clusters[head.name].kept.items():
+            rank = rank_of(state)
+            if rank < found.get(identity, NOMINAL_RANK):
+                found[identity] = rank
+    return found
+
+
+class _Column(NamedTuple):
+    """The inputs for the cells of a cluster, looked up once for all rows."""
+
+    number: int
+    name: str
+    kept: Mapping[Identity, ObjectState]
+    well: Mapping[Identity, Any]
+    """Scheduled objects: synced and healthy unless in `kept`."""
+    workloads: Mapping[Identity, Workload]
+    cells: dict[int | None, Cell]
+    """Cells of healthy copies, by replicas: rows share them."""
+
+
+def _columns(sight: ViewModel, shown: Iterable[ClusterHead]) -> list[_Column]:
+    found = []
+    for number, head in enumerate(shown):
+        cluster, seen = sight.clusters[head.name], sight.observations.clusters.get(head.name)
+        found.append(
+            _Column(
+                number=number,
+                name=head.name,
+                kept=cluster.kept,
+                well=sight.facts.manifests.get(head.name, {}) if head.is_up else {},
+                workloads=seen.workloads if seen is not None and seen.reachable else {},
+                cells={},
+            )
+        )
+    return found
+
+
+def _row(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> MatrixRow:
+    template = sight.facts.decision.fleet.templates.get(identity)
+    cells = tuple(_cells(sight, columns, identity))
+    return MatrixRow(
+        resource=sight.resource(columns[cells[0].cluster].name if cells else "", identity),
+        where=str(template.source) if template is not None else "",
+        cells=cells,
+        copies=len(cells),
+        fine=sum(cell.state == NOMINAL.sync.lag and cell.health == NOMINAL.health.word for cell in cells),
+    )
+
+
+def _cells(sight: ViewModel, columns: Sequence[_Column], identity: Identity) -> Iterator[Cell]:
+    """Yield the cells of an object. Most of twenty-five thousand are healthy and share their parts."""
+    binding = sight.facts.decision.bindings.get(identity)
+    replicas: Mapping[str, int | None] = dict(binding.targets) if binding is not None else {}
+    sync, lag, word = NOMINAL.sync.sync, NOMINAL.sync.lag, NOMINAL.health.word
+    for number, name, kept, well, workloads, cells in columns:
+        state = kept.get(identity)
+        if state is None and identity not in well:
+            continue
+        count = replicas.get(name)
+        if state is None:
+            cell = cells.get(count)
+            if cell is None:
+                cell = cells[count] = Cell(
+                    cluster=number, sync=sync, state=lag, health=word, replicas=count, ready=count
+                )
+            yield cell
+        else:
+            ready = ready_of(state, workloads.get(identity), count)
+            yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                       replicas=count, ready=ready, why=_why(sight, state))  # fmt: skip
+
+
+def _why(sight: ViewModel, state: ObjectState) -> str:
+    return sight.text("; ".join(part for part in (state.sync.why, state.health.why) if part))
+
+
+def _grouped(sight: ViewModel, question: MatrixQuestion, found: Iterable[Identity]) -> dict[Any, list[Identity]]:
+    """Return the objects of each row; unfolded, each by itself. The worst first if asked, else by name."""
+    by = question.rows
+    if not by:
+        return {identity: [identity] for identity in found}
+    groups: dict[Any, list[Identity]] = {}
+    for identity in found:
+        key = identity.namespace or _NONE if by == "namespace" else _team(sight, identity)
+        groups.setdefault(key, []).append(identity)
+    return groups if question.troubles else dict(sorted(groups.items()))
+
+
+class _Folding(NamedTuple):
+    """The columns, and the number of the column of each cluster."""
+
+    heads: tuple[ClusterHead, ...]
+    numbers: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, sight: ViewModel, question: MatrixQuestion, stages: Mapping[str, str], shown: Sequence[ClusterHead]
+    ) -> _Folding:
+        if not question.columns:
+            return cls(tuple(shown), {head.name: number for number, head in enumerate(shown)})
+        clusters, members = sight.facts.decision.fleet.clusters, dict[str, list[ClusterHead]]()
+        for head in shown:
+            region = clusters[head.name].region if head.name in clusters else ""
+            key = stages.get(head.name, _NONE) if question.columns == "stage" else region or _NONE
+            members.setdefault(key, []).append(head)
+        ordered = sorted(members.items())
+        numbers = {head.name: number for number, (_, found) in enumerate(ordered) for head in found}
+        return cls(tuple(_folded_head(key, found) for key, found in ordered), numbers)
+
+
+def _folded_head(key: str, members: Sequence[ClusterHead]) -> ClusterHead:
+    away = [head.name for head in members if not head.is_up]
+    return ClusterHead(
+        name=key,
+        is_up=not away,
+        is_suspended=all(head.is_suspended for head in members),
+        why=f"{len(away)} of {len(members)} away: {', '.join(away[:5])}" if away else "",
+        clusters=len(members),
+    )
+
+
+class _Tally(NamedTuple):
+    """The copies of a row by column, those of them that are not fine, and the worst one."""
+
+    copies: Counter[int | None]
+    troubled: Counter[int]
+    worst: dict[int, tuple[Rank, str, Identity, ObjectState]]
+
+
+def _folded_rows(
+    sight: ViewModel, question: MatrixQuestion, folding: _Folding, groups: Mapping[Any, Sequence[Identity]]
+) -> Iterator[MatrixRow]:
+    """Yield a row for each group, with one cell for all copies in a column: the worst one, and the counts."""
+    row_of = {identity: key for key, identities in groups.items() for identity in identities}
+    tallies = {key: _Tally(Counter(), Counter(), {}) for key in groups}
+    bindings, column_of = sight.facts.decision.bindings, folding.numbers.get
+    placed: dict[Identity, frozenset[str]] = {}
+    for identity, key in row_of.items():
+        if identity in bindings:
+            tallies[key].copies.update(map(column_of, map(_FIRST, bindings[identity].targets)))
+    for name, number in folding.numbers.items():
+        for identity, state in sight.clusters[name].kept.items():
+            if identity not in row_of:
+                continue
+            if identity not in placed:
+                found = bindings[identity].targets if identity in bindings else ()
+                placed[identity] = frozenset(map(_FIRST, found))
+            _count(tallies[row_of[identity]], number, name, identity, state, is_new=name not in placed[identity])
+    for key, identities in groups.items():
+        cells = tuple(_folded_cells(sight, tallies[key]))
+        yield MatrixRow(
+            resource=_resource_of(sight, question.rows, key),
+            where="",
+            cells=cells,
+            copies=sum(cell.replicas or 0 for cell in cells),
+            fine=sum(cell.ready or 0 for cell in cells),
+            workloads=len(identities) if question.rows else 0,
+        )
+
+
+def _count(tally: _Tally, number: int, name: str, identity: Identity, state: ObjectState, *, is_new: bool) -> None:
+    tally.copies[number] += is_new
+    tally.troubled[number] += 1
+    found = (rank_of(state), name, identity, state)
+    if number not in tally.worst or found[:3] < tally.worst[number][:3]:
+        tally.worst[number] = found
+
+
+def _folded_cells(sight: ViewModel, tally: _Tally) -> Iterator[Cell]:
+    for number in sorted(number for number in tally.copies if number is not None):
+        copies, troubled = tally.copies[number], tally.troubled[number]
+        worst = tally.worst.get(number)
+        state = worst[3] if worst is not None else NOMINAL
+        why = f"{worst[2]} in {worst[1]}: {_why(sight, state)}".removesuffix(": ") if worst is not None else ""
+        yield Cell(cluster=number, sync=state.sync.sync, state=state.sync.lag, health=state.health.word,
+                   replicas=copies, ready=copies - troubled, why=why)  # fmt: skip
+
+
+def _resource_of(sight: ViewModel, by: str, key: Any) -> ResourceView:
+    if not by:
+        return sight.resource("", key)
+    return ResourceView(api_version="", kind="", namespace=key if by == "namespace" else "", name=key)
