@@ -249,7 +249,7 @@ class HelmChart(Struct, frozen=True, kw_only=True):
     digest: str = ""
     """`sha256:` and 64 hex digits of the archive; only of a chart that others serve."""
     update: str = ""
-    """A range of versions, as helm reads it: `hydrate --update` names the newest one."""
+    """A range of versions, as helm reads it: `hydrate --update` writes the newest one."""
     release_name: str
     namespace: str
     values: tuple[str, ...] = ()
@@ -324,6 +324,13 @@ class RenderSecrets(Struct, frozen=True, kw_only=True):
     """Recipients for which sops encrypts them."""
 
 
+class ImageRule(Struct, frozen=True, kw_only=True):
+    """One of `spec.images`: `hydrate --update` writes the newest tag of an image that is in the range `update`."""
+
+    name: str
+    update: str
+
+
 class Render(Struct, frozen=True, kw_only=True):
     """A document of kind `Render`: of `helm` and `kustomize` one is given. Paths are from the root of the store."""
 
@@ -335,6 +342,7 @@ class Render(Struct, frozen=True, kw_only=True):
     placement: RenderPlacement | None = None
     left_out: tuple[LeftOut, ...] = ()
     secrets: RenderSecrets = RenderSecrets()
+    images: tuple[ImageRule, ...] = ()
     output: str
     digest: str
     """Of the name and the spec: the inputs of the output other than files."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli import options
-from reconciler.cli.printing import prose, remark, show_problems
+from reconciler.cli.printing import answer, prose, remark, show_problems
 from reconciler.cli.store_reading import cache_folder, read_fleet
 from reconciler.errors import ConfigurationError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from reconciler.helm.files import RenderFiles
     from reconciler.helm.run_render import Output
     from reconciler.helm.tools import Tools
+    from reconciler.store.location import StoreLocation
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 @options.option(
     "--check", is_flag=True, help="Render everything and compare; write nothing. Exit code 1 on a difference."
 )
-@options.option("--update", is_flag=True, help="First fetch the charts that others serve into the store.")
+@options.option("--update", is_flag=True, help="First fetch served charts, and write newer versions in their ranges.")
+@options.option("--branch", default="", metavar="NAME", help="Commit on this branch; files of the store stay.")
 @options.option("--allow-network", is_flag=True, help="Render where no process without network can be started.")
 @options.option("--helm", default="", metavar="PATH", help="The helm to use, by absolute path. Default: on the PATH.")
 @options.option("--helm-sha256", default="", metavar="DIGEST", help="What --helm must be.")
@@ -44,6 +47,7 @@ def command(
     only: tuple[str, ...],
     check: bool,
     update: bool,
+    branch: str,
     allow_network: bool,
     helm: str,
     helm_sha256: str,
@@ -52,30 +56,94 @@ def command(
 ) -> None:
     """Render the charts and kustomizations that documents of kind Render in STORE name, and write their outputs.
 
+    Example, in CI: reconciler hydrate --update --branch updates
+
     What is fresh is left alone, and no program is started for it. Commit what it writes: output that `validate` would
     refuse is not written.
     """
-    from reconciler.helm.files import RenderFiles, check_ordinary, tree_of
+    from reconciler.helm.files import check_ordinary
     from reconciler.helm.tools import Tools, Wanted
-    from reconciler.processes.run_program import hides_files
     from reconciler.store.location import locate_store
 
+    if branch and check:
+        raise ConfigurationError("--branch commits, and --check writes nothing; give one of them")
     location = locate_store(store, as_directory=as_directory)
     check_ordinary(location)
+    wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
+
+    def hydrate(place: StoreLocation) -> bool:
+        kept_out = place.repository or place.path
+        tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
+        is_current = _updated(place, only, tools) if update and not check else True
+        is_whole = _hydrate(place, only, tools, check=check, update=update, allow_network=allow_network)
+        return is_current and is_whole
+
+    sys.exit(0 if (_on_branch(location, branch, hydrate) if branch else hydrate(location)) else 1)
+
+
+def _updated(location: StoreLocation, only: tuple[str, ...], tools: Tools) -> bool:
+    """Write newer versions of charts and images into the store; whether all registries could be asked."""
+    from reconciler.cli.hydrate_updates import update_charts, update_images
+
+    fleet = _read(location)
+    renders = _chosen(fleet, only, is_silent=True)
+    return update_charts(renders, location.path, tools) & update_images(renders, location.path)
+
+
+def _read(
+    location: StoreLocation, parsed: dict[str, ParsedFile] | None = None, snapshots: list[Snapshot] | None = None
+) -> Fleet:
+    is_directory = location.repository is None
+    return read_fleet(str(location.path), as_directory=is_directory, parsed=parsed, snapshots=snapshots)
+
+
+def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLocation], bool]) -> bool:
+    """Hydrate a copy of the newest commit, and commit what that changes; whether all is well. Files stay as they are.
+
+    Raises:
+        ConfigurationError: the store is in no repository.
+        StoreError: the branch cannot be used.
+    """
+    from reconciler.store.git.branches import base_of, commit_on, copied, edits_of
+    from reconciler.store.location import locate_store
+
+    if location.repository is None:
+        raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; leave --branch out")
+    base = base_of(location.repository, branch)
+    with copied(location.repository, base) as copy:
+        if not hydrate(locate_store(str(copy / location.subdir))):
+            prose("nothing is committed\n")
+            return False
+        edits = edits_of(location.repository, base, copy)
+    subject = "Update charts, images and what is rendered of them" if edits else ""
+    names = "".join(f"{edit.path}\n" for edit in edits)
+    done = commit_on(location.repository, branch, base, edits, f"{subject}\n\n{names}", os.environ) if edits else None
+    if done is None:
+        remark("all of it is current; there is nothing to commit")
+        return True
+    answer(f"commit {done.commit[:12]} on {done.branch}\n")
+    remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
+    return True
+
+
+def _hydrate(
+    location: StoreLocation, only: tuple[str, ...], tools: Tools, *, check: bool, update: bool, allow_network: bool
+) -> bool:
+    """Render, and write or compare the outputs; whether all is well."""
+    from reconciler.helm.files import RenderFiles, tree_of
+    from reconciler.processes.run_program import hides_files
+
     parsed: dict[str, ParsedFile] = {}
     snapshots: list[Snapshot] = []
-    fleet = read_fleet(store, as_directory=as_directory, parsed=parsed, snapshots=snapshots)
+    fleet = _read(location, parsed, snapshots)
     renders = _chosen(fleet, only)
-    wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
-    kept_out = location.repository or location.path
-    tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
     is_good = not _tell(_of_documents(fleet))
     made: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
         for render in renders:
             if update and render.helm is not None and render.helm.is_remote:
-                is_good &= _update(render, files, tools, location.path)
+                is_good &= _fetched(render, files, tools, location.path)
             output = _output(fleet, render, files, tools, always=check, allow_network=allow_network)
             made.append((render, output))
         made = _checked(made, snapshots[0], parsed)
@@ -86,15 +154,15 @@ def command(
         remark(
             "this kernel cannot hide files from helm and kustomize (Landlock, Linux 5.13): they saw what you may see"
         )
-    sys.exit(0 if is_good else 1)
+    return is_good
 
 
-def _chosen(fleet: Fleet, only: tuple[str, ...]) -> tuple[Render, ...]:
+def _chosen(fleet: Fleet, only: tuple[str, ...], *, is_silent: bool = False) -> tuple[Render, ...]:
     unknown = sorted(set(only) - {render.name for render in fleet.renders})
     if unknown:
         names = ", ".join(render.name for render in fleet.renders) or "none"
         raise ConfigurationError(f"the store has no Render {', '.join(unknown)}; it has {names}")
-    if not fleet.renders:
+    if not fleet.renders and not is_silent:
         prose("no document of kind Render in the store: there is nothing to do\n")
     return tuple(render for render in fleet.renders if not only or render.name in only)
 
@@ -118,16 +186,11 @@ def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
     return has_errors(problems)
 
 
-def _update(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
+def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bool:
     """Bring a chart into the store; whether it is there."""
-    from reconciler.helm.run_render import fetched, is_there, newest, write_file
+    from reconciler.helm.run_render import fetched, is_there, write_file
 
     assert render.helm is not None, "a chart"
-    if render.helm.update:
-        found = newest(render, tools.tool("helm"), os.environ)
-        _tell(found.problems)
-        if found.version not in ("", render.helm.version):
-            prose(f"{render.name}: {found.version} is served; write version: {found.version}, digest: {found.digest}\n")
     if is_there(render.helm, files):
         return True
     data, problems = fetched(render, tools.tool("helm"), os.environ)

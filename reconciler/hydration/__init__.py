@@ -2,6 +2,7 @@
 
 from reconciler.hydration.chart_dependencies import merged_values, missing_dependencies
 from reconciler.hydration.hydration_codes import HYDRATION_CODES
+from reconciler.hydration.image_updates import ImageVersion, image_versions, with_newer
 from reconciler.hydration.kustomization import (
     Kustomization,
     StorePathKind,
@@ -27,3 +28,4 @@ from reconciler.hydration.objects import Bodies, is_in_clear, is_same, nondeterm
 from reconciler.hydration.output_files import split_file
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
+from reconciler.hydration.version_range import is_newer, is_range, newest

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.content import dig, digest_of
-from reconciler.api.fleet import HelmChart, LeftOut, Render, RenderPlacement, RenderSecrets, RenderVariant
+from reconciler.api.fleet import HelmChart, ImageRule, LeftOut, Render, RenderPlacement, RenderSecrets, RenderVariant
 from reconciler.api.policies import ClusterAffinity, LabelSelector
 from reconciler.api.problem import NOWHERE, Document, Problem
 from reconciler.documents import (
@@ -31,8 +31,10 @@ from reconciler.documents import (
     text_field,
     texts_field,
 )
+from reconciler.hydration.version_range import is_range
 from reconciler.policy import read_affinity, read_label_selector
 from reconciler.regex import regex
+from reconciler.templates import parse_image
 
 _NAME_MAX: Final = 53
 """Helm's own limit of the name of a release: with a chart's suffix it must still be a label."""
@@ -53,7 +55,7 @@ _HELM: Final = shape(
     text_field("repository", "The address of a chart repository that serves the chart."),
     text_field("version", "The version of a chart that is served; required there."),
     text_field("digest", "`sha256:` and the digest of the archive of a chart that is served; required there."),
-    text_field("update", "A range of versions as helm reads it: `hydrate --update` names the newest served one."),
+    text_field("update", "A range of versions as helm reads it: `hydrate --update` writes the newest served one."),
     text_field("releaseName", "The name of the release.", default="the name of the document"),
     text_field("namespace", "The namespace of the release.", required=True),
     texts_field("values", "Files with values, the later ones win."),
@@ -109,6 +111,12 @@ RENDER_SHAPE: Final = document_shape(
             text_field("name", "Their name.", default="any"),
             object_field("labelSelector", "Their labels.", shape=LABEL_SELECTOR_SHAPE),
         ),
+        objects_field(
+            "images",
+            "Images of values files and kustomizations: `hydrate --update` writes their newest tags, and digests.",
+            text_field("name", "The image, as it is written there: `registry.example.com/web`.", required=True),
+            text_field("update", "The range that tags may be of: `1.x`, `~1.2`, `>=1.2, <2`.", required=True),
+        ),
         object_field(
             "secrets",
             "Secrets with content: one of both, or they are refused. Empty ones are kept, for what fills them.",
@@ -159,6 +167,7 @@ def _render(document: Fields, spec: Fields, name: str) -> Render:
         placement=_placement(spec),
         left_out=tuple(_left_out(fields) for fields in spec.children("leaveOut")),
         secrets=_secrets(spec),
+        images=tuple(_images(spec)),
         output=_path(spec, "output"),
         digest=digest_of({"name": name, "spec": document.report.document.body.get("spec")}),
         source=document.source(),
@@ -289,6 +298,17 @@ def _secrets(spec: Fields) -> RenderSecrets:
         if not _RECIPIENT.fullmatch(recipient):
             fields.error("render-secret", f"{recipient!r} is no recipient of age; write age1…", "age", index)
     return RenderSecrets(made_by=fields.text("leaveOut"), age=recipients)
+
+
+def _images(spec: Fields) -> Iterator[ImageRule]:
+    for fields in spec.children("images"):
+        rule = ImageRule(name=fields.text("name"), update=fields.text("update"))
+        image = parse_image(rule.name)
+        if fields.has("name") and (image is None or image.tag or image.digest):
+            fields.error("render-version", f"{rule.name!r} is no image; write it without tag and digest", "name")
+        if fields.has("update") and not is_range(rule.update):
+            fields.error("render-version", f"{rule.update!r} is no range of versions; write 1.x or >=1.2, <2", "update")
+        yield rule
 
 
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:

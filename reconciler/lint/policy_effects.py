@@ -37,7 +37,8 @@ RENDER_ROWS: Final[Rows] = {
          "variants[].name", *(f"variants[].clusters{path}" for path in AFFINITY), "variants[].values",
          "variants[].overlay", "leaveOut", *(f"leaveOut[].{name}" for name in ("kind", "group", "namespace", "name")),
          *(f"leaveOut[].labelSelector{path}" for path in LABELS), "secrets", "secrets.leaveOut",
-         "placement", *(f"placement.clusters{path}" for path in AFFINITY), "output"),
+         "images", "images[].name", "images[].update", "placement",
+         *(f"placement.clusters{path}" for path in AFFINITY), "output"),
         "objects are made of other inputs when `hydrate` runs next",
     ),
     "spec.placement.conflictResolution": Effect(

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pygit2
 import pytest
 
+from tests.fakes.store_trees import commit_all
 from tests.hydration import copied_store, folder_of_helm
 from tests.hydration.test_hydrate import hydrate, one_render, run
 
@@ -46,6 +48,7 @@ class Charts:
         }
         self.asked: list[str] = []
         asked = self.asked
+        self._pages = pages
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -68,6 +71,9 @@ class Charts:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"127.0.0.1:{self.server.server_address[1]}"
+
+    def serve(self, path: str, body: bytes) -> None:
+        self._pages[path] = (body, "application/json")
 
 
 @pytest.fixture
@@ -151,16 +157,67 @@ def test_a_vendored_archive_that_was_swapped_is_refused(store: Path, charts: Cha
     assert "is not the archive that digest names" in " ".join(result.output.split())
 
 
-def test_a_newer_version_in_the_range_of_the_document_is_named(store: Path, charts: Charts) -> None:
+def test_a_newer_version_in_the_range_of_the_document_is_written(store: Path, charts: Charts) -> None:
     where = (
         f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.2, digest: '{charts.digest}', update: 0.x"
     )
     name_chart(store, where)
     (store / "vendor").mkdir()
     (store / "vendor/jobs-0.0.2.tgz").write_bytes(charts.archive)
+    written = (store / "renders/jobs.yaml").read_text()
     result = hydrate(store, "--update")
     assert result.exit_code == 0, result.output
-    assert f"jobs: 0.0.3 is served; write version: 0.0.3, digest: {charts.digest}" in result.output
+    assert "jobs: chart 0.0.2 → 0.0.3 (renders/jobs.yaml)" in result.output
     document = store / "renders/jobs.yaml"
+    assert document.read_text() == written.replace("version: 0.0.2", "version: 0.0.3")
+    assert [path.name for path in (store / "vendor").iterdir()] == ["jobs-0.0.3.tgz"]
+    assert (store / "rendered/jobs/base.yaml").exists()
+    assert run("validate", store).exit_code == 0
+    assert "jobs: fresh" in hydrate(store, "--update").output
     document.write_text(document.read_text().replace("0.x", "1.x"))
     assert "[render-failed]" in hydrate(store, "--update").output
+
+
+def test_newer_charts_and_images_are_a_commit_on_a_branch(store: Path, charts: Charts) -> None:
+    image = f"localhost:{charts.server.server_address[1]}/shop/web"
+    where = (
+        f"chart: jobs, repository: 'http://{charts.address}', version: 0.0.2, digest: '{charts.digest}', update: 0.x"
+    )
+    name_chart(store, f"{where}, values: [values/jobs-images.yaml]")
+    document = store / "renders/jobs.yaml"
+    document.write_text(document.read_text() + f"  images: [{{name: '{image}', update: 1.x}}]\n")
+    values = f"# images\nimage:\n  repository: {image}\n  tag: 1.2.0 # web\n"
+    (store / "values/jobs-images.yaml").write_text(values)
+    charts.serve("/v2/shop/web/tags/list", b'{"tags": ["1.2.0", "1.3.0", "2.0.0", "latest"]}')
+    commit_all(store, new=True)
+    git = pygit2.Repository(str(store))
+    git.config["user.name"], git.config["user.email"] = "Ada", "ada@example.com"
+    head, before = git.head.target, {path: path.read_bytes() for path in store.rglob("*.yaml")}
+    result = hydrate(store, "--update", "--branch", "updates")
+    assert result.exit_code == 0, result.output
+    assert f"jobs: {image} 1.2.0 → 1.3.0 (values/jobs-images.yaml)" in " ".join(result.output.split())
+    assert {path: path.read_bytes() for path in store.rglob("*.yaml")} == before
+    assert git.head.target == head
+    tree = git.lookup_branch("updates").peel(pygit2.Commit).tree
+    changed = tree / "values/jobs-images.yaml"
+    assert isinstance(changed, pygit2.Blob)
+    assert changed.data.decode() == values.replace("1.2.0", "1.3.0")
+    assert {"vendor/jobs-0.0.3.tgz", "rendered/jobs/base.yaml"} <= {
+        delta.new_file.path for delta in git.diff(str(head), "updates").deltas
+    }
+    again = hydrate(store, "--update", "--branch", "updates")
+    assert (again.exit_code, "nothing to commit" in again.output) == (0, True), again.output
+
+
+def test_a_registry_that_cannot_be_asked_is_told_and_its_images_stay(store: Path, charts: Charts) -> None:
+    document = store / "renders/jobs.yaml"
+    image = f"localhost:{charts.server.server_address[1]}/shop/none"
+    document.write_text(
+        document.read_text().replace("chart: charts/jobs", "chart: charts/jobs, values: [values/jobs-images.yaml]")
+        + f"  images: [{{name: '{image}', update: 1.x}}]\n"
+    )
+    (store / "values/jobs-images.yaml").write_text(f"image: '{image}:1.2.0'\n")
+    result = hydrate(store, "--update")
+    assert result.exit_code == 1
+    assert "the registry has no such image" in " ".join(result.output.split())
+    assert (store / "values/jobs-images.yaml").read_text() == f"image: '{image}:1.2.0'\n"

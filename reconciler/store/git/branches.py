@@ -5,7 +5,9 @@ A branch only grows: what somebody put on it stays, and a branch that went anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -54,6 +56,55 @@ def commit_on(
             return _committed(repository, folder, branch, base, edits, message, environ)
     except _FAULTS as error:
         raise StoreError(f"{folder}: the commit could not be made: {error}") from error
+
+
+@contextmanager
+def copied(folder: Path, commit: str) -> Iterator[Path]:
+    """The files of a commit in a folder of their own, which is removed afterwards; links and submodules are left out.
+
+    It is a repository without commits, so that what stands in it counts as files of a work tree.
+
+    Raises:
+        StoreError: the repository cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="fleet-copy-") as made:
+        root = Path(made)
+        try:
+            with using_repository(folder) as repository:
+                for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, ""):
+                    file = root / path
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(entry.data)
+            pygit2.init_repository(made)
+        except _FAULTS as error:
+            raise StoreError(f"{folder}: {commit[:12]} cannot be copied: {error}") from error
+        yield root
+
+
+def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
+    """Return the edits that make a commit equal to its changed copy, by path.
+
+    Raises:
+        StoreError: the repository cannot be read.
+    """
+    try:
+        with using_repository(folder) as repository:
+            before = {path: entry.data for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, "")}
+    except _FAULTS as error:
+        raise StoreError(f"{folder}: {commit[:12]} cannot be read: {error}") from error
+    files = (path for path in copy.rglob("*") if path.is_file() and ".git" not in path.relative_to(copy).parts)
+    after = {path.relative_to(copy).as_posix(): path.read_bytes() for path in files}
+    paths = sorted(path for path in before | after if before.get(path) != after.get(path))
+    return [FileEdit(path, before.get(path), after.get(path)) for path in paths]
+
+
+def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
+    """Yield the ordinary files of a tree with their paths."""
+    for entry in tree:
+        if entry.filemode == FileMode.TREE:
+            yield from _blobs(entry, f"{above}{entry.name}/")
+        elif entry.filemode in (FileMode.BLOB, FileMode.BLOB_EXECUTABLE):
+            yield f"{above}{entry.name}", entry
 
 
 def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
