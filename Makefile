@@ -7,7 +7,7 @@ DIST := dist
 # Many tests wait, so that two cores do with five processes what they would not do faster with two. One file needs none.
 WORKERS ?= $(if $(TESTS),0,5)
 
-.PHONY: help setup test together alone quick soak bench profile trace lint changelog subject format lock wheel build release docs clean
+.PHONY: help setup test together alone quick pythons soak bench profile trace lint changelog subject format lock wheel build release docs clean
 .DEFAULT_GOAL := help
 
 help: ## Show what can be made.
@@ -44,6 +44,16 @@ QUICK := tests/golden tests/unit/api tests/unit/report tests/unit tests/unit/tes
 # A hook of Git names its repository in the environment; tests make repositories of their own.
 quick: $(READY) ## Run the tests that need neither clusters nor time.
 	@env -u GIT_DIR -u GIT_WORK_TREE -u GIT_INDEX_FILE $(BIN)/pytest -n auto -q -m "not soak and not apiserver" $(QUICK)
+
+# Pythons up to 3.14 that are newer than the least one, where they are usually installed. The lock serves them all.
+PYTHONS ?= $(wildcard $(foreach minor,12 13 14,/usr/bin/python3.$(minor) /usr/local/bin/python3.$(minor) \
+	$(HOME)/.pyenv/versions/3.$(minor).*/bin/python3.$(minor)))
+PURE := tests/unit/yaml tests/unit/policy tests/unit/placement tests/unit/diff tests/unit/journal
+
+pythons: ## Run the tests of what is computed and recorded with each newer Python that is installed.
+	@for python in $(PYTHONS); do echo "$$python"; \
+		$(MAKE) --no-print-directory PYTHON=$$python VENV=$(VENV)/$${python##*/} READY=$(VENV)/$${python##*/}/.ready setup && \
+		$(VENV)/$${python##*/}/bin/pytest -q -n 2 $(PURE) || exit 1; done
 
 soak: $(READY) ## Kill the daemon at every fail point, and try thousands of seeds of faults (hours).
 	$(BIN)/pytest -m soak -s $(TESTS)

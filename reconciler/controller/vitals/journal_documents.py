@@ -125,7 +125,7 @@ def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) 
     last = journal.last_event
     if question.after is None:
         return HistoryPage(journal.newest_events(wanted, question.limit), last)
-    found = journal.events_after(min(question.after, last), wanted)
+    found = journal.events_after(min(question.after, last), wanted, min(question.limit + 1, sys.maxsize))
     shown = found[: question.limit]
     return HistoryPage(shown, shown[-1].number if len(shown) < len(found) else last)
 

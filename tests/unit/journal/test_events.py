@@ -10,10 +10,12 @@ import pytest
 from reconciler.api.fleet import HistoryLimits
 from reconciler.api.ledger import Event, EventKind, EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
+from reconciler.controller.vitals.journal_documents import HistoryPage, events_of
 from reconciler.journal import events as journal_events
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_file import JournalFile
 from reconciler.journal.sqlite_journal import Journal
+from reconciler.report.views.questions import HistoryQuestion
 
 ROOT = Path(__file__).parents[3]
 NOW = "2026-11-21T12:00:00Z"
@@ -192,6 +194,15 @@ def test_a_subject_is_listed_once_whatever_clusters_it_is_in(journal: Journal) -
         *("Deployment demo/we", "Deployment demo/web", "Deployment demo/web-2", "Deployment demo/web.x"),
         *("cluster m1", "fleet"),
     )
+
+
+def test_a_question_for_later_events_reads_no_more_than_it_shows(journal: Journal) -> None:
+    journal.record_events([event("updated", f"x{number}") for number in range(300)])
+    pages: list[HistoryPage] = []
+    asked = HistoryQuestion(after=0, limit=50)
+    found = statements_of(journal, lambda: pages.append(events_of(journal, EventFilter(), asked)))
+    assert found[-1].endswith("LIMIT 51")
+    assert (len(pages[0].events), pages[0].last) == (50, 50)
 
 
 def test_a_release_is_the_last_until_the_object_is_written_again(journal: Journal) -> None:
