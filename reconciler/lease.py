@@ -231,7 +231,9 @@ def read_handover(body: JsonObject) -> Handover | None:
     journal = text(dig(data, "journal"))
     if not journal:
         return None
-    state = _unpacked(text(dig(data, "state")))
+    packed = text(dig(data, "state"))
+    found = unpack(packed, _BYTES_MAX)
+    state = found if isinstance(found, dict) else {}
     tables, unread = state.get("tables"), state.get("unread")
     return Handover(
         journal=journal,
@@ -248,8 +250,3 @@ def read_handover(body: JsonObject) -> Handover | None:
 def _number(value: Json) -> int:
     found = text(value)
     return read_term(int(found)) if found.isascii() and found.isdigit() and len(found) < 16 else 0
-
-
-def _unpacked(packed: str) -> dict[str, Any]:
-    found = unpack(packed, _BYTES_MAX)
-    return found if isinstance(found, dict) else {}

@@ -146,7 +146,11 @@ def needed_rights(
         if not is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted)
     }
     kinds = {*written.values(), *recorded}
-    leaving = {*(kinds - {_NAMESPACE}), *_claimed_namespaces(decision), *recorded}
+    # Namespaces, if a policy claims any: no other one is ever deleted by us.
+    is_claimed = any(
+        identity[:2] == _NAMESPACE and binding.policy is not None for identity, binding in decision.bindings.items()
+    )
+    leaving = {*(kinds - {_NAMESPACE}), *({_NAMESPACE} if is_claimed else set()), *recorded}
     verbs = {kind: _verbs(level, may_go=kind in leaving) for kind in kinds}
     if any(identity.namespace for identity in written) or _NAMESPACE in kinds:
         verbs[_NAMESPACE] = _verbs(level, may_go=_NAMESPACE in leaving)
@@ -166,14 +170,6 @@ def _verbs(level: Level, *, may_go: bool) -> tuple[str, ...]:
         *(_APPLY if level.has(Level.APPLY) else ()),
         *(("delete",) if may_go and level.has(Level.FULL) else ()),
     )
-
-
-def _claimed_namespaces(decision: Schedule) -> set[GroupKind]:
-    """Namespaces, if a policy claims any: no other one is ever deleted by us."""
-    is_claimed = any(
-        identity[:2] == _NAMESPACE and binding.policy is not None for identity, binding in decision.bindings.items()
-    )
-    return {_NAMESPACE} if is_claimed else set()
 
 
 def _own(level: Level, holder: str) -> Iterator[Right]:
@@ -196,14 +192,12 @@ def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, Gro
     """Yield the rights for reads beside the store's own objects."""
     if wants_capacity(fleet):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
-    if any(_may_be_scaled(kind, interpreters) for kind in set(written.values())):
+    if any(
+        (kind not in BUILT_IN or interpreters.of(*kind).replicas_path == REPLICAS) for kind in set(written.values())
+    ):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _SCALERS)
     if any(interpreters.of(*kind).tells_by_events for kind in set(written.values())):
         yield EXPLAINING
-
-
-def _may_be_scaled(kind: GroupKind, interpreters: Registry) -> bool:
-    return kind not in BUILT_IN or interpreters.of(*kind).replicas_path == REPLICAS
 
 
 def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:

@@ -289,7 +289,12 @@ class Staging(Struct, frozen=True, kw_only=True):
             return self._kept(identity) if cluster in self.lingering.get(identity, ()) else None
         if not revision:
             return Stays(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
-        return self._at(identity, cluster, revision)
+        fleet = self.fleets.get(revision)
+        if fleet is None:
+            return Stays(f"the revision {revision[:12]} in force there cannot be read")
+        if identity not in fleet.templates or cluster in self.early.get(identity, ()):
+            return Stays(f"it comes after the revision {revision[:12]}, which is in force there")
+        return fleet
 
     def revision_of(self, names: tuple[str, ...], cluster: str, *, is_oldest: bool = False) -> str | None:
         """Return the newest revision that one of these Rollouts has active in a cluster, or the oldest.
@@ -305,14 +310,6 @@ class Staging(Struct, frozen=True, kw_only=True):
         places = {revision: index for index, revision in enumerate(self.order)}
         chosen = min if is_oldest else max
         return chosen(behind, key=lambda revision: (places.get(revision, -1), revision))
-
-    def _at(self, identity: Identity, cluster: str, revision: str) -> Fleet | Stays:
-        fleet = self.fleets.get(revision)
-        if fleet is None:
-            return Stays(f"the revision {revision[:12]} in force there cannot be read")
-        if identity not in fleet.templates or cluster in self.early.get(identity, ()):
-            return Stays(f"it comes after the revision {revision[:12]}, which is in force there")
-        return fleet
 
     def _kept(self, identity: Identity) -> Fleet | Stays:
         """Return the newest readable revision that still has the template: it is deleted later."""

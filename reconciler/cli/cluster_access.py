@@ -167,17 +167,13 @@ def _fleet_file_above(folder: Path) -> Fleet | None:
     for above in (folder, *folder.parents):
         file = above / "fleet.yaml"
         if file.is_file():
-            return _read_alone(file)
+            from reconciler.api.fleet import Snapshot, StoreFile
+            from reconciler.fleet import parse
+
+            return parse(Snapshot(revision="", files=(StoreFile(path=file.name, blob="", data=file.read_bytes()),)))
         if (above / ".git").exists():
             return None
     return None
-
-
-def _read_alone(file: Path) -> Fleet | None:
-    from reconciler.api.fleet import Snapshot, StoreFile
-    from reconciler.fleet import parse
-
-    return parse(Snapshot(revision="", files=(StoreFile(path=file.name, blob="", data=file.read_bytes()),)))
 
 
 def commits_of(store: str, *, beside: Path) -> Commits:

@@ -55,7 +55,13 @@ def diff_text(
     """
     match form:
         case "json" | "jsonpatch":
-            return _json(plans, form)
+            from reconciler.report.json_parts import json_text
+            from reconciler.report.plan.plan_json import plan_document
+            from reconciler.report.plan.plan_patches import plan_patches
+
+            document: Callable[[Plan], dict[str, Json]] = plan_patches if form == "jsonpatch" else plan_document
+            first, *others = map(document, plans)
+            return json_text({**first, "live": others[0]} if others else first)
         case "markdown":
             return _markdown(plans, max_size, marker)
         case "github":
@@ -75,17 +81,6 @@ def diff_text(
             from reconciler.report.shown_values import PLAIN
 
             return "\n".join(plan_text(plan, style or PLAIN, is_all=is_all) for plan in plans)
-
-
-def _json(plans: Sequence[Plan], form: str) -> str:
-    """The first, with the comparison with the members below `live`."""
-    from reconciler.report.json_parts import json_text
-    from reconciler.report.plan.plan_json import plan_document
-    from reconciler.report.plan.plan_patches import plan_patches
-
-    document: Callable[[Plan], dict[str, Json]] = plan_patches if form == "jsonpatch" else plan_document
-    first, *others = map(document, plans)
-    return json_text({**first, "live": others[0]} if others else first)
 
 
 def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:

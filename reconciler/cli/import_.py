@@ -78,19 +78,14 @@ def command(
     if from_argocd or from_flux:
         told = ImportArguments(argocd=from_argocd, flux=from_flux, clusters=clusters, sources=sources, names=names,
                     kube_version=kube_version, fleet=fleet_name, is_all=is_all)  # fmt: skip
-        sys.exit(import_told(told, _folder_of_told(told, kinds, folder)))
+        if told.argocd and told.flux:
+            raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
+        if kinds:
+            raise click.UsageError("KIND is of live objects; --from-argocd and --from-flux take all that they know")
+        if folder is None:
+            raise click.UsageError("Missing option '--folder': say where the store is written")
+        sys.exit(import_told(told, folder))
     _import_live(kinds, (namespace, selector), clusters, store, folder, kubeconfig, include_secrets=include_secrets)
-
-
-def _folder_of_told(told: ImportArguments, kinds: str, folder: Path | None) -> Path:
-    """Return the folder for the store that is made of another tool's inputs."""
-    if told.argocd and told.flux:
-        raise click.UsageError("give one of --from-argocd and --from-flux; import twice, into one folder")
-    if kinds:
-        raise click.UsageError("KIND is of live objects; --from-argocd and --from-flux take all that they know")
-    if folder is None:
-        raise click.UsageError("Missing option '--folder': say where the store is written")
-    return folder
 
 
 def _import_live(

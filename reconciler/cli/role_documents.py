@@ -27,11 +27,14 @@ class RoleSubject(Struct, frozen=True, kw_only=True):
 def role_documents(rights: Iterable[Right], subject: RoleSubject, fleet: str) -> tuple[JsonObject, ...]:
     """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them."""
     name = f"fleet-reconciler-{fleet}"
+    groups: dict[_Group, list[str]] = {}
+    for right in sorted(rights):
+        groups.setdefault((right.group, right.names, right.verbs), []).append(right.resource)
     role = {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": [_rule(*found) for found in _grouped(rights)],
+        "rules": [_rule(*found) for found in groups.items()],
     }
     group = {} if subject.kind == "ServiceAccount" else {"apiGroup": _RBAC}
     namespace = {"namespace": subject.namespace} if subject.namespace else {}
@@ -73,14 +76,6 @@ def _account(subject: RoleSubject) -> tuple[JsonObject, ...]:
 
 
 _Group = tuple[str, tuple[str, ...], tuple[str, ...]]
-
-
-def _grouped(rights: Iterable[Right]) -> list[tuple[_Group, list[str]]]:
-    """Resources of one group with the same verbs are one rule."""
-    groups: dict[_Group, list[str]] = {}
-    for right in sorted(rights):
-        groups.setdefault((right.group, right.names, right.verbs), []).append(right.resource)
-    return list(groups.items())
 
 
 def _rule(group: _Group, resources: list[str]) -> Json:

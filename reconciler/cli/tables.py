@@ -53,13 +53,15 @@ class TableLayout(Struct, frozen=True, kw_only=True):
 
     def cells(self, cluster: str, row: PrintedRow) -> list[str]:
         """One object."""
+        # Both marks: a Deployment's controller copies the annotation to its ReplicaSets, and the label it does not.
+        metadata = {"metadata": row.metadata}
         return [
             *([row.namespace] if self.with_namespace else []),
             row.name,
             cluster,
             *([self.aliases.get(cluster, "")] if self.with_alias else []),
             *(_cell(row, index) for index in self.columns),
-            "Y" if _is_ours(row) else "N",
+            "Y" if read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL)) else "N",
         ]
 
     def fit(self, width: int | None) -> Fit:
@@ -105,12 +107,6 @@ def printed(
         return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
     cells = [layout.cells(cluster, row) for cluster, row in rows]
     return aligned(layout.header, cells, fit=layout.fit(None if form == "wide" else width))
-
-
-def _is_ours(row: PrintedRow) -> bool:
-    """Both marks: a Deployment's controller copies the annotation to its ReplicaSets, and the label it does not."""
-    metadata = {"metadata": row.metadata}
-    return read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL))
 
 
 def _columns(table: Any, *, wide: bool) -> dict[int, Column]:

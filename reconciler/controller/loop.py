@@ -132,7 +132,12 @@ class ControlLoop:
                     state, pause_s = await self.reconcile(state, events)
                     self._published.publish(state)
                     self._parts.vitals.is_reloading = LoopCommand(LoopOrder.RELOAD) in self._inbox
-                await self._leave(state)
+                # Let writes under way end; the rest is looked into at the next start, as after a crash.
+                if busy := sorted(self._lanes.busy):
+                    self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
+                    await self._lanes.close(timing.LEAVE_S)
+                    self._with_applied(state)
+                self._recorder.keep_versions()
         finally:
             await self.close()
 
@@ -149,14 +154,6 @@ class ControlLoop:
         await self._away.close()
         await self._stages.close()
         await self._keeper.close()
-
-    async def _leave(self, state: State) -> None:
-        """Let writes under way end; the rest is looked into at the next start, as after a crash."""
-        if busy := sorted(self._lanes.busy):
-            self._parts.beat(RoundPhase.IDLE, text=f"ending, waiting for writes to {', '.join(busy)}")
-            await self._lanes.close(timing.LEAVE_S)
-            self._with_applied(state)
-        self._recorder.keep_versions()
 
     # Rounds
 

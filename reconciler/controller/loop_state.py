@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Binding
 from reconciler.api.clusters import ClusterObservation, LiveObject, Observations
 from reconciler.api.fleet import Fleet, HighAvailability
-from reconciler.api.ledger import AppliedRow, JournalSnapshot, Ledger
+from reconciler.api.ledger import JournalSnapshot, Ledger
 from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock
@@ -267,7 +267,9 @@ class Established:
         rows = [
             with_rest(row, rest)
             for (cluster, identity), rest in sorted(seen.items())
-            if (row := ledger.get(cluster, {}).get(identity)) is not None and _is_same(row, rest)
+            if (row := ledger.get(cluster, {}).get(identity)) is not None
+            and row.uid == rest.uid
+            and (row.replicas or 0) == rest.replicas
         ]
         if not rows:
             return state
@@ -279,7 +281,3 @@ def _is_at_rest(binding: Binding, ledger: Ledger) -> bool:
     """Return whether every copy is in its cluster with its number of replicas, and there is no other."""
     rows = {name: rows[binding.identity].replicas for name, rows in ledger.items() if binding.identity in rows}
     return rows == dict(binding.targets)
-
-
-def _is_same(row: AppliedRow, rest: Rest) -> bool:
-    return row.uid == rest.uid and (row.replicas or 0) == rest.replicas

@@ -112,7 +112,8 @@ class Reader:
             state = await self._observe(state, fleet, now)
         state = replace(state, observations=replace(state.observations, closed=self._closed(state, now)))
         if state.decision is None or self._decided_under != frozenset(state.known.observations.constraints):
-            state, decided_anew = await self._decide_aside(state, fleet, now)
+            self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
+            state, decided_anew = await in_thread(self._schedule, state, fleet, now)
             changed |= decided_anew
         is_room_read = work.everything or work.clusters or LoopTimer.CAPACITY in work.timers
         if self._parts.cluster_filter.is_whole and is_room_read:
@@ -183,11 +184,6 @@ class Reader:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
         subject = (intent.cluster, intent.identity)
         self._told.fault(subject, fault, text, **fault_fields(*subject))
-
-    async def _decide_aside(self, state: State, fleet: Fleet, now: str) -> tuple[State, set[Identity]]:
-        """Decide in a thread of its own, so that signs of life go on."""
-        self._parts.beat(RoundPhase.DECIDE, len(fleet.templates))
-        return await in_thread(self._schedule, state, fleet, now)
 
     def _decide_under(self, fleet: Fleet, now: str, state: State, given: Observations) -> tuple[State, set[Identity]]:
         """Decide under other constraints and previous placements."""

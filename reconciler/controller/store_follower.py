@@ -72,7 +72,12 @@ class StoreFollower:
             return await self._without(self._why_not(read.fault, parts.source.name))
         snapshot = read.value
         parts.vitals.source_read_at = parts.clock.now()
-        self._say_how_it_is_followed()
+        # The branch is known after the first read only; a note (polling instead of events) is logged once.
+        source = self._parts.source
+        self._parts.vitals.source = source.description
+        if source.note and source.note != self._note:
+            log.warning(source.note, extra={"event": "SourceNote"})
+        self._note = source.note
         if snapshot is not None:
             fleet, self._refusal = await self._judged(snapshot)
             if fleet is not None:
@@ -206,14 +211,6 @@ class StoreFollower:
             log.info("the store can be followed again", extra={"event": "SourceRecovered"})
             vitals.status.wake()
         vitals.source_error = ""
-
-    def _say_how_it_is_followed(self) -> None:
-        """The branch is known after the first read only; a note (polling instead of events) is logged once."""
-        source = self._parts.source
-        self._parts.vitals.source = source.description
-        if source.note and source.note != self._note:
-            log.warning(source.note, extra={"event": "SourceNote"})
-        self._note = source.note
 
     def _say_what_is_broken(self, fleet: Fleet) -> None:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""

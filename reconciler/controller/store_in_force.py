@@ -117,7 +117,10 @@ class StoreInForce:
         gc.disable()
         try:
             fresh = self._parse_new(without_doubtful(snapshot.files, self._remembered))
-            self._save()
+            if self._cache is not None and self._unsaved > (_UNSAVED_MAX if self._before[0] else 0):
+                parsed = zip(self._stored, self._parsed, strict=True)
+                self._cache.save({memo_key(stored): file for stored, file in parsed})
+                self._unsaved = 0
         finally:
             gc.enable()
         broken = {file.path for file in fresh if file.frozen}
@@ -207,13 +210,6 @@ class StoreInForce:
     def reject(self) -> None:
         """Discard the last parsed snapshot and restore the state of the active revision."""
         self._stored, self._parsed, self._broken, self._gone, self._good, self._remembered = self._before
-
-    def _save(self) -> None:
-        """Save parsed files for the next start, when it is worth it."""
-        if self._cache is not None and self._unsaved > (_UNSAVED_MAX if self._before[0] else 0):
-            parsed = zip(self._stored, self._parsed, strict=True)
-            self._cache.save({memo_key(stored): file for stored, file in parsed})
-            self._unsaved = 0
 
     def _parse_new(self, files: tuple[StoreFile, ...]) -> list[ParsedFile]:
         """Parse the files that are not as they were; those that are gone are noted."""

@@ -126,7 +126,11 @@ class Comparer:
 
         Where the schema of the kind is unknown, engine T does not vouch for removals inside lists.
         """
-        row, bodies = self.snapshot.journal.row(manifest.cluster, manifest.identity), self._bodies_of(manifest)
+        # The bodies of the template; clusters are compared one after the other, and share them.
+        if self._bodies is None or self._bodies[0] != manifest.identity:
+            schema, key = self.schemas.of(manifest.gvk), self.snapshot.journal.record_key
+            self._bodies = manifest.identity, Bodies(schema, key, are_shared=self._are_shared)
+        row, bodies = self.snapshot.journal.row(manifest.cluster, manifest.identity), self._bodies[1]
         if isinstance(live, Present):
             compared = self._present(manifest, live.object, row, bodies, ownership)
         elif isinstance(live, Absent):
@@ -161,13 +165,6 @@ class Comparer:
         )
         return tuple([field for field in found.fields if field.after is not MISSING])
 
-    def _bodies_of(self, manifest: Manifest) -> Bodies:
-        """Return the bodies of the template; clusters are compared one after the other, and share them."""
-        if self._bodies is None or self._bodies[0] != manifest.identity:
-            schema, key = self.schemas.of(manifest.gvk), self.snapshot.journal.record_key
-            self._bodies = manifest.identity, Bodies(schema, key, are_shared=self._are_shared)
-        return self._bodies[1]
-
     def _present(
         self,
         manifest: Manifest,
@@ -183,7 +180,11 @@ class Comparer:
             released = self.snapshot.journal.released.get(manifest.cluster, {}).get(manifest.identity, "")
             if self._is_returning(live, row, ownership, released):
                 return self._adoption(manifest, live, bodies, _TAKEN_BACK)
-            return self._foreign(manifest, live, row, ownership, bodies)
+            if is_used_as_it_is(manifest):
+                return Comparison(problem=namespace_remark(manifest, live), live=live)
+            policy = self.decision.policies.get(manifest.identity)
+            problem = refusal(manifest, ownership, policy, self._lost_marks(live, row))
+            return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
         if (release := _other_release(manifest.body, live.body)) is not None:
             body = bodies.wanted(manifest.body, manifest.leaves).body
             change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live)
@@ -207,7 +208,9 @@ class Comparer:
         return Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
 
     def _ours(self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        predecessors = self._predecessors(live)
+        names = self._settings.previous_names
+        managers = managers_of_fleet(self._settings.name, names)[1:] if names else ()
+        predecessors = tuple([manager for manager in managers if holds_field(live, (manager,))])
         if predecessors:
             # After a rename the fields of the old name become ours first; else what leaves the store would stay.
             live = replace(live, body=adopted(live.body, self._manager, predecessors))
@@ -250,12 +253,6 @@ class Comparer:
     def _replicas_path(self, manifest: Manifest) -> tuple[str, ...]:
         return replicas_path(manifest.identity, self.snapshot.interpreters)
 
-    def _predecessors(self, live: LiveObject) -> tuple[str, ...]:
-        """Return the managers of earlier names of the fleet that still hold fields of the object."""
-        names = self._settings.previous_names
-        managers = managers_of_fleet(self._settings.name, names)[1:] if names else ()
-        return tuple([manager for manager in managers if holds_field(live, (manager,))])
-
     def _is_as_recorded(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
         """Return whether the manifest equals the last applied one, also if an earlier version sent other fields.
 
@@ -271,15 +268,6 @@ class Comparer:
     def _as_sent_now(self, recorded: JsonObject, manifest: Manifest) -> JsonObject:
         """Return a sent body without fields that are not sent any more: those that clusters write themselves."""
         return self.snapshot.interpreters.of(*manifest.identity[:2]).sanitize(recorded)
-
-    def _foreign(
-        self, manifest: Manifest, live: LiveObject, row: AppliedRow | None, ownership: Ownership, bodies: Bodies
-    ) -> Comparison:
-        if is_used_as_it_is(manifest):
-            return Comparison(problem=namespace_remark(manifest, live), live=live)
-        policy = self.decision.policies.get(manifest.identity)
-        problem = refusal(manifest, ownership, policy, self._lost_marks(live, row))
-        return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
 
     def _is_returning(self, live: LiveObject, row: AppliedRow | None, ownership: Ownership, released_uid: str) -> bool:
         """Return whether it is the very object that was released, and nobody else owns it now.

@@ -194,7 +194,9 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _availability(self, cluster: str, live: LiveObject) -> Availability:
         """Return the availability of the desired replicas there."""
-        found = self._own_availability(cluster, live)
+        member = self.snapshot.members.get(cluster)
+        told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
+        found = availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
         if isinstance(found, UnknownAvailability):
             return found
         if not self._is_written(cluster):
@@ -216,11 +218,6 @@ class Copies(Struct, frozen=True, kw_only=True):
         # An override may make another number of the assigned one.
         wanted = self.interpreter.demand(self.manifests[cluster].body).replicas
         return found.replicas is not None and wanted is not None and found.replicas - _outdated(live.body) >= wanted
-
-    def _own_availability(self, cluster: str, live: LiveObject) -> Availability:
-        member = self.snapshot.members.get(cluster)
-        told = member.told.get(self.identity) if isinstance(member, Read) and member.told else None
-        return availability_of(live.body, self.interpreter) if told is None else availability_as_told(told)
 
     def _is_mute(self, live: LiveObject) -> bool:
         """Return whether an unknown kind has no status yet, while a copy to be deleted reports one."""

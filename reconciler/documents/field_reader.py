@@ -264,7 +264,12 @@ def _known_value(report: Report, field: Field, value: str, steps: tuple[Step, ..
 def _misfit(expected: FieldType, value: Json) -> str:
     """Return the fault of a value's type, empty if it fits."""
     if expected in (FieldType.TEXTS, FieldType.OBJECTS):
-        return _misfit_of_list(expected, value)
+        if isinstance(value, str) and value.lstrip().startswith("-"):
+            return "is a string: a list item needs a space after its dash"
+        if not isinstance(value, list | tuple):
+            return f"is {_type_of(value)}"
+        items = enumerate(value) if expected is FieldType.TEXTS else ()
+        return _misfit_of_items((f"item {index}", item) for index, item in items)
     if expected is FieldType.MAP:
         return _misfit_of_items(value.items()) if isinstance(value, Mapping) else f"is {_type_of(value)}"
     if isinstance(value, bool):
@@ -272,15 +277,6 @@ def _misfit(expected: FieldType, value: Json) -> str:
     else:
         fits = isinstance(value, _PYTHON_TYPES[expected])
     return "" if fits else f"is {_type_of(value)}{_quote_tip(expected, value)}"
-
-
-def _misfit_of_list(expected: FieldType, value: Json) -> str:
-    if isinstance(value, str) and value.lstrip().startswith("-"):
-        return "is a string: a list item needs a space after its dash"
-    if not isinstance(value, list | tuple):
-        return f"is {_type_of(value)}"
-    items = enumerate(value) if expected is FieldType.TEXTS else ()
-    return _misfit_of_items((f"item {index}", item) for index, item in items)
 
 
 def _misfit_of_items(items: Iterable[tuple[str, Json]]) -> str:

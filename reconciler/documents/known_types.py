@@ -90,7 +90,12 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     if group in _OUR_GROUPS:
         return _no_such_kind(group, kind, api_version)
     if (group, kind) in BUILT_IN:
-        return _version_fault(group, version, kind)
+        if version in stable_versions(group) or (kind in _PRELIMINARY and _UNSTABLE_VERSION.fullmatch(version)):
+            return None
+        meant = _type_of(group, kind)
+        written = f"{group}/{version}" if group else version
+        message = f"{written} is no version of {kind}; did you mean {meant.api_version}?"
+        return TypeFault("api-version-unknown", message, "apiVersion", meant, is_ours=False)
     if group in _BUILT_IN_GROUPS:
         is_theirs = version in stable_versions(group) or "." not in group
         near = _nearest(kind, _kinds_of(group))
@@ -145,16 +150,6 @@ def _no_such_kind(group: str, kind: str, api_version: str) -> TypeFault:
     has = ", ".join(kinds) if is_ours else f"a kind that Kubernetes has in {group or 'the core group'}"
     hint = f"did you mean {meant.kind}?" if meant else f"write {has}"
     return TypeFault("kind-unknown", f"{api_version} has no kind {kind}; {hint}", "kind", meant, is_ours)
-
-
-def _version_fault(group: str, version: str, kind: str) -> TypeFault | None:
-    """A version of a built-in kind that no member serves."""
-    if version in stable_versions(group) or (kind in _PRELIMINARY and _UNSTABLE_VERSION.fullmatch(version)):
-        return None
-    meant = _type_of(group, kind)
-    written = f"{group}/{version}" if group else version
-    message = f"{written} is no version of {kind}; did you mean {meant.api_version}?"
-    return TypeFault("api-version-unknown", message, "apiVersion", meant, is_ours=False)
 
 
 def _kind_of_shared_group(group: str, kind: str) -> TypeFault | None:

@@ -233,7 +233,14 @@ def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> S
     """
     ref = raw.get("$ref") or dig(raw, "allOf", 0, "$ref")
     if isinstance(ref, str):
-        return _referred(ref.rpartition("/")[2])
+        name = ref.rpartition("/")[2]
+        if name.endswith("ObjectMeta"):
+            return object_meta()
+        if name.endswith("Quantity"):
+            return _WORDS["q"]
+        if name.endswith("Time"):
+            return _WORDS["s"]
+        return PLAIN if name.endswith("IntOrString") else FREE
     nullable = bool(raw.get("nullable"))
     default = raw.get("default", MISSING)
     kind = raw.get("type")
@@ -244,23 +251,19 @@ def _plain_node(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> S
         accepts = _AMOUNT if raw.get("x-kubernetes-int-or-string") else _TYPES[str(kind)]
         return SchemaNode(shape=NodeForm.SCALAR, format=scalar, default=default, is_nullable=nullable, accepts=accepts)
     if kind == "array":
-        return _open_list(raw, definitions, default=default, nullable=nullable)
+        items = raw.get("items")
+        item = _open_node(items, definitions) if isinstance(items, Mapping) else FREE
+        listed = raw.get("x-kubernetes-list-map-keys")
+        is_map = raw.get("x-kubernetes-list-type") == "map" and isinstance(listed, list)
+        keys = tuple(str(key) for key in listed) if is_map and isinstance(listed, list) else ()
+        is_set = raw.get("x-kubernetes-list-type") == "set"
+        return SchemaNode(
+            shape=NodeForm.LIST, item=item, keys=keys, is_set=is_set, is_atomic=not keys and not is_set,
+            default=default, is_nullable=nullable,
+        )  # fmt: skip
     if kind == "object":
         return _open_object(raw, definitions, is_root=is_root)
     return FREE
-
-
-def _open_list(raw: JsonObject, definitions: JsonObject, *, default: Json, nullable: bool) -> SchemaNode:
-    items = raw.get("items")
-    item = _open_node(items, definitions) if isinstance(items, Mapping) else FREE
-    listed = raw.get("x-kubernetes-list-map-keys")
-    is_map = raw.get("x-kubernetes-list-type") == "map" and isinstance(listed, list)
-    keys = tuple(str(key) for key in listed) if is_map and isinstance(listed, list) else ()
-    is_set = raw.get("x-kubernetes-list-type") == "set"
-    return SchemaNode(
-        shape=NodeForm.LIST, item=item, keys=keys, is_set=is_set, is_atomic=not keys and not is_set,
-        default=default, is_nullable=nullable,
-    )  # fmt: skip
 
 
 def _open_object(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> SchemaNode:
@@ -279,13 +282,3 @@ def _open_object(raw: JsonObject, definitions: JsonObject, *, is_root: bool) -> 
         shape=NodeForm.OBJECT, fields=fields, item=item, is_atomic=raw.get("x-kubernetes-map-type") == "atomic",
         default=raw.get("default", MISSING), is_nullable=bool(raw.get("nullable")),
     )  # fmt: skip
-
-
-def _referred(name: str) -> SchemaNode:
-    if name.endswith("ObjectMeta"):
-        return object_meta()
-    if name.endswith("Quantity"):
-        return _WORDS["q"]
-    if name.endswith("Time"):
-        return _WORDS["s"]
-    return PLAIN if name.endswith("IntOrString") else FREE

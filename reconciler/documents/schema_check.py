@@ -98,7 +98,12 @@ def _faults(node: SchemaNode, value: Json, steps: tuple[PathStep, ...]) -> Itera
         for index, below in enumerate(value):
             yield from _faults(node.item, below, (*steps, index))
     else:
-        yield SchemaFault(steps, "wrong-type", _wrong_type(node, value))
+        wanted = _wanted(node)
+        is_text = str in node.accepts and int not in node.accepts
+        tip = "; quote it" if is_text and isinstance(value, bool | int | float) else ""
+        if isinstance(value, str) and str not in node.accepts and node.shape is NodeForm.SCALAR:
+            tip = "; take the quotes away"
+        yield SchemaFault(steps, "wrong-type", f"{type_name(value)} where {wanted} is needed{tip}")
 
 
 def _field_faults(node: SchemaNode, name: str, value: Json, steps: tuple[PathStep, ...]) -> Iterator[SchemaFault]:
@@ -107,15 +112,6 @@ def _field_faults(node: SchemaNode, name: str, value: Json, steps: tuple[PathSte
         yield SchemaFault((*steps, name), "unknown-field", _unknown(node, name))
     else:
         yield from _faults(child, value, (*steps, name))
-
-
-def _wrong_type(node: SchemaNode, value: Json) -> str:
-    wanted = _wanted(node)
-    is_text = str in node.accepts and int not in node.accepts
-    tip = "; quote it" if is_text and isinstance(value, bool | int | float) else ""
-    if isinstance(value, str) and str not in node.accepts and node.shape is NodeForm.SCALAR:
-        tip = "; take the quotes away"
-    return f"{type_name(value)} where {wanted} is needed{tip}"
 
 
 def _wanted(node: SchemaNode) -> str:

@@ -78,7 +78,9 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
     templates = _unique_templates(admitted(found, allowed) if allowed else found, collected)
     propagation = _unique_policies(_permitted(collected.propagation, allowed, collected), collected)
     overrides = _unique_policies(_permitted(collected.overrides, allowed, collected), collected)
-    clusters = _unique_clusters(collected)
+    # Clusters by name. Two documents for one name freeze everything, as the right one is unknown.
+    named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
+    clusters = {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
     rollouts = _unique_rollouts(collected)
     renders = unique_renders(files, collected.problems, collected.frozen)
     promotions = unique_promotions(files, collected.problems)
@@ -226,12 +228,6 @@ def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:
     if policy.is_cluster_scoped:
         return FrozenReach(source=policy.source, everything=True, policy=policy.ref)
     return FrozenReach(source=policy.source, namespace=policy.ref.namespace, policy=policy.ref)
-
-
-def _unique_clusters(collected: _Collected) -> dict[str, Cluster]:
-    """Return clusters by name. Two documents for one name freeze everything, as the right one is unknown."""
-    named = _grouped(collected.clusters, lambda cluster: (cluster.name,))
-    return {cluster.name: cluster for cluster in _without_twins(named, "the cluster", collected)}
 
 
 def _unique_rollouts(collected: _Collected) -> tuple[Rollout, ...]:

@@ -123,7 +123,8 @@ def without_secrets(file: StoreFile) -> StoreFile:
 
     Every document stays on its line. `blob` differs between the two contents.
     """
-    if not _may_hold_secrets(file.data):
+    text = file.data.lower()
+    if not (any(mark in text for mark in _MARKS) or names_secrets(file.data)):
         return file
     read = read_yaml(file.path, file.data)
     kept = [(document, _kept(document)) for document in read.documents]
@@ -137,11 +138,6 @@ def without_secrets(file: StoreFile) -> StoreFile:
 def withheld_blob(blob: str) -> str:
     """Return the blob name of the kept part of a content; of a kept part, the same."""
     return blob if blob.startswith(_WITHHELD_BLOB) else f"{_WITHHELD_BLOB}{blob}"
-
-
-def _may_hold_secrets(data: bytes) -> bool:
-    text = data.lower()
-    return any(mark in text for mark in _MARKS) or names_secrets(data)
 
 
 def _kept(document: Document) -> JsonObject:

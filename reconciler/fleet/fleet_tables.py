@@ -79,7 +79,9 @@ class AssemblyTables:
         overrides = _changes(self._overrides, pairs, attrgetter("overrides"), attrgetter("ref"))
         if templates is None or propagation is None or overrides is None:
             return None
-        said = _remarks(fleet.problems, pairs, problems)
+        old = {problem for file, _ in pairs if file for problem in file.problems}
+        new = {problem for _, file in pairs if file for problem in file.problems}
+        said = with_problems(without_problems(fleet.problems, old - new - set(problems)), new)
         self._files = files
         self._templates.put(templates)
         self._propagation.put(propagation)
@@ -93,15 +95,6 @@ class AssemblyTables:
             problems=said,
         )
         return self._fleet
-
-
-def _remarks(
-    before: tuple[Problem, ...], pairs: Iterable[_Pair], of_snapshot: Iterable[Problem]
-) -> tuple[Problem, ...]:
-    """Return the problems of the store, with those of changed files replaced."""
-    old = {problem for file, _ in pairs if file for problem in file.problems}
-    new = {problem for _, file in pairs if file for problem in file.problems}
-    return with_problems(without_problems(before, old - new - set(of_snapshot)), new)
 
 
 def _changes(

@@ -188,6 +188,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
     descheduling, failover = spec.child("descheduling"), spec.child("failover")
     drift, placement = spec.child("drift"), spec.child("placement")
     self_heal = drift.flag("selfHeal") if drift else None
+    review = spec.child("review")
     return FleetSettings(
         name=name,
         previous_names=_previous_names(spec),
@@ -209,7 +210,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         windows=read_fleet_windows(spec),
         plain_secrets=_chosen(spec.child("secrets"), "plain", _DEFAULTS.plain_secrets),
         loosening=_chosen(spec.child("review"), "loosening", _DEFAULTS.loosening),
-        review_confirm=_review_confirm(spec.child("review")),
+        review_confirm=review.text("confirm") if review else "",
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
@@ -224,10 +225,6 @@ def _allowed_namespaces(fields: Fields | None) -> frozenset[str]:
             message = f"{name!r} is no namespace kube-*: others are open to policies, or never"
             fields.error("system-namespace", message, "allowed", index)
     return frozenset(found)
-
-
-def _review_confirm(review: Fields | None) -> str:
-    return review.text("confirm") if review else ""
 
 
 def _chosen(fields: Fields | None, name: str, default: Choice) -> Choice:

@@ -38,13 +38,10 @@ class RenderFiles:
 
     def standing(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path; a link is nothing."""
-        kind = self._kind(path)
+        entry = self._entry(path)
+        kind = entry.kind if entry is not None else None
         found = {EntryKind.FILE: StorePathKind.FILE, EntryKind.FOLDER: StorePathKind.FOLDER}
         return found.get(kind, StorePathKind.NOTHING) if kind is not None else StorePathKind.NOTHING
-
-    def _kind(self, path: str) -> EntryKind | None:
-        entry = self._entry(path)
-        return entry.kind if entry is not None else None
 
     def _entry(self, path: str) -> FolderEntry | None:
         # Each folder on the way is looked at: a link among them leads elsewhere.

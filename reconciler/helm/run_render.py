@@ -72,7 +72,9 @@ class ToolRenderer:
         inputs = inputs_of(render, self._files)
         if inputs.problems:
             return Output({}, inputs.problems)
-        tool = self._tool(render)
+        names = [name for name, is_used in (("helm", render.helm), ("kubectl", render.kustomize)) if is_used]
+        tools = [self._tools.tool(name) for name in names]
+        tool = Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
         if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
             return Output(None)
         try:
@@ -82,12 +84,6 @@ class ToolRenderer:
             return Output({}, (problem(render, "render-refused", str(error)),))
         except RenderFailed as error:
             return Output({}, (problem(render, "render-failed", str(error)),))
-
-    def _tool(self, render: Render) -> Tool:
-        """Return the tool that renders, with the versions of all that do."""
-        names = [name for name, is_used in (("helm", render.helm), ("kubectl", render.kustomize)) if is_used]
-        tools = [self._tools.tool(name) for name in names]
-        return Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
 
     def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
         if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:

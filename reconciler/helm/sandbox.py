@@ -96,7 +96,9 @@ def _command(argv: Sequence[str], folder: Path, side: _Side) -> Command:
     for name in ("", "cache", "config", "data", "plugins", "tmp"):
         (home / name).mkdir(mode=0o700)
     zone = home / side.name
-    zone.write_bytes(_zone(side.offset_s))
+    # A time zone file of one offset for ever. Source: RFC 9636, version 1.
+    header = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 0, 1, 4)
+    zone.write_bytes(header + struct.pack(">lBB", side.offset_s, 0, 0) + b"XXX\0")
     environ = {
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),
@@ -111,12 +113,6 @@ def _command(argv: Sequence[str], folder: Path, side: _Side) -> Command:
         "HELM_DATA_HOME": str(home / "data"),
     }
     return Command(argv, environ, str(home / "tmp"))
-
-
-def _zone(offset_s: int) -> bytes:
-    """A time zone file of one offset for ever. Source: RFC 9636, version 1."""
-    header = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 0, 1, 4)
-    return header + struct.pack(">lBB", offset_s, 0, 0) + b"XXX\0"
 
 
 def _output(command: Command, limits: Limits) -> bytes:

@@ -35,7 +35,9 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
     written = body.get("stringData")
     if not isinstance(written, Mapping):
         return without(body, ("stringData",)) if written is None else body
-    plain = {key: value for key, value in written.items() if isinstance(value, str) and not _is_ciphertext(value)}
+    plain = {
+        key: value for key, value in written.items() if isinstance(value, str) and not value.startswith(CIPHERTEXT_MARK)
+    }
     folded = {key: b64encode(value.encode()).decode() for key, value in plain.items()}
     rest = {key: value for key, value in written.items() if key not in plain}
     if rest and not folded:
@@ -44,10 +46,6 @@ def _fold_string_data(body: JsonObject) -> JsonObject:
     if folded:
         changed = {**changed, "data": {**mapping(body.get("data")), **folded}}
     return {**changed, "stringData": rest} if rest else changed
-
-
-def _is_ciphertext(value: str) -> bool:
-    return value.startswith(CIPHERTEXT_MARK)
 
 
 SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)

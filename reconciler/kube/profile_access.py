@@ -83,7 +83,14 @@ def _config(
         raise _Refused("it asks not to verify the server's certificate, which is not done at the word of a profile")
     if cluster.get("certificate-authority"):
         raise _Refused("it names a file of this machine as certificate authority; it has to hold the certificates")
-    extensions = _extensions(cluster)
+    found = cluster.get("extensions") or []
+    extensions = {
+        one["name"]: one.get("extension")
+        for one in (found if isinstance(found, list) else ())
+        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
+    }
+    if len(json.dumps(extensions)) > _EXTENSION_MAX_CHARS:
+        raise _Refused(f"its extensions are longer than {_EXTENSION_MAX_CHARS:,} characters")
     return MemberConfig(
         name=name,
         server=_url(cluster, "server", ("https",)).rstrip("/"),
@@ -126,34 +133,19 @@ def _ca(found: Any) -> Pem:
         raise _Refused("its certificate-authority-data is no base64") from None
 
 
-def _extensions(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    found = cluster.get("extensions") or []
-    named = {
-        one["name"]: one.get("extension")
-        for one in (found if isinstance(found, list) else ())
-        if isinstance(one, Mapping) and isinstance(one.get("name"), str)
-    }
-    if len(json.dumps(named)) > _EXTENSION_MAX_CHARS:
-        raise _Refused(f"its extensions are longer than {_EXTENSION_MAX_CHARS:,} characters")
-    return named
-
-
 def _plugin(provider: Provider, extensions: Mapping[str, Any]) -> Mapping[str, Any]:
     plugin = dict(provider.plugin)
     if provider.args_policy == "Append" and _ARGS in extensions:
-        plugin["args"] = [*plugin["args"], *_added_args(extensions[_ARGS])]
+        found = extensions[_ARGS]
+        if not isinstance(found, list) or len(found) > _ADDED_MAX or not all(_is_word(one) for one in found):
+            raise _Refused(f"its {_ARGS} is no list of at most {_ADDED_MAX} printable texts")
+        plugin["args"] = [*plugin["args"], *found]
     if provider.envs_policy != "Ignore" and _ENVS in extensions:
         own = {one["name"]: one["value"] for one in plugin["env"]}
         added = _added_envs(extensions[_ENVS])
         merged = {**added, **own} if provider.envs_policy == "AppendIfNotExists" else {**own, **added}
         plugin["env"] = [{"name": name, "value": value} for name, value in sorted(merged.items())]
     return plugin
-
-
-def _added_args(found: Any) -> list[str]:
-    if not isinstance(found, list) or len(found) > _ADDED_MAX or not all(_is_word(one) for one in found):
-        raise _Refused(f"its {_ARGS} is no list of at most {_ADDED_MAX} printable texts")
-    return list(found)
 
 
 def _added_envs(found: Any) -> dict[str, str]:

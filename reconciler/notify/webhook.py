@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -79,7 +79,8 @@ class Webhook:
     async def step(self) -> float:
         """Send a batch of events; return the seconds to wait before the next one."""
         found = self._journal.events_after(self._delivered, EventFilter(), BATCH_MAX)
-        self._show_pending(found)
+        self.deliveries.pending = max(0, self._journal.last_event - self._delivered)
+        self.deliveries.oldest_at = found[0].event.time if found else ""
         try:
             for recorded in found:
                 wait_s = await self._take(recorded)
@@ -108,8 +109,14 @@ class Webhook:
         reply = await self._send(recorded, now)
         reach("after an event was told")
         if reply.is_taken:
-            self._taken()
-            self._done(number)
+            if self._attempts:
+                log.info("the webhook works again", extra={"event": "WebhookRecovered", "by": self._name})
+            self._attempts = self._refusals = 0
+            self._is_dropping = False
+            self.deliveries.delivered += 1
+            self._journal.record_delivered(self._key, number)
+            self._recorded = number
+            self._pass(number)
             return 0.0
         return self._failed(number, reply)
 
@@ -126,13 +133,6 @@ class Webhook:
         body = event_body(document)
         headers = {"Content-Type": CONTENT_TYPE, **signed_headers(str(document["id"]), int(epoch_s(now)), body, keys)}
         return await self._poster.post(self._options.address.url, headers, body)
-
-    def _taken(self) -> None:
-        if self._attempts:
-            log.info("the webhook works again", extra={"event": "WebhookRecovered", "by": self._name})
-        self._attempts = self._refusals = 0
-        self._is_dropping = False
-        self.deliveries.delivered += 1
 
     def _failed(self, number: int, reply: Reply) -> float:
         told = self.deliveries
@@ -153,11 +153,6 @@ class Webhook:
             self._pass(number)
         return pause_s(self._attempts, reply.headers, self._clock.now(), self._jitter)
 
-    def _done(self, number: int) -> None:
-        self._journal.record_delivered(self._key, number)
-        self._recorded = number
-        self._pass(number)
-
     def _pass(self, number: int) -> None:
         """Go on after an event. Those that were not sent are written down together: they would be passed again."""
         self._delivered = number
@@ -171,7 +166,3 @@ class Webhook:
             self._is_dropping = True
             log.error("events are given up that the webhook could not be told",
                       extra={"event": "WebhookDropped", "by": self._name, "error": why})  # fmt: skip
-
-    def _show_pending(self, found: Sequence[Recorded]) -> None:
-        self.deliveries.pending = max(0, self._journal.last_event - self._delivered)
-        self.deliveries.oldest_at = found[0].event.time if found else ""

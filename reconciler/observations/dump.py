@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -140,14 +140,10 @@ def _quantity(resource: str, amount: int) -> str:
     if resource == "cpu" or resource.endswith(".cpu"):
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if any(part in resource for part in ("memory", "storage", "hugepages")):
-        return _binary(amount, _BINARY)
+        return next(
+            (f"{amount // unit}{suffix}" for unit, suffix in _BINARY if amount and amount % unit == 0), str(amount)
+        )
     return str(amount)
-
-
-def _binary(amount: int, suffixes: Iterable[tuple[int, str]]) -> str:
-    return next(
-        (f"{amount // unit}{suffix}" for unit, suffix in suffixes if amount and amount % unit == 0), str(amount)
-    )
 
 
 BYTES_MAX: Final = 64 * 2**20

@@ -197,7 +197,17 @@ class _Reader:
             clusters[fields.text("name")] = self._cluster(fields)
         previous: dict[Identity, PreviousPlacement] = {}
         for fields in self._top.children("bindings"):
-            placement = self._binding(fields)
+            targets: dict[str, TargetCluster] = {}
+            for below in fields.children("placement"):
+                cluster = below.text("cluster")
+                self._once(cluster, targets, below, "cluster")
+                replicas = self._count(below, "replicas") if below.has("replicas") else None
+                targets[cluster] = TargetCluster(cluster=cluster, replicas=replicas)
+            placement = PreviousPlacement(
+                identity=_identity_below(fields),
+                targets=tuple(targets[name] for name in sorted(targets)),
+                affinity_name=fields.text("affinityName"),
+            )
             self._once(placement.identity, previous, fields, "resource")
             previous[placement.identity] = placement
         constraints = tuple(self._constraint(fields) for fields in self._top.children("constraints"))
@@ -271,19 +281,6 @@ class _Reader:
             without_node=self._count(fields, "withoutNode") if fields.has("withoutNode") else None,
             ended_by_itself=fields.flag("endedByItself") is True,
             established=self._count(fields, "established") if fields.has("established") else None,
-        )
-
-    def _binding(self, fields: Fields) -> PreviousPlacement:
-        targets: dict[str, TargetCluster] = {}
-        for below in fields.children("placement"):
-            cluster = below.text("cluster")
-            self._once(cluster, targets, below, "cluster")
-            replicas = self._count(below, "replicas") if below.has("replicas") else None
-            targets[cluster] = TargetCluster(cluster=cluster, replicas=replicas)
-        return PreviousPlacement(
-            identity=_identity_below(fields),
-            targets=tuple(targets[name] for name in sorted(targets)),
-            affinity_name=fields.text("affinityName"),
         )
 
     def _constraint(self, fields: Fields) -> Constraint:

@@ -241,16 +241,12 @@ def workload(
         unschedulable_since=min((pod.since for pod in waiting if pod.since), default=now) if waiting else "",
         health=health,
         unhealthy_since=_unhealthy_since(live.body, previous, now, stuck_since) if health is Health.UNHEALTHY else "",
-        ended_by_itself=outcome is RunOutcome.FAILED and _ended_by_itself(live.body, interpreter, signs),
+        ended_by_itself=outcome is RunOutcome.FAILED
+        and (signs is None or interpreter.fails_by_itself(live.body, signs.failed, signs.disrupted)),
         assigned=owner.replicas if (owner := read_owner(live.body)) is not None else None,
         of_fleet=str(dig(live.body, "metadata", "labels", FLEET_LABEL) or ""),
         held=held,
     )
-
-
-def _ended_by_itself(body: JsonObject, interpreter: Interpreter, signs: PodSigns | None) -> bool:
-    # Without its pods there is no sign of an interruption.
-    return signs is None or interpreter.fails_by_itself(body, signs.failed, signs.disrupted)
 
 
 def _waiting_of(live: LiveObject, pods: Unscheduled) -> tuple[WaitingPods, ...]:

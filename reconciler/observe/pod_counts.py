@@ -144,7 +144,7 @@ def _signs(pods: Iterable[Pod], nodes: _NodeAnswers | None, now: str) -> PodSign
     stuck: list[str] = []
     for pod in pods:
         if pod.status.phase == "Failed":
-            is_own = _failed_by_itself(pod)
+            is_own = pod.status.reason in _OF_THE_POD_ITSELF and not any(map(_disrupts, pod.status.conditions or ()))
             failed, disrupted = failed + is_own, disrupted + (not is_own)
         elif pod.status.phase == "Succeeded":
             succeeded += 1
@@ -164,11 +164,6 @@ def _stuck_since(pod: Pod, nodes: _NodeAnswers | None, now: str) -> str | None:
     if since is None:
         return None
     return (since or now) if age_s(since or now, now) > SCHEDULE_WINDOW_S else ""
-
-
-def _failed_by_itself(pod: Pod) -> bool:
-    """Return whether its containers failed, and it was ended neither by its node nor by a preemption or a person."""
-    return pod.status.reason in _OF_THE_POD_ITSELF and not any(map(_disrupts, pod.status.conditions or ()))
 
 
 def _disrupts(condition: Condition) -> bool:

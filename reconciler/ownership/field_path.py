@@ -196,11 +196,8 @@ def child_of(tree: Json, step: FieldStep) -> Json:
 def index_of(items: list[Json], pairs: tuple[tuple[str, Any], ...]) -> int | None:
     """The position of the map list item with these key values."""
     for index, item in enumerate(items):
-        if isinstance(item, Mapping) and all(_key_value(item, name) == value for name, value in pairs):
+        if isinstance(item, Mapping) and all(
+            (item.get(name, "TCP") if name == "protocol" else item.get(name)) == value for name, value in pairs
+        ):
             return index
     return None
-
-
-def _key_value(item: Mapping[str, Any], name: str) -> Json:
-    # The only key with a default among the built-in kinds; custom resources carry theirs once they are stored.
-    return item.get(name, "TCP") if name == "protocol" else item.get(name)

@@ -11,7 +11,7 @@ names the tool that once wrote a manifest is none either. Each row names its sou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -299,7 +299,10 @@ def foreign_mark(body: JsonObject) -> ForeignMark | None:
     places = {
         MarkPlace.LABEL: labels,
         MarkPlace.ANNOTATION: annotations,
-        MarkPlace.OWNER: dict.fromkeys(_kinds(owners or ()), ""),
+        MarkPlace.OWNER: dict.fromkeys(
+            [f"{str(owner.get('apiVersion', '')).rpartition('/')[0]}/{owner.get('kind')}" for owner in (owners or ())],
+            "",
+        ),
     }
     return next((mark for mark in FOREIGN_MARKS if mark.is_among(places[mark.place])), None)
 
@@ -324,8 +327,3 @@ def controller_of(body: JsonObject) -> str:
 def states(template: JsonObject, mark: ForeignMark) -> bool:
     """Return whether a template of the store carries the mark itself."""
     return mark.place is not MarkPlace.OWNER and mark.is_among(dig(template, "metadata", mark.place.value) or {})
-
-
-def _kinds(owners: Collection[Mapping[str, Any]]) -> list[str]:
-    """The group/Kind of each owner, whatever its version."""
-    return [f"{str(owner.get('apiVersion', '')).rpartition('/')[0]}/{owner.get('kind')}" for owner in owners]

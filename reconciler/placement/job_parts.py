@@ -40,9 +40,16 @@ def place_parts(situation: Situation, clusters: Collection[str], decide: Decide)
     counts = _stay(situation, staying, clusters, decide, situation.replicas - sum(leaving.values()))
     if not leaving:
         return _joined(situation, free, counts, ())
-    moves = _move(situation, parts, sum(leaving.values()), decide)
+    # Place the parts that leave a cluster: in clusters without a part.
+    replicas = sum(leaving.values())
+    taken = dict.fromkeys(parts, "it has a part of the Job already")
+    moves = decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
     if moves.unplaced or not moves.targets:
-        return _joined(situation, free, {**counts, **leaving}, (_stuck(leaving, parts, clusters),))
+        where = ", ".join(sorted(leaving))
+        has_all = not set(clusters) - set(parts)
+        why = "every cluster has a part already" if has_all else "no cluster without a part can take it"
+        text = f"its part in {where} has to leave and stays: completions are fixed at creation, and {why}"
+        return _joined(situation, free, {**counts, **leaving}, (Shortfall(code=PARTS_STAY, text=text),))
     gained = {target.cluster: target.replicas or 0 for target in moves.targets}
     return _joined(situation, free, {**counts, **gained}, ())
 
@@ -70,25 +77,11 @@ def _stay(
     return {cluster: max(1, counts.get(cluster, 0)) for cluster in staying}
 
 
-def _move(situation: Situation, parts: Mapping[str, int], replicas: int, decide: Decide) -> Assignment:
-    """Place the parts that leave a cluster: in clusters without a part."""
-    taken = dict.fromkeys(parts, "it has a part of the Job already")
-    return decide(_with_replicas(situation, replicas, had={}, excluded={**situation.excluded, **taken}))
-
-
 def _with_replicas(
     situation: Situation, replicas: int, had: Mapping[str, int], excluded: Mapping[str, str]
 ) -> Situation:
     item = replace(situation.item, demand=replace(situation.item.demand, replicas=replicas))
     return replace(situation, item=item, had=had, excluded=excluded, partial=False)
-
-
-def _stuck(leaving: Mapping[str, int], parts: Collection[str], clusters: Collection[str]) -> Shortfall:
-    where = ", ".join(sorted(leaving))
-    has_all = not set(clusters) - set(parts)
-    why = "every cluster has a part already" if has_all else "no cluster without a part can take it"
-    text = f"its part in {where} has to leave and stays: completions are fixed at creation, and {why}"
-    return Shortfall(code=PARTS_STAY, text=text)
 
 
 def _joined(

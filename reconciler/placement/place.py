@@ -175,9 +175,10 @@ class _Round:
         # A cap of 0 excludes, too, where replicas cannot be moved one by one.
         excluding = [c for c in constraints if c.excludes or (c.replicas_max <= 0 and not needs_capacity)]
         capping = [c for c in constraints if c not in excluding]
+        targets = sorted(previous.targets) if previous is not None else []
         situation = Situation(
             item=item,
-            had=_had(previous, self._clusters),
+            had={target.cluster: target.replicas or 0 for target in targets if target.cluster in self._clusters},
             caps={c.cluster: max(0, c.replicas_max) for c in capping},
             cap_reasons={c.cluster: c.reason for c in capping},
             excluded={c.cluster: c.reason for c in excluding},
@@ -301,11 +302,6 @@ def constraints_in_force(constraints: Iterable[Constraint], now: str) -> dict[Id
 def _tightness(constraint: Constraint) -> tuple[bool, bool, int, str]:
     by_person = constraint.tick is Tick.EVICTION
     return (not constraint.excludes, not by_person, constraint.replicas_max, constraint.reason)
-
-
-def _had(previous: PreviousPlacement | None, clusters: Mapping[str, object]) -> dict[str, int]:
-    targets = sorted(previous.targets) if previous is not None else []
-    return {target.cluster: target.replicas or 0 for target in targets if target.cluster in clusters}
 
 
 def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:

@@ -226,7 +226,12 @@ def choose_regions(regions: Sequence[Region], least: int, most: int, min_cluster
     ordered = sorted(regions, key=lambda region: (len(region.clusters), -region.score, region.name))
     paths = _combinations(ordered, least, most, min_clusters) if len(ordered) <= _MAX_DEPTH else None
     if paths is None:
-        return _by_score(regions, least, most, min_clusters)
+        by_score = sorted(regions, key=lambda region: (-region.score, -len(region.clusters), region.name))
+        for count in range(max(1, least), min(most, len(by_score)) + 1):
+            if sum(len(region.clusters) for region in by_score[:count]) >= min_clusters:
+                return tuple(by_score[:count])
+        by_size = sorted(regions, key=lambda region: (-len(region.clusters), -region.score, region.name))[:most]
+        return tuple(by_size) if sum(len(region.clusters) for region in by_size) >= min_clusters else ()
     paths.sort(key=lambda path: (-path.score, -path.clusters))
     if not paths:
         return ()
@@ -260,15 +265,6 @@ def _combinations(regions: Sequence[Region], least: int, most: int, min_clusters
         return True
 
     return paths if search(0, 0) else None
-
-
-def _by_score(regions: Sequence[Region], least: int, most: int, min_clusters: int) -> tuple[Region, ...]:
-    by_score = sorted(regions, key=lambda region: (-region.score, -len(region.clusters), region.name))
-    for count in range(max(1, least), min(most, len(by_score)) + 1):
-        if sum(len(region.clusters) for region in by_score[:count]) >= min_clusters:
-            return tuple(by_score[:count])
-    by_size = sorted(regions, key=lambda region: (-len(region.clusters), -region.score, region.name))[:most]
-    return tuple(by_size) if sum(len(region.clusters) for region in by_size) >= min_clusters else ()
 
 
 def select(placement: Placement, candidates: Sequence[Ranked], replicas: int) -> SelectedClusters:

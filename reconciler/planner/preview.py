@@ -40,9 +40,11 @@ def placement_changes(
         was, is_now = before.targets if before else (), binding.targets if binding else ()
         if was == is_now:
             continue
+        template = decision.fleet.templates.get(identity)
+        # Of a template that left the store only the identity is remembered; its version no longer matters.
         changes.append(
             PlacementChange(
-                gvk=_gvk(decision, identity),
+                gvk=template.gvk if template else GVK(identity.group, "v1", identity.kind),
                 identity=identity,
                 before=was,
                 after=is_now,
@@ -84,12 +86,6 @@ def _moved(decision: Schedule, previous: Mapping[Identity, PreviousPlacement]) -
     found = zip(bindings, bindings.values(), map(previous.get, bindings), strict=True)
     moved = {identity for identity, binding, before in found if before is None or before.targets != binding.targets}
     return moved | (previous.keys() - bindings.keys())
-
-
-def _gvk(decision: Schedule, identity: Identity) -> GVK:
-    template = decision.fleet.templates.get(identity)
-    # Of a template that left the store only the identity is remembered; its version no longer matters.
-    return template.gvk if template else GVK(identity.group, "v1", identity.kind)
 
 
 _STAGED: Final = frozenset(
@@ -169,7 +165,8 @@ def _told(
         name, _, stage = change.stage.partition("/")
         if name != rollout.name:
             continue
-        if _is_last(change, rollout):
+        is_gone = change.action in (Action.DELETE, Action.RELEASE) and change.cause is not Cause.PLACEMENT
+        if is_gone and rollout.deletions is ChangeTime.LAST:
             later += 1
         else:
             counts[stage] += 1
@@ -195,9 +192,3 @@ def _told(
         is_merge=True,
         is_new=is_new,
     )
-
-
-def _is_last(change: Change, rollout: Rollout) -> bool:
-    """Return whether a change is made after the last stage alone."""
-    is_gone = change.action in (Action.DELETE, Action.RELEASE) and change.cause is not Cause.PLACEMENT
-    return is_gone and rollout.deletions is ChangeTime.LAST

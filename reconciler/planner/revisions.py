@@ -106,17 +106,12 @@ def passage_between(base: Fleet, head: Fleet, observations: Observations, now: s
         after = schedule_fleet(head, seen, now, interpreters=interpreters, copies=copies, tables=tables)
         changed = {*changed, *tables.changed} if changed is not None and tables.changed is not None else None
     only: frozenset[Identity] | None = None
-    if _speak_alike(base, head):
+    old, new = base.settings, head.settings
+    if (old.name, old.previous_names) == (new.name, new.previous_names):
         # Equal objects are in sync already, unless they wait for something or their kind is not served.
         due = changed_identities(before, after, changed) | held_back(after) | without_definition(after)
         only = frozenset(due | package_mates(before.packaged, due) | package_mates(after.packaged, due))
     return Passage(before=before, after=after, observations=seen, placed=placed, only=only)
-
-
-def _speak_alike(base: Fleet, head: Fleet) -> bool:
-    """Return whether equal schedules of the two give equal objects, with equal claims."""
-    old, new = base.settings, head.settings
-    return (old.name, old.previous_names) == (new.name, new.previous_names)
 
 
 def _left_behind(

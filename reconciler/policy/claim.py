@@ -73,17 +73,14 @@ class FrozenReaches:
             for identity in reach.identities:
                 self._identities.setdefault(identity, number)
             if reach.selectors:
-                self._add_selectors(reach, number)
+                # Add readable selectors: they are more precise than a namespace and replace it.
+                own = reach.policy.namespace if reach.policy else ""
+                for selector in reach.selectors:
+                    if not own or selector.namespace in ("", own):
+                        key = (selector.api_version, selector.kind, own or selector.namespace)
+                        self._buckets.setdefault(key, Bucket()).add(reach, number, selector)
             elif reach.namespace:
                 self._namespaces.setdefault(reach.namespace, number)
-
-    def _add_selectors(self, reach: FrozenReach, number: int) -> None:
-        """Add readable selectors: they are more precise than a namespace and replace it."""
-        own = reach.policy.namespace if reach.policy else ""
-        for selector in reach.selectors:
-            if not own or selector.namespace in ("", own):
-                key = (selector.api_version, selector.kind, own or selector.namespace)
-                self._buckets.setdefault(key, Bucket()).add(reach, number, selector)
 
     def by(self, template: Template) -> FrozenReach | None:
         """The first broken document whose reach holds a template, None when nothing froze it."""

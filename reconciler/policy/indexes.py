@@ -183,7 +183,11 @@ class TemplateIndex:
         namespace, kind = own_namespace or selector.namespace, (selector.api_version, selector.kind)
         place = self._by_place.get((*kind, namespace), {}) if namespace else self._by_kind.get(kind, {})
         if selector.name:
-            return place.keys() & self._with_name(kind, selector.name).keys()
+            if kind not in self._by_name:
+                self._by_name[kind] = {}
+                for template in self._by_kind.get(kind, {}).values():
+                    self._by_name[kind].setdefault(template.identity.name, {})[template.identity] = template
+            return place.keys() & self._by_name[kind].get(selector.name, {}).keys()
         return set(place) if selector.labels is None else self._labelled(place, kind, selector.labels)
 
     def _labelled(self, place: _Templates, kind: _Kind, labels: LabelSelector) -> set[Identity]:
@@ -213,14 +217,6 @@ class TemplateIndex:
         if requirement.operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
             return list(by_value.values())
         return [by_value[value] for value in requirement.values if value in by_value]
-
-    def _with_name(self, kind: _Kind, name: str) -> _Templates:
-        """The templates of a kind with a name, one for each namespace at most."""
-        if kind not in self._by_name:
-            self._by_name[kind] = {}
-            for template in self._by_kind.get(kind, {}).values():
-                self._by_name[kind].setdefault(template.identity.name, {})[template.identity] = template
-        return self._by_name[kind].get(name, {})
 
     def _reached_by(self, namespace: str) -> Iterable[Template]:
         for key, templates in self._by_place.items():

@@ -43,8 +43,13 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
+    conditions = fields.child("decisionConditions")
+    seconds = conditions.integer("tolerationSeconds") if conditions else None
+    if conditions is not None and seconds is not None and seconds < 0:
+        message = f"tolerationSeconds is 0 or more, not {seconds}"
+        conditions.error("toleration-seconds-negative", message, "tolerationSeconds")
     return ApplicationFailover(
-        toleration_s=_toleration_s(fields),
+        toleration_s=_TOLERATION_S if seconds is None else seconds,
         purge_mode=mode,
         grace_period_s=_grace_period_s(fields, mode),
         state_preservation=_state_preservation(fields),
@@ -60,15 +65,6 @@ def read_cluster_purge_mode(spec: Fields) -> PurgeMode | None:
         return None
     _state_preservation(fields)  # without effect here, but what is written must be right
     return PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
-
-
-def _toleration_s(fields: Fields) -> int:
-    conditions = fields.child("decisionConditions")
-    seconds = conditions.integer("tolerationSeconds") if conditions else None
-    if conditions is not None and seconds is not None and seconds < 0:
-        message = f"tolerationSeconds is 0 or more, not {seconds}"
-        conditions.error("toleration-seconds-negative", message, "tolerationSeconds")
-    return _TOLERATION_S if seconds is None else seconds
 
 
 def _grace_period_s(fields: Fields, mode: PurgeMode) -> int | None:
@@ -106,7 +102,12 @@ def parse_propagation_policy(document: Document) -> tuple[PropagationPolicy | No
 def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> PropagationPolicy:
     selectors = read_selectors(spec, ref, flavor)
     if spec.is_empty("resourceSelectors"):
-        _no_selectors(spec, flavor)
+        # The page: without resourceSelectors no resources are selected; Karmada: they are required.
+        message = "resourceSelectors is missing, so the policy selects nothing; list the resources that it distributes"
+        if flavor.is_ack:
+            spec.warning("selectors-missing", message)
+        else:
+            spec.error("selectors-missing", message)
     placement = _placement(spec, flavor)
     schedule_priority, auto_scaling = spec.child("schedulePriority"), spec.child("autoScaling")
     check_annotations(document)
@@ -134,15 +135,6 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         brings=read_brings(document),
         digest=digest_of(document.report.document.body),
     )
-
-
-def _no_selectors(spec: Fields, flavor: Flavor) -> None:
-    """The page: without resourceSelectors no resources are selected; Karmada: they are required."""
-    message = "resourceSelectors is missing, so the policy selects nothing; list the resources that it distributes"
-    if flavor.is_ack:
-        spec.warning("selectors-missing", message)
-    else:
-        spec.error("selectors-missing", message)
 
 
 def _placement(spec: Fields, flavor: Flavor) -> Placement:

@@ -176,7 +176,8 @@ def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> Re
     assert template is not None, f"{identity} is bound and has no template"
     interpreter = inputs.interpreters.of(*identity[:2])
     rules, binding = inputs.overrides.rules_of(template), inputs.bindings.get(identity)
-    defined = cache.check.defined(template.gvk, _definition_of(inputs, identity))
+    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
+    defined = cache.check.defined(template.gvk, inputs.fleet.templates.get(found) if found is not None else None)
     is_plain = defined is None and template.sealed is None and is_built_in(identity[:2], inputs.interpreters)
     return RenderSubject(
         template=template,
@@ -190,11 +191,6 @@ def _subject(inputs: RenderInputs, identity: Identity, cache: RenderCache) -> Re
         defined=defined,
         images=images_of(template, inputs.interpreters) if rules and is_plain else None,
     )
-
-
-def _definition_of(inputs: RenderInputs, identity: Identity) -> Template | None:
-    found = inputs.definitions.get(identity[:2]) if inputs.definitions else None
-    return inputs.fleet.templates.get(found) if found is not None else None
 
 
 def _completions(inputs: RenderInputs, template: Template) -> Mapping[str, int]:

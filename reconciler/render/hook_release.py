@@ -9,7 +9,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from reconciler.api.clusters import Cluster
 from reconciler.api.content import digest_of
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import PropagationPolicy
@@ -45,7 +44,10 @@ def _release(inputs: RenderInputs, cache: RenderCache, package: str, cluster: st
     parts = {
         str(template.identity): _digest(inputs, cache, template, cluster)
         for template, policy in members
-        if _may_come(policy, document)
+        if (
+            policy is None
+            or any(tier_of(document, group)[0] is not None for group in groups_of(policy, by_capacity=True))
+        )
     }
     return digest_of(parts)
 
@@ -60,13 +62,6 @@ def _members(fleet: Fleet, package: str) -> tuple[tuple[Template, PropagationPol
     tables = ClaimTables()
     claim(replace(fleet, templates=mine), tables)
     return tuple((template, tables.policies.rows.get(identity)) for identity, template in mine.items())
-
-
-def _may_come(policy: PropagationPolicy | None, cluster: Cluster) -> bool:
-    """Return whether the policy of a template speaks of a cluster, whatever the room there."""
-    return policy is None or any(
-        tier_of(cluster, group)[0] is not None for group in groups_of(policy, by_capacity=True)
-    )
 
 
 def _digest(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:

@@ -32,25 +32,17 @@ def outcome_of(inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms,
         is_plain = not terms.rules and subject.defined is None
         names = () if is_plain else changing_quietly(terms.rules, subject.images)
         if names is not None:
-            known = _unmade(inputs, subject, terms, names, cache)
+            # A lazy rendering: it cannot fail or cause remarks, so the body is made on first use. `names`: of the rules
+            # that change something.
+            template = subject.template
+            # Rules that may add a directive are never quiet.
+            policy, written = _owner(subject, terms, cache, template.annotations)
+            content = Unmade(source=_QuietBody(subject.declared, terms, inputs.fleet.settings.name, written))
+            known = Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
         else:
             known = _overridden(inputs, subject, terms, cache)
         subject.outcomes[terms.key] = known
     return known
-
-
-def _unmade(
-    inputs: RenderInputs, subject: RenderSubject, terms: RenderTerms, names: tuple[str, ...], cache: RenderCache
-) -> Common:
-    """Return a lazy rendering: it cannot fail or cause remarks, so the body is made on first use.
-
-    `names`: of the rules that change something.
-    """
-    template = subject.template
-    # Rules that may add a directive are never quiet.
-    policy, written = _owner(subject, terms, cache, template.annotations)
-    content = Unmade(source=_QuietBody(subject.declared, terms, inputs.fleet.settings.name, written))
-    return Common((template.gvk, template.identity, content, template.source, policy, names), trace=None)
 
 
 class _QuietBody(NamedTuple):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Read
 from reconciler.api.content import Content, Opened
-from reconciler.api.fleet import Fleet, Template
+from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Manifest
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
@@ -118,7 +118,9 @@ def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
     """Return the manifests with the values of encrypted templates; without a key an object is left as it is."""
     snapshot = manifests.snapshot
     decryption = Decryption(decision, snapshot.opened)
-    sealed = _encrypted(decision, snapshot)
+    bound, templates = decision.bindings.keys(), decision.fleet.templates
+    chosen = [templates[one] for one in (bound if snapshot.only is None else bound & snapshot.only) if one in templates]
+    sealed = [template for template in chosen if template.sealed is not None]
     locked = {template.identity: snapshot.opened.get(template.identity) or unopened(template) for template in sealed}
     left = {identity: why for identity, why in locked.items() if isinstance(why, Problem)} | dict(manifests.left)
     suspects = (
@@ -143,13 +145,6 @@ def decrypt(manifests: Manifests, decision: Schedule) -> Manifests:
             if fault is not None:
                 failed[identity] = fault_of(decision.fleet, identity, fault)
     return replace(manifests, by_cluster=by_cluster, problems=problems, left=left, failed=failed, decryption=decryption)
-
-
-def _encrypted(decision: Schedule, snapshot: FleetSnapshot) -> list[Template]:
-    """Return the encrypted templates that are placed."""
-    bound, templates = decision.bindings.keys(), decision.fleet.templates
-    chosen = [templates[one] for one in (bound if snapshot.only is None else bound & snapshot.only) if one in templates]
-    return [template for template in chosen if template.sealed is not None]
 
 
 def _rendered(

@@ -105,16 +105,11 @@ def _decision(binding: Binding, cluster: str, namespaces: Mapping[str, str], mas
     if namespaces.get(cluster):
         reference["namespace"] = namespaces[cluster]
     decision: dict[str, Json] = {"clusterProfileRef": reference}
-    reason = _reason(binding, cluster, masker)
-    return {**decision, "reason": reason} if reason else decision
-
-
-def _reason(binding: Binding, cluster: str, masker: Masker) -> str:
-    """Return the reason for the cluster, else for the placement, on one line."""
     said = binding.cluster_reasons.get(cluster)
     told = [said] if said is not None else [one for one in binding.reasons if one.cluster in ("", cluster)]
     text = " ".join("; ".join(str(masker.reason(one)) for one in told).split())
-    return text if len(text) <= REASON_MAX_CHARS else f"{text[: REASON_MAX_CHARS - 1]}…"
+    reason = text if len(text) <= REASON_MAX_CHARS else f"{text[: REASON_MAX_CHARS - 1]}…"
+    return {**decision, "reason": reason} if reason else decision
 
 
 def decision_key(identity: Identity) -> str:

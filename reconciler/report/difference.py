@@ -204,11 +204,9 @@ def _could_be(char: str, other: str) -> bool:
 
 
 def _spelled_out(text: str) -> str:
-    return "".join(char if char.isascii() and char != " " else _spelling(char) for char in text)
-
-
-def _spelling(char: str) -> str:
-    return r"\x20" if char == " " else escape(char)
+    return "".join(
+        char if char.isascii() and char != " " else r"\x20" if char == " " else escape(char) for char in text
+    )
 
 
 def is_long_text(before: Any, after: Any) -> bool:

@@ -125,7 +125,20 @@ class Masker:
         if self._shows:
             return change
         if change.is_sealed and not is_secret_kind(change.identity.kind):
-            return self._redact_encrypted(change)
+            # A change of an object with encrypted values: all but its metadata is hidden, as it is of a Secret.
+            for body in (change.manifest, change.before):
+                for name, below in (body or {}).items():
+                    self._hidden_below(name, below)
+            fields = tuple(
+                replace(
+                    field,
+                    path=self._path(field.path),
+                    before=self._hidden_below(field.path, field.before),
+                    after=self._hidden_below(field.path, field.after),
+                )
+                for field in change.fields
+            )
+            return replace(change, fields=fields, manifest=None, before=None, declared=None)
         is_secret = is_secret_kind(change.identity.kind)
         if is_secret:
             self.learn(change.manifest)
@@ -137,22 +150,6 @@ class Masker:
         if is_same and change.manifest is None and change.before is None:
             return change
         return replace(change, fields=masked, manifest=None, before=None)
-
-    def _redact_encrypted(self, change: Change) -> Change:
-        """A change of an object with encrypted values: all but its metadata is hidden, as it is of a Secret."""
-        for body in (change.manifest, change.before):
-            for name, below in (body or {}).items():
-                self._hidden_below(name, below)
-        fields = tuple(
-            replace(
-                field,
-                path=self._path(field.path),
-                before=self._hidden_below(field.path, field.before),
-                after=self._hidden_below(field.path, field.after),
-            )
-            for field in change.fields
-        )
-        return replace(change, fields=fields, manifest=None, before=None, declared=None)
 
     def _hidden_below(self, path: str, value: Json) -> Json:
         """A field of an object with encrypted values; a value is learned in both forms that it may have."""

@@ -228,19 +228,15 @@ def _inline(value: Json) -> str:
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, float):
-        return _number(value)
+        # YAML 1.1 takes 1e+16 for a string: it wants a point.
+        text = json.dumps(value, allow_nan=False)
+        mantissa, exponent, power = text.partition("e")
+        return text if not exponent or "." in mantissa else f"{mantissa}.0e{power}"
     if isinstance(value, Mapping):
         return "{}"
     if isinstance(value, list):
         return "[]"
     return json.dumps(value)
-
-
-def _number(value: float) -> str:
-    # YAML 1.1 takes 1e+16 for a string: it wants a point.
-    text = json.dumps(value, allow_nan=False)
-    mantissa, exponent, power = text.partition("e")
-    return text if not exponent or "." in mantissa else f"{mantissa}.0e{power}"
 
 
 def _string(text: str) -> str:

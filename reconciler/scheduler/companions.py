@@ -57,7 +57,11 @@ class Autoscaling:
             template = templates.get(identity)
             # Few kinds scale others, and few templates carry the label.
             if template is not None and (identity[:2] in kinds or template.labels.get(_RETAIN_REPLICAS) == "true"):
-                self._scalers.put(identity, _targets(template, interpreters))
+                target = scale_target_of(template, interpreters)
+                found = () if target is None else (target,)
+                self._scalers.put(
+                    identity, (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found
+                )
             else:
                 self._scalers.drop(identity)
         self.scaled = before | self._scalers.on(touched)
@@ -78,13 +82,6 @@ class Autoscaling:
             return frozenset().union(*bound) if bound else None
 
         return self.yielded.derive(clusters_of, self.scaled, self._scalers.on(bindings.changed))
-
-
-def _targets(template: Template, interpreters: Registry) -> tuple[Identity, ...]:
-    """The object that it scales, and itself when members decide about its replicas."""
-    target = scale_target_of(template, interpreters)
-    found = () if target is None else (target,)
-    return (*found, template.identity) if template.labels.get(_RETAIN_REPLICAS) == "true" else found
 
 
 COMPANION = "companion"

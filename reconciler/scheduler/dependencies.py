@@ -275,19 +275,12 @@ def _follow(
         for owner, way in mentions:
             source = fleet.templates[owner].source
             reason = Reason(rule=DEPENDENCY, text=way.told(owner, own.identity), source=source)
-            yield Brought(owner, reason, _clusters_of(owner, bindings, held))
+            found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
+            if owner in held:
+                found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
+            yield Brought(owner, reason, found)
 
     return following(own, brought())
-
-
-def _clusters_of(
-    owner: Identity, bindings: Mapping[Identity, Binding], held: Mapping[Identity, Collection[str]]
-) -> list[tuple[str, Iterable[str]]]:
-    """Return the clusters of an owner, and of its old copies, each with its reason."""
-    found: list[tuple[str, Iterable[str]]] = [(f"follows {owner}", bindings[owner].clusters)]
-    if owner in held:
-        found.append((f"follows {owner}, whose old copy is still there", sorted(held[owner])))
-    return found
 
 
 def may_be_missing(ref: DependencyRef) -> bool:

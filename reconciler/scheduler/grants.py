@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.content import Json, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator
@@ -112,9 +112,17 @@ def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
     """Names of the Services of its own namespace that it leads to, or is about."""
     kind = front.identity[:2]
     if kind == _INGRESS:
-        return _backends_of(front.body)
+        backends = [dig(front.body, "spec", "defaultBackend")]
+        for _, rule in mappings(dig(front.body, "spec", "rules")):
+            backends += [path.get("backend") for _, path in mappings(dig(rule, "http", "paths"))]
+        return frozenset(name for backend in backends if (name := text(dig(backend, "service", "name"))))
     if kind == _BACKEND_TLS:
-        return _targets_of(front.body)
+        services = (
+            target
+            for _, target in mappings(dig(front.body, "spec", "targetRefs"))
+            if target.get("kind") == "Service" and not target.get("group")
+        )
+        return frozenset(text(service.get("name")) for service in services)
     refs = try_call(references_of, front, interpreters).value or ()
     place = ("", "Service", front.identity.namespace)
     return frozenset(ref.identity.name for ref in refs if ref.identity[:3] == place)
@@ -123,19 +131,3 @@ def services_behind(front: Template, interpreters: Registry) -> frozenset[str]:
 def why_in_front(front: Identity, service: str) -> str:
     """Return why it is placed with the pods behind a Service, as the end of the sentence "it …"."""
     return f"it {'is about' if front[:2] == _BACKEND_TLS else 'leads to'} Service {service}"
-
-
-def _backends_of(ingress: JsonObject) -> frozenset[str]:
-    backends = [dig(ingress, "spec", "defaultBackend")]
-    for _, rule in mappings(dig(ingress, "spec", "rules")):
-        backends += [path.get("backend") for _, path in mappings(dig(rule, "http", "paths"))]
-    return frozenset(name for backend in backends if (name := text(dig(backend, "service", "name"))))
-
-
-def _targets_of(policy: JsonObject) -> frozenset[str]:
-    services = (
-        target
-        for _, target in mappings(dig(policy, "spec", "targetRefs"))
-        if target.get("kind") == "Service" and not target.get("group")
-    )
-    return frozenset(text(service.get("name")) for service in services)

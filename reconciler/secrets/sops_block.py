@@ -145,7 +145,7 @@ def _of_keys(block: Mapping[str, Json]) -> Iterator[_Fault]:
 
 def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_Fault]:
     for kind, fields in _FIELDS.items():
-        entries, told = group.get(kind) or [], _told_field(kind)
+        entries, told = group.get(kind) or [], ("recipient" if kind == "age" else _OTHER_KEYS[kind][1])
         if not isinstance(entries, list) or len(entries) > _MAX_RECIPIENTS:
             yield UNKNOWN, f"{kind} is a list of at most {_MAX_RECIPIENTS} keys", (*where, kind)
             continue
@@ -161,10 +161,6 @@ def _of_group(group: Mapping[str, Json], where: tuple[Step, ...]) -> Iterator[_F
                 yield UNKNOWN, "a field of a key that sops 3.13 does not write", (*where, kind, index, name)
     if not any(group.get(kind) for kind in _FIELDS):
         yield UNKNOWN, "it names no key that could decrypt it", where
-
-
-def _told_field(kind: str) -> str:
-    return "recipient" if kind == "age" else _OTHER_KEYS[kind][1]
 
 
 def _of_values(body: Mapping[str, Json], block: Mapping[str, Json]) -> Iterator[_Fault]:

@@ -201,19 +201,15 @@ def value_of(raw: bytes, type_: str) -> tuple[Json, bytes]:
         case "int" if _INTEGER.fullmatch(raw):
             return int(raw), str(int(raw)).encode()
         case "float":
-            return _float(raw)
+            try:
+                value = float(raw)
+            except ValueError:
+                raise NotOpenedError(UNKNOWN, "an encrypted number is none") from None
+            return int(value) if value.is_integer() and abs(value) < _EXACT else value, go_float(value)
         case "bool" if raw in _TRUE | _FALSE:
             return raw in _TRUE, b"True" if raw in _TRUE else b"False"
         case _:
             raise NotOpenedError(UNKNOWN, f"an encrypted value of type {type_} is not known here")
-
-
-def _float(raw: bytes) -> tuple[Json, bytes]:
-    try:
-        value = float(raw)
-    except ValueError:
-        raise NotOpenedError(UNKNOWN, "an encrypted number is none") from None
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value, go_float(value)
 
 
 def _tampered(message: str) -> NotOpenedError:

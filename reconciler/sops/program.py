@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple
 from reconciler.api.content import Json, Leaf, Opened, Sealed
 from reconciler.errors import ConfigurationError
 from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
-from reconciler.secrets import BLOCK, UNKNOWN, OrderUnknown, Value, parts_of, values_in_order
+from reconciler.secrets import BLOCK, UNKNOWN, OrderUnknown, parts_of, values_in_order
 from reconciler.sops.decrypt import DecryptRefused, NotOpenedError, value_of
 from reconciler.yaml import MappingNode, Node, ScalarNode, SequenceNode, YamlRefused, compose
 
@@ -53,7 +53,14 @@ def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
                 if ours.clear != theirs.clear:
                     return _OTHERWISE
                 continue
-            value = _value(ours, theirs)
+            parts = parts_of(ours.ciphertext or "")
+            try:
+                length = len(base64.b64decode(parts.data, validate=True)) if parts is not None else -1
+            except binascii.Error:
+                length = -1
+            if parts is None or len(theirs.clear) != length:
+                raise NotOpenedError(*_OTHERWISE)
+            value = value_of(theirs.clear, parts.type)[0]
             if (ours.names, ours.ciphertext) in found and found[ours.names, ours.ciphertext] != value:
                 return _OTHERWISE
             found[ours.names, ours.ciphertext] = value
@@ -62,17 +69,6 @@ def values_of(sealed: Sealed, answer: bytes) -> Opened | DecryptRefused:
     except OrderUnknown:
         return _OTHERWISE
     return Opened(values=found)
-
-
-def _value(ours: Value, theirs: Value) -> Json:
-    parts = parts_of(ours.ciphertext or "")
-    try:
-        length = len(base64.b64decode(parts.data, validate=True)) if parts is not None else -1
-    except binascii.Error:
-        length = -1
-    if parts is None or len(theirs.clear) != length:
-        raise NotOpenedError(*_OTHERWISE)
-    return value_of(theirs.clear, parts.type)[0]
 
 
 _SEGMENT: Final = r"[A-Za-z0-9_.-]{1,200}"

@@ -263,7 +263,7 @@ def _take(walk: _Walk, shown: str, real: str, entry: FolderEntry) -> None:
             _remark_misnamed(walk, shown, real, entry)
     elif entry.kind is EntryKind.SPECIAL:
         walk.refuse(_printable(shown), "not-a-file", "a pipe, socket or device is not read; take it out of the store")
-    elif not _is_utf8(shown):
+    elif not (shown.isascii() or not any("\udc80" <= character <= "\udcff" for character in shown)):
         walk.refuse(_printable(shown), "name-not-utf-8", "the name is not UTF-8; rename the file")
     else:
         walk.files[shown] = (real, entry)
@@ -388,11 +388,6 @@ def is_lfs_pointer(data: bytes) -> bool:
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
-
-
-def _is_utf8(path: str) -> bool:
-    """Return whether the path is valid UTF-8, without lone surrogates."""
-    return path.isascii() or not any("\udc80" <= character <= "\udcff" for character in path)
 
 
 def _printable(path: str) -> str:

@@ -153,7 +153,10 @@ def parse_pattern(line: str) -> IgnorePattern | None:
     Raises:
         ValueError: it says nothing: `!`, `/`.
     """
-    text = _without_trailing_blanks(line)
+    bare = line.rstrip(" ")
+    # A backslash keeps the blank behind it.
+    is_kept = bare != line and (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    text = bare + " " if is_kept else bare
     if not text or text.startswith("#"):
         return None
     excludes = not text.startswith("!")
@@ -166,13 +169,6 @@ def parse_pattern(line: str) -> IgnorePattern | None:
     segments = body.removeprefix("/").split("/")
     expression = _of_segments(segments) if is_of_path else _of_segment(segments[0])
     return IgnorePattern(re.compile(expression + r"\Z"), excludes, folders_only, is_of_path, len(body))
-
-
-def _without_trailing_blanks(line: str) -> str:
-    bare = line.rstrip(" ")
-    # A backslash keeps the blank behind it.
-    is_kept = bare != line and (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
-    return bare + " " if is_kept else bare
 
 
 def _of_segments(segments: list[str]) -> str:

@@ -88,7 +88,7 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
         subdir = real.relative_to(folder).as_posix()
         subdir = "" if subdir == "." else subdir
         return StoreLocation(kind=StoreKind.WORK_TREE, path=path, repository=folder, subdir=subdir)
-    if not _is_bare_repository(path):
+    if not ((path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()):
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
     # Taken before the search: what comes while it goes on makes it another one.
     status = path.stat()
@@ -110,10 +110,6 @@ def _refuse_way_out(path: Path, real: Path, folder: Path | None) -> None:
     around = _work_tree(Path(os.path.abspath(path)))  # noqa: PTH100 - links as they are
     if around is not None and (folder is None or not real.is_relative_to(around.resolve())):
         raise StoreError(f"{path}: a link leads out of the work tree {around}; name the folder {real} itself")
-
-
-def _is_bare_repository(path: Path) -> bool:
-    return (path / "HEAD").is_file() and (path / "objects").is_dir() and (path / "refs").is_dir()
 
 
 def _refuse_documents(path: Path) -> None:
@@ -162,7 +158,11 @@ def open_store(
 
     store = GitStore(location.repository)
     if is_settled and rev is None and location.kind is StoreKind.WORK_TREE:
-        _refuse_operation(location, store)
+        # Nothing, when nothing is under way. A detached HEAD is what a checkout of a pipeline has. Raises:
+        # StoreUnsettled: a rebase, merge or the like is.
+        found = _operation(store)
+        if found:
+            raise StoreUnsettled(f"{location}: {found}; finish it, or give --rev HEAD to mean what is checked out now")
     return store.snapshot(store.resolve("HEAD" if rev is None else rev), location.subdir, known, take)
 
 
@@ -176,17 +176,6 @@ def _operation(store: GitStore) -> str:
         since = datetime.fromtimestamp(changed_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return f"{words} has been under way since {since}"
     return ""
-
-
-def _refuse_operation(location: StoreLocation, store: GitStore) -> None:
-    """Nothing, when nothing is under way. A detached HEAD is what a checkout of a pipeline has.
-
-    Raises:
-        StoreUnsettled: a rebase, merge or the like is.
-    """
-    found = _operation(store)
-    if found:
-        raise StoreUnsettled(f"{location}: {found}; finish it, or give --rev HEAD to mean what is checked out now")
 
 
 def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:

@@ -17,7 +17,6 @@ from msgspec.structs import asdict
 
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, Json
-from reconciler.api.demand import TemplateFacts
 from reconciler.api.fleet import FleetSettings, FrozenReach, Render, RenderLock, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy, ResourceSelector
 from reconciler.api.problem import Problem, Severity, Source
@@ -219,6 +218,7 @@ def _kept_problem(problem: Problem) -> KeptProblem:
 def _kept(template: Template, body: bytes) -> KeptTemplate:
     gvk, identity = template.gvk, template.identity
     assert (gvk.group, gvk.kind) == identity[:2], "a template is what its document says"
+    facts_of(template, BUILT_IN_KINDS)
     return KeptTemplate(
         group=gvk.group,
         version=gvk.version,
@@ -231,12 +231,6 @@ def _kept(template: Template, body: bytes) -> KeptTemplate:
             known_labels=template.labels,
             known_annotations=template.annotations,
             known_digest=template.digest,
-            facts=_facts(template),
+            facts=template.content.facts if template.content is not None else None,
         ),
     )
-
-
-def _facts(template: Template) -> TemplateFacts | None:
-    """Return the facts that its interpreter reads from it, if they are equal in every run."""
-    facts_of(template, BUILT_IN_KINDS)
-    return template.content.facts if template.content is not None else None

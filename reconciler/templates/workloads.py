@@ -210,7 +210,7 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
             continue
         amounts[field] = entries
         for name, value in entries.items():
-            if not _is_amount(value):
+            if not (_is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))):
                 message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
                 findings.error("quantity-invalid", message, *at, "resources", field, name)
     limits = amounts.get("limits", {})
@@ -218,10 +218,6 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
         if _exceeds(value, limits.get(name)):
             message = "more than its limit; the API server refuses that"
             findings.error("request-above-limit", message, *at, "resources", "requests", name)
-
-
-def _is_amount(value: Json) -> bool:
-    return _is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))
 
 
 @lru_cache(maxsize=4096)

@@ -133,19 +133,15 @@ def tagged_value(tag: str, text: str) -> Json:
         case "str":
             return text
         case "binary":
-            return _binary(text)
+            try:
+                data = b64decode("".join(text.split("\n")).replace("\r", ""), validate=True)
+            except (InvalidBase64, ValueError) as error:
+                raise ScalarRefused("yaml-tag-mismatch", "!!binary with invalid base64 data") from error
+            return data.decode("utf-8", errors="replace")
         case "null" | "bool" | "int" | "float" | "timestamp" as name:
             return _checked(name, text)
         case _:
             return text
-
-
-def _binary(text: str) -> str:
-    try:
-        data = b64decode("".join(text.split("\n")).replace("\r", ""), validate=True)
-    except (InvalidBase64, ValueError) as error:
-        raise ScalarRefused("yaml-tag-mismatch", "!!binary with invalid base64 data") from error
-    return data.decode("utf-8", errors="replace")
 
 
 def _checked(name: str, text: str) -> Json:

@@ -200,7 +200,7 @@ class _FileReader:
         try:
             found = list(_bodies(text))
         except YamlRefused as error:
-            bare = _without_separator(text)
+            bare = b"   " + text[3:] if text.startswith(b"---") else text
             if bare.lstrip().startswith(b"{") and self.read_json(before, bare, silently=True):
                 return
             self.refuse(error, before, text)
@@ -333,11 +333,6 @@ def _sketch_metadata(text: bytes) -> dict[str, str]:
                 return {}
             found[key] = value
     return found
-
-
-def _without_separator(text: bytes) -> bytes:
-    """Return the text with blanks for its `---`, so that line numbers stay."""
-    return b"   " + text[3:] if text.startswith(b"---") else text
 
 
 def _first_line(text: bytes) -> int:

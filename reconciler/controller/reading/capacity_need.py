@@ -83,7 +83,9 @@ async def autoscaled(
             why = f"what a {gvk.kind} of others scales is not known: {error.message}"
             failed.add(unlisted(Listed(gvk, namespace), error, why))
             return False
-        targets.update(_targets(listing.objects, interpreters.of(*gvk.group_kind)))
+        interpreter = interpreters.of(*gvk.group_kind)
+        found = (interpreter.scale_target(scaler.body) for scaler in listing.objects)
+        targets.update(target for target in found if target is not None)
         return not listing.unread
 
     were_read = await asyncio.gather(*(one(gvk, namespace) for gvk in kinds for namespace in places))
@@ -111,11 +113,6 @@ def _may_be_scaled(live: LiveObject, interpreters: Registry) -> bool:
     if interpreter is not GENERIC:
         return interpreter.replicas_path == REPLICAS
     return any(entry.get("subresource") == "scale" for entry in entries_of(live.body))
-
-
-def _targets(scalers: Iterable[LiveObject], interpreter: Interpreter) -> Iterable[Identity]:
-    found = (interpreter.scale_target(scaler.body) for scaler in scalers)
-    return (target for target in found if target is not None)
 
 
 def _was_autoscaled(live: LiveObject) -> bool:

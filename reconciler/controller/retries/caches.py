@@ -55,9 +55,6 @@ class Garbage:
             gc.unfreeze()
         gc.collect()
         gc.freeze()
-        self._give_back_free()
-
-    def _give_back_free(self) -> None:
         taken = self._resident_bytes()
         if taken > self._least_bytes + _GROWN_BYTES:
             self._give_back()

@@ -132,7 +132,10 @@ class RolloutController:
         if self._entering is not None:
             self._entering.drop_ended()
         self.progress = tuple(standing.progress.values())
-        self._plan_next(now)
+        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + timing.SURELY_OVER_S
+        if self._asks_conditions:
+            again_in_s = min(again_in_s, timing.CHECK_S)
+        self._next_s = self._clock.monotonic_s() + again_in_s
         return self._staged_by(decision, standing, look)
 
     async def close(self) -> None:
@@ -200,7 +203,14 @@ class RolloutController:
         selection = self._follow(decision)
         late = self._entering.away() if self._entering is not None else {}
         seen = ClusterSights(away={**late, **look.away}, closed=look.closed, applied=look.copies)
-        await self._adopt(decision, selection, seen, look, now)
+        head = decision.fleet.revision
+        found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
+        for name, records in found.items():
+            begun = {cluster: {name: record} for cluster, record in records.items()}
+            if self._entering is not None and not decision.fleet.settings.observe_only:
+                # Where it cannot be written now, the journal alone knows it until something begins there.
+                await self._enter(decision, look.reachable, begun)
+            self._take(name, records)
         known = self._records
         recorded = _recorded(decision, known, now) | set(self._documents.values())
         pins = {pin for rollout in fleet.rollouts for pin in rollout.pins.values()}
@@ -269,19 +279,6 @@ class RolloutController:
             self._take(name, {})
         self._records = {name: found for name, found in self._records.items() if name in names}
 
-    async def _adopt(
-        self, decision: Schedule, selection: RolloutSelection, seen: ClusterSights, look: RolloutInputs, now: str
-    ) -> None:
-        """Record the existing objects of new Rollouts as their beginning."""
-        head = decision.fleet.revision
-        found = begun_with(decision, selection, self._records, seen, look.journal.former or head, now)
-        for name, records in found.items():
-            begun = {cluster: {name: record} for cluster, record in records.items()}
-            if self._entering is not None and not decision.fleet.settings.observe_only:
-                # Where it cannot be written now, the journal alone knows it until something begins there.
-                await self._enter(decision, look.reachable, begun)
-            self._take(name, records)
-
     async def _record(
         self, decision: Schedule, standing: RolloutStatus, look: RolloutInputs, now: str, only: Collection[str] | None
     ) -> Records:
@@ -328,12 +325,6 @@ class RolloutController:
         assert self._entering is not None, "somebody holds the fleet"
         members = {name: found for name in begun if isinstance(found := reachable.get(name), MemberCluster)}
         return await self._entering.enter(decision.fleet.settings.name, members, begun)
-
-    def _plan_next(self, now: str) -> None:
-        again_in_s = wait_s((progress.look_again for progress in self.progress), now) + timing.SURELY_OVER_S
-        if self._asks_conditions:
-            again_in_s = min(again_in_s, timing.CHECK_S)
-        self._next_s = self._clock.monotonic_s() + again_in_s
 
 
 def _recorded(decision: Schedule, records: Records, now: str) -> set[str]:

@@ -297,14 +297,9 @@ async def _read(
     objects = {each: found for each, found in zip(named, bodies, strict=True) if found is not None}
     if len(named) == len(gate.checks):
         return [], objects
-    kinds = _kinds(identities, shown, member.name)
+    assert shown.facts is not None, "what is shown was made of something"
+    wanted = shown.facts.manifests.get(member.name, {})
+    kinds = {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}
     found = await asyncio.gather(*(body(gvk, each.namespace, each.name) for each, gvk in kinds.items()))
     copies = [Copy(each, True, True, "", body) for each, body in zip(kinds, found, strict=True) if body is not None]
     return copies, objects
-
-
-def _kinds(identities: Collection[Identity], shown: FleetState, cluster: str) -> dict[Identity, GVK]:
-    """Return those of these that are desired in a cluster, with their kinds."""
-    assert shown.facts is not None, "what is shown was made of something"
-    wanted = shown.facts.manifests.get(cluster, {})
-    return {identity: wanted[identity].gvk for identity in sorted(identities) if identity in wanted}

@@ -205,7 +205,11 @@ async def act_in(member: MemberCluster, waves: Waves, acting: Acting) -> None:
             acting.made(member.name, left)
             staying.take_in(left)
         if lost is None:
-            await _wave(member, due, acting, staying)
+            # Make all changes of one wave in one cluster, in groups: memory does not grow with the wave.
+            for begin in range(0, len(due), GROUP):
+                results = await _group(member, due[begin : begin + GROUP], acting)
+                acting.made(member.name, results)
+                staying.take_in(results)
 
 
 class _Staying:
@@ -237,14 +241,6 @@ class _Staying:
                 return f"it stays until {identity} has left, which finalizers keep"
             del self._terminating[identity]
         return ""
-
-
-async def _wave(member: MemberCluster, changes: Sequence[Change], acting: Acting, staying: _Staying) -> None:
-    """Make all changes of one wave in one cluster, in groups: memory does not grow with the wave."""
-    for begin in range(0, len(changes), GROUP):
-        results = await _group(member, changes[begin : begin + GROUP], acting)
-        acting.made(member.name, results)
-        staying.take_in(results)
 
 
 async def _group(member: MemberCluster, changes: Sequence[Change], acting: Acting) -> Sequence[Result]:

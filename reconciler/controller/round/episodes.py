@@ -359,7 +359,11 @@ class Steps:
         """Record that everything is in step, the first time that it is; the event of that."""
         self.fresh_s = None
         if step.revision != self._revision:
-            self._begin(step.revision)
+            newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)
+            told = [found.event for found in newest if found.event.data.get("revision") == step.revision]
+            self._revision = step.revision
+            self._is_told = bool(told) and told[0] is newest[0].event and told[0].kind == EventKind.IN_STEP
+            self.seen_at = next((event.time for event in told if event.kind == EventKind.ADVANCED), "")
         if self._is_told or not step.is_complete:
             return ()
         self._is_told = True
@@ -372,10 +376,3 @@ class Steps:
         self._journal.record_events([event])
         self.fresh_s = took_s
         return (event,)
-
-    def _begin(self, revision: str) -> None:
-        newest = self._journal.newest_events(EventFilter(kinds=_KINDS), 2)
-        told = [found.event for found in newest if found.event.data.get("revision") == revision]
-        self._revision = revision
-        self._is_told = bool(told) and told[0] is newest[0].event and told[0].kind == EventKind.IN_STEP
-        self.seen_at = next((event.time for event in told if event.kind == EventKind.ADVANCED), "")

@@ -97,12 +97,21 @@ async def _performed(attempt: _WriteAttempt, change: Change, fleet: str) -> Done
             return await _adopt(attempt, change, fleet)
         case Action.REPLACE:
             await _delete(attempt, change, fleet)
-            await _until_gone(attempt, change)
+            if not await is_gone(attempt.member, change, timing.GONE_WAIT_S):
+                raise WriteConflict(
+                    attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
+                )
             return await _create(attempt, change, fleet)
         case Action.DELETE:
             return await _delete(attempt, change, fleet)
         case Action.RELEASE:
-            return await _release(attempt, change, fleet)
+
+            def operations_for(live: JsonObject) -> Sequence[JsonObject]:
+                return release_operations(live, field_manager(fleet))
+
+            with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
+                await _patched(attempt, change, fleet, operations_for)
+            return Done(uid=change.uid)
 
 
 async def _create(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
@@ -251,15 +260,6 @@ async def _delete(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
     return Done(uid=live.uid, live=rest)
 
 
-async def _release(attempt: _WriteAttempt, change: Change, fleet: str) -> Done:
-    def operations_for(live: JsonObject) -> Sequence[JsonObject]:
-        return release_operations(live, field_manager(fleet))
-
-    with contextlib.suppress(ObjectNotFound):  # Gone is as unmanaged as it gets.
-        await _patched(attempt, change, fleet, operations_for)
-    return Done(uid=change.uid)
-
-
 async def _planned_for(attempt: _WriteAttempt, change: Change, fleet: str) -> LiveObject:
     """The object as it is now, its marks read again unless the change is to make it ours.
 
@@ -276,13 +276,6 @@ async def _planned_for(attempt: _WriteAttempt, change: Change, fleet: str) -> Li
     if not is_ours:
         raise WriteConflict(attempt.member.name, f"{change.identity} is no longer ours; it is left alone", status=409)
     return live
-
-
-async def _until_gone(attempt: _WriteAttempt, change: Change) -> None:
-    if not await is_gone(attempt.member, change, timing.GONE_WAIT_S):
-        raise WriteConflict(
-            attempt.member.name, f"{change.identity} is still terminating; its replacement is created later"
-        )
 
 
 async def is_gone(member: MemberCluster, change: Change, within_s: float) -> bool:

@@ -58,7 +58,13 @@ def remember(
         origins = _origins(journal, planned, reading.snapshot.now)
         recorded = journal.patch_bindings(fleet.revision, _placements(planned, reading, placed))
         number = 0
-        if _is_complete(planned, reading) or journal.complete_rounds():
+        # Return whether everything was read: deletions wait for the first such round.
+        snapshot = reading.snapshot
+        if (
+            snapshot.only is None
+            and planned.plan.is_complete
+            and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
+        ) or journal.complete_rounds():
             number = journal.record_round(fleet.revision, reading.snapshot.now, summary(plan.changes))
         journal.keep_losses(_losses(journal, planned, reading))
         journal.record_events(placed_events(number, reading.snapshot.now, plan, recorded, origins))
@@ -117,16 +123,6 @@ def _losses(journal: Journal, planned: Round, reading: RoundReading) -> Losses:
     read = (name for name, member in reading.snapshot.members.items() if is_whole and isinstance(member, Read))
     return losses_after(
         journal.losses(), planned.plan.changes, planned.guards, reading.snapshot.now, read, planned.plan.left
-    )
-
-
-def _is_complete(planned: Round, reading: RoundReading) -> bool:
-    """Return whether everything was read: deletions wait for the first such round."""
-    snapshot = reading.snapshot
-    return (
-        snapshot.only is None
-        and planned.plan.is_complete
-        and snapshot.members.keys() >= snapshot.fleet.clusters.keys() - snapshot.elsewhere
     )
 
 

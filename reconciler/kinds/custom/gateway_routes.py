@@ -118,7 +118,9 @@ def _of_parents(live: JsonObject) -> Iterator[ReportedHealth]:
     for _, entry in mappings(dig(live, "status", "parents")):
         said.setdefault(_place(entry.get("parentRef"), namespace), []).append(entry.get("conditions"))
     for _, parent in mappings(dig(live, "spec", "parentRefs")):
-        who = _called(parent, namespace)
+        identity, section, port = _place(parent, namespace)
+        parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
+        who = f"{identity} ({parts})" if parts else str(identity)
         answers = said.get(_place(parent, namespace))
         if not answers:
             yield ReportedHealth(Health.PROGRESSING, f"{who} has not answered yet")
@@ -135,13 +137,6 @@ def _place(parent: Json, namespace: str) -> tuple[Any, ...]:
         text(found.get("sectionName")),
         port if isinstance(port, int) else None,
     )
-
-
-def _called(parent: Json, namespace: str) -> str:
-    """`Gateway infra/front`, `Gateway infra/front (https, port 443)`."""
-    identity, section, port = _place(parent, namespace)
-    parts = ", ".join(filter(None, (section, f"port {port}" if port is not None else "")))
-    return f"{identity} ({parts})" if parts else str(identity)
 
 
 def _health(live: JsonObject) -> Health:

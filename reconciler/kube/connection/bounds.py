@@ -188,7 +188,11 @@ class SumBudget:
             mine[cluster] += count
             self.taken += count
             self._by_cluster[cluster] += count
-            self._refuse(cluster)
+            half = self._max_bytes // 2
+            is_more_than_its_part = self._by_cluster[cluster] * len(self._by_cluster) > half
+            if self.taken > self._max_bytes or (self.taken > half and is_more_than_its_part):
+                text = f"the answers of all clusters that are received at once take more than {half:,} bytes"
+                raise AnswerTooLarge(cluster, text)
 
         try:
             yield take
@@ -197,10 +201,3 @@ class SumBudget:
             self._by_cluster.subtract(mine)
             if not self._by_cluster[cluster]:
                 del self._by_cluster[cluster]
-
-    def _refuse(self, cluster: str) -> None:
-        half = self._max_bytes // 2
-        is_more_than_its_part = self._by_cluster[cluster] * len(self._by_cluster) > half
-        if self.taken > self._max_bytes or (self.taken > half and is_more_than_its_part):
-            text = f"the answers of all clusters that are received at once take more than {half:,} bytes"
-            raise AnswerTooLarge(cluster, text)

@@ -72,8 +72,14 @@ class Credentials:
         """Authorization and impersonation headers, renewed if they have run out."""
         if self._headers is None:
             await self.renew(self.generation)
-        elif self._is_stale():
-            await self._refresh()
+        elif self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s:
+            # Renew old credentials. While a file is broken, keep those in use, as the server still accepts them.
+            try:
+                await self.renew(self.generation)
+            except MemberClusterError:
+                if self._config.token_file is None or self._is_distrusted:
+                    raise
+                self._expires_in(FAILURE_AGE_MAX_S)
         assert self._headers is not None, "renew sets the headers or raises"
         return self._headers
 
@@ -91,15 +97,6 @@ class Credentials:
                 self._renew_context(pair)
             self._headers, self._is_distrusted = headers, False
             self.generation += 1
-
-    async def _refresh(self) -> None:
-        """Renew old credentials. While a file is broken, keep those in use, as the server still accepts them."""
-        try:
-            await self.renew(self.generation)
-        except MemberClusterError:
-            if self._config.token_file is None or self._is_distrusted:
-                raise
-            self._expires_in(FAILURE_AGE_MAX_S)
 
     def _headers_with(self, token: str) -> Headers:
         headers = [("Authorization", token)] if token else []
@@ -163,9 +160,6 @@ class Credentials:
         except OSError:
             return False  # They are being replaced just now.
         return _digests(ca, pair) != self._made_of
-
-    def _is_stale(self) -> bool:
-        return self._stale_from_s is not None and self._clock.monotonic_s() >= self._stale_from_s
 
     def _expires_in(self, seconds: float | None) -> None:
         self._stale_from_s = None if seconds is None else self._clock.monotonic_s() + seconds

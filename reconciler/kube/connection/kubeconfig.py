@@ -318,6 +318,15 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
 
 def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_url: str) -> MemberConfig:
     token_file = user.body.get("tokenFile")
+    found = cluster.body.get("extensions")
+    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
+    headers = {
+        "Impersonate-User": (str(user.body.get("as") or ""),),
+        "Impersonate-Uid": (str(user.body.get("as-uid") or ""),),
+        "Impersonate-Group": tuple(str(group) for group in user.body.get("as-groups") or ()),
+    }
+    for key, values in (user.body.get("as-user-extra") or {}).items():
+        headers[f"Impersonate-Extra-{key}"] = tuple(str(value) for value in values)
     config = MemberConfig(
         name=name,
         server=str(cluster.body["server"]).rstrip("/"),
@@ -332,9 +341,9 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
         username=str(user.body.get("username") or ""),
         password=str(user.body.get("password") or ""),
         exec_plugin=user.body.get("exec"),
-        exec_extension=_exec_extension(cluster.body),
+        exec_extension=next((one.get("extension") for one in named if one.get("name") == EXEC_EXTENSION), None),
         auth_provider=user.body.get("auth-provider"),
-        impersonate=_impersonation(user.body),
+        impersonate={header: values for header, values in headers.items() if any(values)},
         folder=user.file.parent.absolute(),
         source=str(user.file),
     )
@@ -344,29 +353,12 @@ def _config(name: str, cluster: _KubeconfigEntry, user: _KubeconfigEntry, proxy_
     return config
 
 
-def _exec_extension(cluster: Mapping[str, Any]) -> Any:
-    found = cluster.get("extensions")
-    named = [one for one in (found if isinstance(found, list) else ()) if isinstance(one, Mapping)]
-    return next((one.get("extension") for one in named if one.get("name") == EXEC_EXTENSION), None)
-
-
 def _pem(entry: _KubeconfigEntry, key: str) -> Pem:
     """Data come before a file, as in kubectl; a file is relative to the kubeconfig."""
     data, file = entry.body.get(f"{key}-data"), entry.body.get(key)
     if data:
         return Pem(data=b64decode(data))
     return Pem(file=entry.file.parent / file) if file else Pem()
-
-
-def _impersonation(user: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    headers = {
-        "Impersonate-User": (str(user.get("as") or ""),),
-        "Impersonate-Uid": (str(user.get("as-uid") or ""),),
-        "Impersonate-Group": tuple(str(group) for group in user.get("as-groups") or ()),
-    }
-    for key, values in (user.get("as-user-extra") or {}).items():
-        headers[f"Impersonate-Extra-{key}"] = tuple(str(value) for value in values)
-    return {header: values for header, values in headers.items() if any(values)}
 
 
 def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:

@@ -56,7 +56,12 @@ def _not_after(der: bytes) -> datetime:
     if tag != _SEQUENCE:
         raise ValueError("no validity where it should be")
     _, (tag, value) = _elements(validity)
-    return _time(tag, value.decode("ascii"))
+    text = value.decode("ascii")
+    if tag == _UTC_TIME:
+        text = ("19" if int(text[:2]) >= _CENTURY_BEGINS else "20") + text
+    elif tag != _GENERALIZED_TIME:
+        raise ValueError("no time where it should be")
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _elements(data: bytes) -> list[tuple[int, bytes]]:
@@ -72,14 +77,6 @@ def _elements(data: bytes) -> list[tuple[int, bytes]]:
         found.append((tag, data[at : at + length]))
         at += length
     return found
-
-
-def _time(tag: int, text: str) -> datetime:
-    if tag == _UTC_TIME:
-        text = ("19" if int(text[:2]) >= _CENTURY_BEGINS else "20") + text
-    elif tag != _GENERALIZED_TIME:
-        raise ValueError("no time where it should be")
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 SOON: Final = timedelta(days=14)

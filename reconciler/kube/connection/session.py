@@ -96,16 +96,13 @@ class Session:
                 try:
                     yield response
                 finally:
-                    _hang_up(response)
+                    # Drop the connection if the body was not read to its end: a farewell over TLS would outlive the
+                    # session.
+                    connection = response.connection
+                    if connection is not None and connection.transport is not None and not response.content.at_eof():
+                        connection.transport.abort()
         except aiohttp.ClientError as error:
             raise _fault(error) from error
-
-
-def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Drop the connection if the body was not read to its end: a farewell over TLS would outlive the session."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None and not response.content.at_eof():
-        connection.transport.abort()
 
 
 @asynccontextmanager

@@ -68,7 +68,12 @@ class ClusterRoom:
         if not pods:
             return pods
         if self._waiting:
-            pods = min(pods, self._as_a_whole(shape))
+            nodes = self._nodes.admitting(self._name, shape)
+            whole = {}
+            for name in ("pods", *(name for name, amount in shape.requests if amount > 0)):
+                amounts = self._nodes.column(name)
+                whole[name] = sum([amounts[index] for index in nodes]) - self._waiting.get(name, 0)
+            pods = min(pods, fit(whole, shape.requests))
         for quota in self._observation.quotas:
             if quota.namespace == namespace:
                 pods = min(pods, fit_of_quota(quota, self._taken.get(namespace, {}), shape.requests))
@@ -97,14 +102,6 @@ class ClusterRoom:
     def waiting(self) -> Mapping[str, int]:
         """Requests of pods without a node."""
         return self._waiting
-
-    def _as_a_whole(self, shape: PodShape) -> int:
-        nodes = self._nodes.admitting(self._name, shape)
-        whole = {}
-        for name in ("pods", *(name for name, amount in shape.requests if amount > 0)):
-            amounts = self._nodes.column(name)
-            whole[name] = sum([amounts[index] for index in nodes]) - self._waiting.get(name, 0)
-        return fit(whole, shape.requests)
 
     def _count_for_quotas(self, shape: PodShape, pods: int, namespace: str) -> None:
         if any(quota.namespace == namespace for quota in self._observation.quotas):

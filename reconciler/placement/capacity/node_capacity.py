@@ -58,7 +58,12 @@ class NodeRoom:
             if cluster not in room.totals:
                 self._look(room, cluster)
         if room.seen < len(self._log):
-            self._count_again(room)
+            counts, totals, cluster_of = room.counts, room.totals, self._cluster_of
+            nodes = [index for index in {*self._log[room.seen :]} if index in counts]
+            room.seen = len(self._log)
+            for index, count in zip(nodes, _fits(room, nodes), strict=True):
+                totals[cluster_of[index]] += count - counts[index]
+                counts[index] = count
         return room.totals
 
     def put(self, cluster: str, shape: PodShape, pods: int) -> int:
@@ -119,15 +124,6 @@ class NodeRoom:
             counts = dict(zip(nodes, _fits(room, nodes), strict=True))
             room.counts.update(counts)
             room.totals[cluster] = sum(counts.values())
-
-    def _count_again(self, room: _ShapeRoom) -> None:
-        """Count the nodes with less capacity than when the shape was last asked for."""
-        counts, totals, cluster_of = room.counts, room.totals, self._cluster_of
-        nodes = [index for index in {*self._log[room.seen :]} if index in counts]
-        room.seen = len(self._log)
-        for index, count in zip(nodes, _fits(room, nodes), strict=True):
-            totals[cluster_of[index]] += count - counts[index]
-            counts[index] = count
 
     def _range_of(self, cluster: str) -> range:
         found = self._ranges.get(cluster)

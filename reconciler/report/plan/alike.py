@@ -202,11 +202,7 @@ def by_folder(found: Sequence[EqualChanges]) -> dict[str, list[EqualChanges]]:
             divided.setdefault(folders.pop() if len(folders) == 1 else SEVERAL, []).append(one)
     if not 1 < len(divided) <= _FOLDERS_MAX or len(divided) == len(paths):
         return {"": list(found)} if found else {}
-    return {name: divided[name] for name in _ordered(divided)}
-
-
-def _ordered(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name != SEVERAL, name))
+    return {name: divided[name] for name in sorted(divided, key=lambda name: (name != SEVERAL, name))}
 
 
 def _below(path: str, top: str) -> str:

@@ -18,7 +18,7 @@ from reconciler.report.plan.change_lines import counts_by_cluster, short_revisio
 from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete
-from reconciler.report.plan.sections import Section, ShownSection, fitted, sections_of, size
+from reconciler.report.plan.sections import ShownSection, fitted, sections_of, size
 from reconciler.report.plan.setting_lines import loosened
 from reconciler.report.safe import code_html, code_text, fence_for, joined
 
@@ -42,7 +42,12 @@ def plan_markdown(plan: Plan, *, budget: int = BUDGET, marker: str = "") -> str:
     head = _head(plan, marker)
 
     def composed(shown: Sequence[ShownSection]) -> str:
-        return _composed(head, shown)
+        lines = [*head]
+        for one in shown:
+            lines.extend(_block(one))
+        if notes := _notes(shown):
+            lines.extend(["", _shortened("; ".join(notes))])
+        return joined(lines)
 
     return fitted(sections_of(plan), composed, budget) or joined(
         [*head, "", _shortened("everything but the counts")]
@@ -103,15 +108,6 @@ def _short(revision: str) -> str:
     return short_revision(revision)[:40]
 
 
-def _composed(head: Sequence[str], shown: Sequence[ShownSection]) -> str:
-    lines = [*head]
-    for one in shown:
-        lines.extend(_block(one))
-    if notes := _notes(shown):
-        lines.extend(["", _shortened("; ".join(notes))])
-    return joined(lines)
-
-
 def _notes(shown: Sequence[ShownSection]) -> list[str]:
     """Return the omissions of each title."""
     by_title: dict[str, list[ShownSection]] = {}
@@ -128,11 +124,6 @@ def _notes(shown: Sequence[ShownSection]) -> list[str]:
     return notes
 
 
-def _title_of(section: Section) -> str:
-    where = f" in {code_html(section.folder[:100])}" if section.folder else ""
-    return f"{section.title}{where} ({section.count:,})"
-
-
 def _shortened(left_out: str) -> str:
     return f"_Left out to fit: {left_out}. `reconciler diff -o html` has everything._"
 
@@ -142,7 +133,8 @@ def _block(shown: ShownSection) -> list[str]:
         return []
     fence = fence_for(shown.lines)
     block = [*shown.lines] if shown.section.is_table else [f"{fence}diff", *shown.lines, fence]
-    title = _title_of(shown.section)
+    where = f" in {code_html(shown.section.folder[:100])}" if shown.section.folder else ""
+    title = f"{shown.section.title}{where} ({shown.section.count:,})"
     if not shown.section.is_folded:
         return ["", f"**{title}**", "", *block]
     opened = "<details open>" if shown.section.is_open else "<details>"

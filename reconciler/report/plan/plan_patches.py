@@ -78,18 +78,14 @@ def _patch(change: Change, before: JsonObject | None, manifest: JsonObject) -> l
         case Action.DELETE:
             return [{"op": "remove", "path": ""}]
         case Action.RELEASE:
-            return _without_marks(before)
+            places = (("metadata", "labels", FLEET_LABEL), ("metadata", "annotations", OWNER_ANNOTATION))
+            there = [place for place in places if before is None or dig(before, *place) is not None]
+            return [{"op": "remove", "path": JsonPointer.from_parts(place).path} for place in there]
         case _:
             ours = [field for field in change.fields if field.cause is not Cause.SIDE_EFFECT]
             # Without the present object, rebuild it: put the fields' old values into the new object.
             known = before if before is not None else _before(manifest, ours)
             return list(_operations(known, ((field, _after(field, manifest)) for field in _removals_last(ours))))
-
-
-def _without_marks(before: JsonObject | None) -> list[Operation]:
-    places = (("metadata", "labels", FLEET_LABEL), ("metadata", "annotations", OWNER_ANNOTATION))
-    there = [place for place in places if before is None or dig(before, *place) is not None]
-    return [{"op": "remove", "path": JsonPointer.from_parts(place).path} for place in there]
 
 
 def _removals_last(fields: Iterable[FieldChange]) -> list[FieldChange]:

@@ -110,7 +110,7 @@ def explanation_document(found: Explanation) -> dict[str, Json]:
         "source": str(found.source),
         "policy": str(claim.policy) if claim else str(binding.policy) if binding and binding.policy else None,
         "policySource": str(found.policy_source) if found.policy_source else None,
-        "claimReasons": [_claim_reason(claim, reason) for reason in claim.reasons] if claim else None,
+        "claimReasons": [str(reason).removeprefix(f"{claim.policy} ") for reason in claim.reasons] if claim else None,
         "losers": [{"policy": str(ref), "why": why} for ref, why in (claim.losers if claim else ())],
         "owners": [str(owner) for owner in (binding.owners if binding else ())],
         "frozen": found.frozen or None,
@@ -139,10 +139,6 @@ def explanation_document(found: Explanation) -> dict[str, Json]:
     }
     masked: dict[str, Json] = Masker().document(document)
     return masked
-
-
-def _claim_reason(claim: Claim, reason: Reason) -> str:
-    return str(reason).removeprefix(f"{claim.policy} ")
 
 
 def _clusters_part(binding: Binding | None) -> list[Json]:

@@ -98,7 +98,9 @@ class StatusTables:
             if binding is not None:
                 bindings.setdefault(claim.policy, []).append(binding)
         self._rows = {
-            policy: self._rows[policy] if _are_same(self._bindings.get(policy), found) else _policy(policy, found)
+            policy: self._rows[policy]
+            if _are_same(self._bindings.get(policy), found)
+            else {"policy": str(policy), **_placed(found)}
             for policy, found in bindings.items()
         }
         self._bindings = bindings
@@ -152,10 +154,6 @@ def _unclaimed(decision: Schedule) -> list[Json]:
 def _are_same(before: list[Binding] | None, now: list[Binding]) -> bool:
     """Return whether these are the same objects: a rescheduled binding is a new object."""
     return before is not None and len(before) == len(now) and all(map(is_, before, now))
-
-
-def _policy(policy: PolicyRef, bindings: list[Binding]) -> JsonObject:
-    return {"policy": str(policy), **_placed(bindings)}
 
 
 def _placed(bindings: list[Binding]) -> JsonObject:

@@ -94,7 +94,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
         _cut("Left behind", _left(document.get("troubles", ())), style, limit),
         _cut("Suspended", _suspended(document["suspensions"]), style, limit),
         _cut("Constraints", _constraints(document["constraints"]), style, limit),
-        _cut("Claimed by no policy", _unclaimed(document["unclaimed"]), style, limit),
+        _cut("Claimed by no policy", [visible(_subject(resource)) for resource in document["unclaimed"]], style, limit),
         _cut("Problems", _problems(document["problems"], style), style, limit),
     ]
     lines: list[str] = []
@@ -310,10 +310,6 @@ def _suspended(suspensions: Sequence[Document]) -> list[str]:
 
 def _constraints(constraints: Sequence[Document]) -> list[str]:
     return [visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}") for entry in constraints]
-
-
-def _unclaimed(unclaimed: Sequence[Document]) -> list[str]:
-    return [visible(_subject(resource)) for resource in unclaimed]
 
 
 def _problems(problems: Sequence[Document], style: Style) -> list[str]:

@@ -133,7 +133,11 @@ def _all(sight: ViewModel) -> Iterator[Timer]:
             yield _constrained(sight, constraint)
     yield from _failovers(sight)
     yield from _suspensions(sight)
-    yield from _moves(sight)
+    for change in filter(is_waiting, sight.picture.round.plan.changes):
+        since = sight.noted.timers.get(timer_of(change.identity, change.cluster))
+        if since:
+            words = f"the move of {change.identity} out of {change.cluster} counts as stuck: it {change.held}"
+            yield _timer(sight, TimerKind.MOVE, words, later(since, PATIENCE_S), change.cluster, change.identity)
     for (cluster, identity), fought in sight.facts.fights.items():
         yield _timer(sight, TimerKind.FIGHT, f"{identity} in {cluster} is set back again", fought.until, cluster,
                      identity)  # fmt: skip
@@ -176,11 +180,3 @@ def _suspensions(sight: ViewModel) -> Iterator[Timer]:
             cluster = found.scope.removeprefix("cluster ") if found.scope.startswith("cluster ") else None
             words = f"the suspension of {found.scope} by {found.who or 'a person'} ends"
             yield _timer(sight, TimerKind.SUSPENSION, words, found.until, cluster)
-
-
-def _moves(sight: ViewModel) -> Iterator[Timer]:
-    for change in filter(is_waiting, sight.picture.round.plan.changes):
-        since = sight.noted.timers.get(timer_of(change.identity, change.cluster))
-        if since:
-            words = f"the move of {change.identity} out of {change.cluster} counts as stuck: it {change.held}"
-            yield _timer(sight, TimerKind.MOVE, words, later(since, PATIENCE_S), change.cluster, change.identity)
