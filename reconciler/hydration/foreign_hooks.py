@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from reconciler.api.content import JsonObject, dig, with_value
-from reconciler.ownership import DirectiveEffect, FoundDirective
+from reconciler.ownership import DIRECTIVES, DirectiveEffect, FoundDirective
 from reconciler.templates import HOOK, HOOK_WEIGHT, HookTime
 
 _TIMES: Final = {
@@ -23,10 +23,7 @@ _TIMES: Final = {
 _FIRST_TIMES: Final = frozenset({"presync", "pre-install", "pre-upgrade"})
 _RUNS: Final = ("Job", "Pod")
 _WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
-_OF_HOOKS: Final = (
-    *("helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy", "helm.sh/hook-output-log-policy"),
-    *("argocd.argoproj.io/hook", "argocd.argoproj.io/hook-delete-policy", "argocd.argoproj.io/sync-wave"),
-)
+_OF_HOOKS: Final = frozenset({row.key for row in DIRECTIVES if "/hook" in row.key}.union(_WEIGHTS))
 
 
 def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:

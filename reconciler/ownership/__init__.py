@@ -2,6 +2,7 @@
 
 from reconciler.ownership.adoption import adopted, adoption_operations, release_operations, takeover_operations
 from reconciler.ownership.directives import (
+    DIRECTIVES,
     DirectiveEffect,
     FoundDirective,
     directives_of,

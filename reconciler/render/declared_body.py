@@ -136,7 +136,9 @@ Groups = tuple[tuple[RenderTerms, tuple[str, ...]], ...]
 class RenderCache:
     """Caches for one `RenderInputs`; they never change a result."""
 
-    __slots__ = ("check", "digests", "groups", "groups_of_same", "owners", "packages", "releases", "subjects")
+    __slots__ = (
+        *("by_package", "check", "digests", "groups", "groups_of_same", "owners", "packages", "releases", "subjects"),
+    )
 
     def __init__(self) -> None:
         self.check = RenderCheck()
@@ -147,8 +149,10 @@ class RenderCache:
         """The same by the id of the targets, which the bindings keep: most share them, and they are hashed slowly."""
         self.owners: dict[tuple[int, int | None, bool, bool, bool], tuple[PolicyRef | None, str]] = {}
         """Owners and the terms that marks state, by the id of the policy and what `_owner` rests on besides."""
+        self.by_package: dict[str, dict[Identity, Template]] = {}
+        """The templates of each package; empty where no hook runs."""
         self.packages: dict[str, tuple[tuple[Template, PropagationPolicy | None], ...]] = {}
-        """The templates of packages with hooks, and the policy of each."""
+        """Those of packages with hooks, with the policy of each in this very revision; None: it follows others."""
         self.releases: dict[tuple[str, str], str] = {}
         """By package and cluster."""
         self.digests: dict[tuple[Identity, int], str] = {}

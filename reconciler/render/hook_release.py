@@ -10,8 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from reconciler.api.content import digest_of
-from reconciler.api.fleet import Fleet, Template
-from reconciler.api.policies import PropagationPolicy
+from reconciler.api.fleet import Template
 from reconciler.overrides import apply_rules
 from reconciler.placement import groups_of, tier_of
 from reconciler.policy import ClaimTables, claim
@@ -39,7 +38,12 @@ def release_of(inputs: RenderInputs, cache: RenderCache, template: Template, clu
 def _release(inputs: RenderInputs, cache: RenderCache, package: str, cluster: str) -> str:
     members = cache.packages.get(package)
     if members is None:
-        members = cache.packages[package] = _members(inputs.fleet, package)
+        if not cache.by_package:
+            for identity, template in inputs.fleet.templates.items():
+                cache.by_package.setdefault(package_of(template.source.path), {})[identity] = template
+        tables, mine = ClaimTables(), cache.by_package[package]
+        claim(replace(inputs.fleet, templates=mine), tables)
+        members = cache.packages[package] = tuple((mine[each], tables.policies.rows.get(each)) for each in mine)
     document = inputs.fleet.clusters[cluster]
     parts = {
         str(template.identity): _digest(inputs, cache, template, cluster)
@@ -50,18 +54,6 @@ def _release(inputs: RenderInputs, cache: RenderCache, package: str, cluster: st
         )
     }
     return digest_of(parts)
-
-
-def _members(fleet: Fleet, package: str) -> tuple[tuple[Template, PropagationPolicy | None], ...]:
-    """Return the templates of a package with their policies in this very revision; None: it follows others."""
-    mine = {
-        identity: template
-        for identity, template in fleet.templates.items()
-        if package_of(template.source.path) == package
-    }
-    tables = ClaimTables()
-    claim(replace(fleet, templates=mine), tables)
-    return tuple((template, tables.policies.rows.get(identity)) for identity, template in mine.items())
 
 
 def _digest(inputs: RenderInputs, cache: RenderCache, template: Template, cluster: str) -> str:

@@ -131,9 +131,10 @@ class Api:
             "clusters": self._whole(self._views.clusters),
             "clusters/{name}": self._cluster,
         }
-        found = [
-            Route(pattern=f"{BASE}/{path}", answer=_told(answer), slots=self._slots) for path, answer in by_path.items()
-        ]
+        patterns = {f"{BASE}/{path}": answer for path, answer in by_path.items()}
+        # The address that the counts had before there was an API.
+        patterns["/status.json"] = by_path["status"]
+        found = [Route(pattern=path, answer=_told(answer), slots=self._slots) for path, answer in patterns.items()]
         return [*found, Route(pattern=f"{BASE}/events", answer=self._stream, slots=self._events.slots)]
 
     def _whole(self, view: Callable[[], Awaitable[Any]]) -> Answerer:

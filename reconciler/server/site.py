@@ -35,7 +35,7 @@ from reconciler.server.pages import (
     problems_page,
 )
 from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, document, packed_text, plain, tagged
-from reconciler.server.vital_signs import degradations, readiness, status_document
+from reconciler.server.vital_signs import degradations, readiness
 
 _HTML: Final = "text/html"
 _PAGE_HEADERS: Final = {"Content-Security-Policy": CONTENT_SECURITY_POLICY}
@@ -172,12 +172,8 @@ def routes(vitals: Vitals, clock: Clock) -> Sequence[Route]:
         body = exposition(vitals, clock.monotonic_s())
         return web.Response(body=body, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
 
-    async def status(asked: PageRequest) -> web.StreamResponse:
-        return document(status_document(vitals, clock.monotonic_s()))
-
     return (
         Route(pattern="/livez", answer=livez, is_open=True),
         Route(pattern="/readyz", answer=readyz, is_open=True),
         Route(pattern="/metrics", answer=metrics),
-        Route(pattern="/status.json", answer=status),
     )

@@ -1,20 +1,16 @@
-"""The vital signs as JSON, and Rollouts as numbers. Everything shown passes the scrubber."""
+"""The vital signs, and Rollouts as numbers. Everything shown passes the scrubber."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
-from reconciler import __version__
 from reconciler.api.problem import Problem
 from reconciler.api.rollout_progress import Phase, RolloutProgress, StageState
-from reconciler.controller.service.signals import is_progressing
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.report.mask import scrub_text
 from reconciler.report.plan.stages import state_word
-
-_PROBLEMS_MAX: Final = 200
 
 
 def readiness(vitals: Vitals) -> dict[str, str]:
@@ -52,62 +48,6 @@ def degradations(vitals: Vitals) -> list[str]:
     if vitals.is_ready and vitals.source_error:
         found.insert(0, f"store: {vitals.source_error}; the last good revision stays in force")
     return [scrub_text(line) for line in found]
-
-
-def status_document(vitals: Vitals, now_s: float) -> dict[str, Any]:
-    """Return the answer of `/status.json`. `now_s` is monotonic."""
-    changes = [
-        {"cluster": cluster, "action": action, "result": result, "count": count}
-        for (cluster, action, result), count in sorted(vitals.changes.items())
-    ]
-    return {
-        "version": 1,
-        "reconciler": __version__,
-        "fleet": vitals.fleet,
-        "startedAt": vitals.started_at or None,
-        "phase": vitals.phase,
-        "ready": all(found == "ok" for found in readiness(vitals).values()),
-        "progressing": is_progressing(vitals, now_s),
-        "source": {
-            "description": scrub_text(vitals.source),
-            "revision": vitals.revision or None,
-            "readAt": vitals.source_read_at or None,
-            "error": scrub_text(vitals.source_error) or None,
-        },
-        "journal": {"error": None},
-        "rounds": {
-            "count": vitals.rounds,
-            "lastAt": vitals.shown.last_round_at or None,
-            "durationsSeconds": {phase: round(taken, 6) for phase, taken in sorted(vitals.durations_s.items())},
-        },
-        "clusters": [
-            {
-                "name": name,
-                "up": cluster.is_up,
-                "why": scrub_text(cluster.why) or None if not cluster.is_up else None,
-                "left": cluster.is_left,
-                "objects": dict(sorted(cluster.objects.items())),
-                "health": dict(sorted(cluster.health.items())),
-                "lastSuccess": cluster.last_success or None,
-                "drifts": vitals.drifts[name],
-            }
-            for name, cluster in sorted(vitals.shown.clusters.items())
-        ],
-        "changes": changes,
-        "held": dict(sorted(vitals.shown.held.items())),
-        "suspended": list(vitals.shown.suspended),
-        "problems": [
-            {
-                "severity": str(problem.severity),
-                "code": problem.code,
-                "source": str(problem.source),
-                "path": problem.path,
-                "message": scrub_text(problem.message),
-            }
-            for problem in vitals.shown.problems[:_PROBLEMS_MAX]
-        ],
-        "problemsTotal": len(vitals.shown.problems),
-    }
 
 
 Sample = tuple[Sequence[str], float]

@@ -22,7 +22,6 @@ from reconciler.report.status.state_document import StateOfFleet, state_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.status.text import status_text
 from reconciler.server.metrics import PREFIX, exposition
-from reconciler.server.vital_signs import status_document as page_document
 from reconciler.state import Copy, FleetState, Fought, HealthWord, Lag, StateFacts, StateTables
 from tests.unit.controller.test_loop import BROKEN
 from tests.unit.state.scenes import TOLD, UNTIL, Scene
@@ -171,8 +170,6 @@ def test_everything_that_tells_of_it_says_the_same_numbers(troubles: list[tuple[
     shown_now = StateOfFleet(round=picture, state=state, time="", source="")
     vitals.status.publish(snapshot_of(shown_now, list(state.clusters), StatusSnapshot()))
     assert of_metrics(vitals) == expected
-    shown = page_document(vitals, 0.0)["clusters"]
-    assert {entry["name"]: (some(entry["objects"]), some(entry["health"])) for entry in shown} == expected
 
 
 SHOWN = {*map(str, Lag), "Progressing", "Degraded", "Missing"}

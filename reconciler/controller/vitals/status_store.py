@@ -1,6 +1,6 @@
 """The status store: one frozen snapshot that the control loop publishes, and that everything else reads without locks.
 
-Pages, metrics, `/status.json`, the status line of systemd and notifications read the same snapshot, so that all agree.
+Pages, metrics, the status line of systemd and notifications read the same snapshot, so that all agree.
 """
 
 from __future__ import annotations

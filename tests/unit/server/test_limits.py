@@ -27,7 +27,7 @@ from tests.unit.report.views.sights import sight_of
 from tests.unit.server.test_api import scene, showing
 from tests.unit.state.scenes import Scene
 
-UNLIMITED = ("/livez", "/readyz", "/metrics", "/status.json")
+UNLIMITED = ("/livez", "/readyz", "/metrics")
 GIVEN_UP_S = 120
 ASK = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 

@@ -82,17 +82,11 @@ async def test_readyz_says_why_the_store_is_not_there() -> None:
     assert (status, json.loads(body)["checks"]["source"]) == (503, "no such branch")
 
 
-async def test_serves_metrics_and_status() -> None:
+async def test_serves_metrics() -> None:
     status, body, headers = await _get(busy(), "/metrics")
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert "fleet_reconciler_ready 1.0" in body
-    status, body, headers = await _get(busy(), "/status.json")
-    found = json.loads(body)
-    assert (found["version"], found["ready"], found["progressing"]) == (1, True, True)
-    assert found["source"]["revision"] == "5f3c9d2a"
-    assert [cluster["why"] for cluster in found["clusters"]] == [None, "no answer"]
-    assert found["problems"][0]["source"] == "a.yaml:3"
 
 
 class _Tags(HTMLParser):
@@ -127,7 +121,7 @@ async def test_the_page_shows_what_strangers_wrote_as_text_alone() -> None:
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize("path", ["/", "/status.json", "/readyz"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/fleet", "/readyz"])
 async def test_no_page_shows_credentials_or_control_characters(path: str) -> None:
     vitals = busy(HOSTILE)
     vitals.source_error = f"failed{HOSTILE}"
@@ -145,7 +139,7 @@ async def test_only_reading_is_allowed(method: str) -> None:
 
 
 async def test_head_answers_without_a_body() -> None:
-    status, body, _ = await _get(busy(), "/status.json", "HEAD")
+    status, body, _ = await _get(busy(), "/api/v1/fleet", "HEAD")
     assert (status, body) == (200, "")
 
 
@@ -274,7 +268,7 @@ async def test_a_page_that_fails_says_nothing_of_why_and_is_logged_once(
     ],
 )
 async def test_answers_to_addresses_and_names_that_are_known(host: str, status: int) -> None:
-    request = f"GET /status.json HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
+    request = f"GET /api/v1/fleet HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
     answer = await _raw(request, names=("Fleet.example",))
     assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:200]
     assert (b'"clusters"' in answer) == (status == 200)
