@@ -7,14 +7,13 @@ and about 129,000 (cluster, object) pairs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.api.clusters import ClusterNode, ClusterObservation, Observations
 from reconciler.api.content import digest_of_bytes
 from reconciler.api.fleet import Snapshot, StoreFile
-from reconciler.fleet import Earlier
 
 CLUSTERS: Final = 100
 REGIONS: Final = 5
@@ -406,23 +405,3 @@ data:
   LOG_LEVEL: info
   REGION_HINT: any
 """
-
-
-class NoPast:
-    """A store of which nothing but the last commit is known."""
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """Earlier contents are gone."""
-        return None
-
-    def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
-        """Nothing stands anywhere."""
-        return {}
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """Nothing is known."""
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """None are known."""
-        return {}

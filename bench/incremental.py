@@ -28,6 +28,7 @@ from reconciler.render import changed_identities
 from reconciler.scheduler import DecisionTables, Schedule, schedule_fleet
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
+from reconciler.store.past import StorePast
 
 Result = TypeVar("Result")
 
@@ -42,7 +43,7 @@ class Loop(Struct):
 
     store: GitStore
     reader: SnapshotReader = field(default_factory=SnapshotReader)
-    in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, corpus.NoPast()))
+    in_force: StoreInForce = field(default_factory=lambda: StoreInForce({}, StorePast()))
     memo: DecisionTables = field(default_factory=DecisionTables)
     snapshot: FleetSnapshot | None = None
     decision: Schedule | None = None

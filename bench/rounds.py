@@ -39,6 +39,7 @@ from reconciler.kube.discovery import Discovery, ServedKind
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.planner import previous_of, render_decision
 from reconciler.scheduler import schedule_fleet
+from reconciler.store.past import StorePast
 
 NOW = "2026-11-21T10:00:00Z"
 COMMITS = 15
@@ -138,7 +139,7 @@ class CommitSource:
 
     name = description = "memory"
     note = ""
-    past = corpus.NoPast()
+    past = StorePast()
 
     def __init__(self, files: Iterable[StoreFile]) -> None:
         self.files = {file.path: file for file in files}

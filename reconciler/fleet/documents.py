@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from functools import lru_cache
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ from reconciler.api.policies import OverridePolicy, PropagationPolicy
 from reconciler.api.problem import Document, Problem, Source
 from reconciler.api.promotions import Promotion
 from reconciler.api.rollouts import Rollout
-from reconciler.documents import OVERRIDE_KINDS, OWN_API_VERSION, FieldSupport, Shape, is_policy, type_fault, walk
+from reconciler.documents import OVERRIDE_KINDS, OWN_API_VERSION, Shape, is_policy, type_fault
 from reconciler.fleet.cluster_documents import (
     CLUSTER_APIS,
     CLUSTER_PROFILE_SHAPE,
@@ -201,39 +201,3 @@ KINDS: Mapping[str, Shape] = {
     "Promotion": PROMOTION_SHAPE,
 }
 """The shape of each kind."""
-
-
-class FieldRow(NamedTuple):
-    """One row of the reference. `value_notes` are values that are refused or have no effect, with the reason."""
-
-    kind: str
-    path: str
-    spellings: tuple[str, ...]
-    type: str
-    required: bool
-    default: str
-    values: tuple[str, ...]
-    status: FieldSupport
-    why: str
-    meaning: str
-    value_notes: tuple[tuple[str, FieldSupport, str], ...]
-
-
-def field_rows(kind: str) -> Iterator[FieldRow]:
-    """Every field of a kind, parents before children, in the order of the tables."""
-    for path, field in walk(KINDS[kind]):
-        refused = tuple((value, FieldSupport.REFUSED, why) for value, why in sorted(field.refused_values.items()))
-        inert = tuple((value, FieldSupport.NO_EFFECT, why) for value, why in sorted(field.inert_values.items()))
-        yield FieldRow(
-            kind=kind,
-            path=path,
-            spellings=field.spellings,
-            type=field.type.value,
-            required=field.required,
-            default=field.default,
-            values=tuple(dict.fromkeys(value for value in field.values.values() if value)),
-            status=field.status,
-            why=field.refused or field.no_effect,
-            meaning=field.meaning,
-            value_notes=refused + inert,
-        )

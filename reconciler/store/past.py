@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Protocol
 
 from reconciler.api.fleet import StoreFile
 from reconciler.containment import INTERNAL_ERROR
@@ -26,29 +25,33 @@ def store_fault(name: str, fault: Exception) -> StoreFault:
     return found
 
 
-class StorePast(Protocol):
-    """Asked only when files are unreadable or gone. Nothing of it raises: unknown content is left out."""
+class StorePast:
+    """Asked only when files are unreadable or gone. Nothing of it raises: unknown content is left out, here all."""
 
     def read_blob(self, path: str, blob: str) -> StoreFile | None:
         """An older content of a file, by the blob of a snapshot; None when the store no longer has it. Reads files."""
+        return None
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         """By path of a file that a revision no longer has, what stands there instead. Reads files."""
+        return {}
 
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the last good content of paths broken at a revision, for a caller without memory. Reads files.
 
         `paths`: all of the revision.
         """
+        return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """Return path to active blob, as far as the store itself has it. Reads files.
 
         `ignore_files`: unreadable ones of the revision, so that the ignored paths are unknown.
         """
+        return {}
 
 
-class DirectoryPast:
+class DirectoryPast(StorePast):
     """The past of a plain directory: the copy of the last active content."""
 
     def __init__(self, root: Path, copy: StoreCopy) -> None:
@@ -63,10 +66,6 @@ class DirectoryPast:
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         """Return the present obstacles in place of files or of folders above them."""
         return obstacles(self._root, paths)
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        """Nothing: all that is known is what the copy has."""
-        return Earlier()
 
     def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
         """Return the blobs of the copy."""

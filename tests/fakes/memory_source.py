@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.problem import Problem
 from reconciler.api.rollouts import Lineage
-from reconciler.fleet import Earlier
+from reconciler.store.past import StorePast
 
 Content = str | Problem
 """A text, or why a path cannot be read."""
 
 
-class MemoryPast:
+class MemoryPast(StorePast):
     """The earlier contents of a store in memory, by revision."""
 
     def __init__(self, older: Mapping[str, Mapping[str, Content]]) -> None:
@@ -31,12 +31,6 @@ class MemoryPast:
         return {
             path: f"{path} is a folder now" for path in paths if any(other.startswith(f"{path}/") for other in there)
         }
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        return {}
 
 
 class MemorySource:

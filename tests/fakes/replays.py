@@ -10,8 +10,10 @@ import asyncio
 import copy
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from reconciler.api.plan import Action, Cause, HeldBy
@@ -19,7 +21,7 @@ from reconciler.api.refs import Identity
 from reconciler.controller.inbox import Inbox
 from reconciler.controller.loop import ControlLoop
 from reconciler.controller.loop_state import LoopParts
-from reconciler.controller.round.round_log import BatchTaken, ChangeTried, PlannedChange, RoundPlanned
+from reconciler.controller.round.round_log import BatchTaken, ChangeTried, LogLine, PlannedChange, RoundPlanned
 from reconciler.sim import Fault, FaultKind, FleetInABox, Request, is_write
 from reconciler.store.source import StoreSource
 
@@ -166,3 +168,13 @@ def _edit(body: dict[str, Any], path: str) -> None:
             return
     known = at.get(keys[-1])
     at[keys[-1]] = known + 1 if isinstance(known, int) and not isinstance(known, bool) else f"{known or ''}-theirs"
+
+
+def read_rounds(file: Path) -> list[LogLine]:
+    """Return the lines of a log.
+
+    Raises:
+        msgspec.MsgspecError: a line is of another version, or none of a log.
+    """
+    decoder = msgspec.json.Decoder(LogLine)
+    return [decoder.decode(line) for line in file.read_bytes().splitlines()]

@@ -126,13 +126,3 @@ class RoundLog:
             self._file = None
             log.warning("the log of rounds cannot be written; nothing more is written to it",
                         extra={"event": "RoundLogEnded", "error": str(error)})  # fmt: skip
-
-
-def read_rounds(file: Path) -> list[LogLine]:
-    """Return the lines of a log.
-
-    Raises:
-        msgspec.MsgspecError: a line is of another version, or none of a log.
-    """
-    decoder = msgspec.json.Decoder(LogLine)
-    return [decoder.decode(line) for line in file.read_bytes().splitlines()]

@@ -20,10 +20,10 @@ from reconciler.store.git.commit_history import (
 )
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
-from reconciler.store.past import obstacles
+from reconciler.store.past import StorePast, obstacles
 
 
-class GitPast:
+class GitPast(StorePast):
     """The past of a store in a repository: its history. Who follows the repository says when it is another one."""
 
     def __init__(self, repository: Path, subdir: str) -> None:
@@ -71,18 +71,17 @@ class GitPast:
             return {}
 
 
-class WorkTreePast:
-    """The past of the files of a work tree as they lie: the commit that is checked out, and those before it."""
+class WorkTreePast(StorePast):
+    """The past of the files of a work tree as they lie: the commit that is checked out, and those before it.
+
+    Files that lie there have no names that a repository knows.
+    """
 
     def __init__(self, root: Path, repository: Path, subdir: str) -> None:
         """Nothing is read yet. `root`: the folder of the store in the work tree."""
         self._root = root
         self._repository = repository
         self._subdir = subdir
-
-    def read_blob(self, path: str, blob: str) -> StoreFile | None:
-        """Nothing: files that lie there have no names that a repository knows."""
-        return None
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         """Return the present obstacles in place of files or of folders above them."""
@@ -98,10 +97,6 @@ class WorkTreePast:
                 return earlier_of(store, chain([head], store.first_parents(head)), self._subdir, paths, broken)
         except (StoreError, RevisionNotFound):
             return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        """None: the files that lie there have no names that a repository knows."""
-        return {}
 
 
 class GitRevisions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,9 @@ import yaml
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.controller import store_in_force
 from reconciler.controller.store_in_force import StoreInForce
-from reconciler.fleet import Earlier, ParsedFile, assemble, parse_file
+from reconciler.fleet import ParsedFile, assemble, parse_file
 from reconciler.store.parse_cache import ParseCache
+from reconciler.store.past import StorePast
 from tests.fakes.worlds import FLEET, config_map
 
 GOOD = yaml.safe_dump(config_map(value="good"))
@@ -35,7 +36,7 @@ def value(fleet: Fleet) -> str | None:
     return bodies[0]["data"]["value"] if bodies else None
 
 
-class Past:
+class Past(StorePast):
     """A store that remembers these files, and knows what stands where others were."""
 
     def __init__(self, *files: StoreFile, **taken: str) -> None:
@@ -47,12 +48,6 @@ class Past:
 
     def in_the_way(self, revision: str, paths: Iterable[str]) -> dict[str, str]:
         return {path: self._taken[path] for path in paths if path in self._taken}
-
-    def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
-        return Earlier()
-
-    def good_blobs(self, revision: str, ignore_files: Collection[str]) -> dict[str, str]:
-        return {}
 
 
 NOTHING = Past()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.problem import Document, Problem, Severity
-from reconciler.documents import Field, FieldSupport, FieldType, Shape
+from reconciler.documents import Field, FieldSupport, FieldType, Shape, walk
 from reconciler.fleet import KINDS
 from reconciler.fleet.cluster_documents import parse_cluster
-from reconciler.fleet.documents import FieldRow, field_rows
 from reconciler.fleet.settings import parse_fleet_settings
 from reconciler.hydration import parse_render
 from reconciler.policy import parse_override_policy, parse_propagation_policy
@@ -42,6 +41,44 @@ PARSERS: dict[str, Callable[[Document], tuple[object, tuple[Problem, ...]]]] = {
     "Promotion": parse_promotion,
 }
 _SAME_AS_NAMESPACED = ("ClusterPropagationPolicy", "ClusterOverridePolicy")
+
+
+class FieldRow(NamedTuple):
+    """One row of the reference. `value_notes` are values that are refused or have no effect, with the reason."""
+
+    kind: str
+    path: str
+    spellings: tuple[str, ...]
+    type: str
+    required: bool
+    default: str
+    values: tuple[str, ...]
+    status: FieldSupport
+    why: str
+    meaning: str
+    value_notes: tuple[tuple[str, FieldSupport, str], ...]
+
+
+def field_rows(kind: str) -> Iterator[FieldRow]:
+    """Every field of a kind, parents before children, in the order of the tables."""
+    for path, field in walk(KINDS[kind]):
+        refused = tuple((value, FieldSupport.REFUSED, why) for value, why in sorted(field.refused_values.items()))
+        inert = tuple((value, FieldSupport.NO_EFFECT, why) for value, why in sorted(field.inert_values.items()))
+        yield FieldRow(
+            kind=kind,
+            path=path,
+            spellings=field.spellings,
+            type=field.type.value,
+            required=field.required,
+            default=field.default,
+            values=tuple(dict.fromkeys(value for value in field.values.values() if value)),
+            status=field.status,
+            why=field.refused or field.no_effect,
+            meaning=field.meaning,
+            value_notes=refused + inert,
+        )
+
+
 ALL_ROWS = [row for kind in KINDS for row in field_rows(kind) if kind not in _SAME_AS_NAMESPACED]
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.controller.round.round_log import RoundLog, read_rounds
+from reconciler.controller.round.round_log import RoundLog
 from reconciler.sim import Request
 from tests.fakes.clocks import QuickClock, TestClock
-from tests.fakes.replays import ReplayClock, replay, rounds_of
+from tests.fakes.replays import ReplayClock, read_rounds, replay, rounds_of
 from tests.unit.controller.test_loop import Running, standing
 
 NAMES = ("a", "b")
