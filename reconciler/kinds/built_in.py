@@ -4,22 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.kinds.autoscalers import HORIZONTAL_POD_AUTOSCALER, SCALED_OBJECT
-from reconciler.kinds.cluster_kinds import (
-    CUSTOM_RESOURCE_DEFINITION,
-    LIMIT_RANGE,
-    NAMESPACE,
-    POD_DISRUPTION_BUDGET,
-    RESOURCE_QUOTA,
-    SERVICE_ACCOUNT,
-)
-from reconciler.kinds.config_and_storage import (
-    CONFIG_MAP,
-    PERSISTENT_VOLUME,
-    PERSISTENT_VOLUME_CLAIM,
-    SECRET,
-    STORAGE_CLASS,
-)
 from reconciler.kinds.custom import kubeflow
 from reconciler.kinds.custom.certificates import CERTIFICATE, ISSUER
 from reconciler.kinds.custom.external_secrets import EXTERNAL_SECRET, SEALED_SECRET, SECRET_PROVIDER_CLASS, SECRET_STORE
@@ -36,6 +20,21 @@ from reconciler.kinds.custom.vault import VAULT_AUTH, VAULT_SECRET
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.jobs import CRON_JOB, JOB
 from reconciler.kinds.services import INGRESS, SERVICE, SERVICE_IMPORT
+from reconciler.kinds.small_kinds import (
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    HORIZONTAL_POD_AUTOSCALER,
+    LIMIT_RANGE,
+    NAMESPACE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    RESOURCE_QUOTA,
+    SCALED_OBJECT,
+    SECRET,
+    SERVICE_ACCOUNT,
+    STORAGE_CLASS,
+)
 from reconciler.kinds.workloads import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET
 
 BUILT_IN: Final[tuple[tuple[str, Interpreter], ...]] = (

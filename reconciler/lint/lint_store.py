@@ -14,8 +14,7 @@ from reconciler.api.refs import Identity
 from reconciler.containment import internal_error, try_call
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.lint.cluster_names import lint_clusters, lint_rollouts
-from reconciler.lint.plain_secrets import lint_makers, lint_secrets
-from reconciler.lint.template_contents import lint_definitions, lint_images
+from reconciler.lint.template_contents import lint_definitions, lint_images, lint_makers, lint_secrets
 from reconciler.lint.unused_parts import lint_overrides, lint_placement, lint_volumes
 from reconciler.planner import urls_of_two_hosts
 from reconciler.policy import Claims

@@ -2,6 +2,7 @@
 
 from reconciler.rollouts.approval import NotClear, approved
 from reconciler.rollouts.differing import SelectedTables, changed_by_staging, differing, selected_of
+from reconciler.rollouts.documents_in_force import is_looser, kept_problem, rollout_documents
 from reconciler.rollouts.gate import Copy, named_objects, sight_of
 from reconciler.rollouts.layout import RolloutSelection, best_of, lay_out, refused_without_revisions, select
 from reconciler.rollouts.metric_verdict import ANSWER_BYTES_MAX, range_query, refusal, verdict_on
@@ -18,7 +19,7 @@ from reconciler.rollouts.record_book import (
     rollout_events,
     told_by,
 )
-from reconciler.rollouts.release import is_looser, kept_problem, release_of_head, rollout_documents
+from reconciler.rollouts.release import release_of_head
 from reconciler.rollouts.rollout_document import parse_rollout
 from reconciler.rollouts.rollout_fields import ROLLOUT_CODES, ROLLOUT_SHAPE
 from reconciler.rollouts.staged import staged

@@ -21,8 +21,7 @@ from reconciler.api.rollout_progress import Staging
 from reconciler.containment import try_call
 from reconciler.incremental import changed_keys, patched
 from reconciler.policy import PolicyIndex
-from reconciler.rollouts.definitions import concerns_definitions, definitions_of
-from reconciler.rollouts.layout import RolloutSelection, select
+from reconciler.rollouts.layout import RolloutSelection, concerns_definitions, definitions_of, select
 from reconciler.scheduler import Schedule, Sources, travel
 from reconciler.templates import references_of
 

@@ -1,24 +1,31 @@
-"""`/api/v1`: the views as JSON. It only reads, and refuses unknown parameters with a reason. Source: ADR 17."""
+"""`/api/v1`: the views as JSON. It only reads, and refuses unknown parameters with a reason. Source: ADR 17.
+
+`/api/v1/events`: server-sent events about new state, and nothing else.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import web
 
 from reconciler.clock import Clock, epoch_s, rfc3339, seconds_in
+from reconciler.controller.tasks import first_of
+from reconciler.controller.vitals.status_store import StatusStore
 from reconciler.errors import ConfigurationError, NotShown
 from reconciler.observations import told_moment
 from reconciler.report.views.matrix import FILTERS, FOLDS
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import ObjectView
-from reconciler.server.limits import Slots
+from reconciler.server.limits import ReaderLimits, Slots, keep_buffer_small
 from reconciler.server.live_views import LiveViews
-from reconciler.server.routes import Answerer, Packed, PageRequest, Route, fault, packed, tagged
-from reconciler.server.server_events import Events
+from reconciler.server.routes import HEADERS, Answerer, Packed, PageRequest, Route, fault, packed, tagged
 
 _LIMIT_MAX: Final = 10_000
 _NUMBER_MAX: Final = 2**53
@@ -218,3 +225,56 @@ def _told(answer: Answerer) -> Answerer:
 def _not_found(found: NotFound) -> web.Response:
     todo = f"did you mean {' or '.join(found.close)}?" if found.close else "`/api/v1/matrix?kind=*` lists what there is"
     return fault(HTTPStatus.NOT_FOUND, found.why, todo)
+
+
+BEAT_S: Final = 15.0
+"""Interval of comments that show a living connection without events."""
+
+
+class Events:
+    """Those who listen. Source: HTML Living Standard, "Server-sent events"."""
+
+    def __init__(self, status: StatusStore, limits: ReaderLimits, *, beat_s: float = BEAT_S) -> None:
+        self._status, self._limits, self._beat_s = status, limits, beat_s
+        self._stopped = asyncio.Event()
+        self.slots = Slots("streams", limits.streams, limits.streams_of_one)
+
+    def stop(self) -> None:
+        """End all streams now, and begin none."""
+        self._stopped.set()
+
+    async def stream(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Send `event: round` with the round and its time: at once, and at each change of the view."""
+        if self._stopped.is_set():
+            return fault(HTTPStatus.SERVICE_UNAVAILABLE, "nobody more can listen now", "ask again in a moment")
+        headers = {**HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        answer = web.StreamResponse(headers=headers)
+        answer.force_close()
+        if request.method == "HEAD":
+            await answer.prepare(request)
+            return answer
+        keep_buffer_small(request.transport)
+        # A reader that went, or takes nothing any more.
+        with suppress(ConnectionResetError, TimeoutError):
+            async with asyncio.timeout(self._limits.stream_s):
+                await answer.prepare(request)
+                await self._tell(answer)
+        return answer
+
+    async def _tell(self, answer: web.StreamResponse) -> None:
+        told = self._status.moment
+        await answer.write(self._message())
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._beat_s):
+                    await first_of(self._status.changed(told), self._stopped.wait())
+            if self._stopped.is_set():
+                return
+            is_new = self._status.moment != told
+            told = self._status.moment
+            await answer.write(self._message() if is_new else b": alive\n\n")
+
+    def _message(self) -> bytes:
+        picture = self._status.snapshot.picture
+        data = {"round": picture.number if picture else 0, "time": picture.time if picture else None}
+        return f"event: round\nid: {self._status.moment}\ndata: {json.dumps(data)}\n\n".encode()

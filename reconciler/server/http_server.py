@@ -22,7 +22,7 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
 from reconciler.secret_files import credential_file, is_loopback, token_in
 from reconciler.server import site as signs
-from reconciler.server.api import Api
+from reconciler.server.api import Api, Events
 from reconciler.server.limits import ReaderLimits, Slots, TooMany, address_of, end_if_not_read
 from reconciler.server.live_objects import LiveObjects
 from reconciler.server.live_views import LiveViews
@@ -36,7 +36,6 @@ from reconciler.server.routes import (
     is_for_us,
     plain,
 )
-from reconciler.server.server_events import Events
 from reconciler.server.site import Site
 from reconciler.store.uncommitted import Commits
 

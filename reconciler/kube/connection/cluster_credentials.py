@@ -28,7 +28,7 @@ from reconciler.clock import Clock, epoch_s
 from reconciler.errors import ClusterUnreachable, ConfigurationError, CredentialsRejected, MemberClusterError
 from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
 from reconciler.kube.connection.risks import why_rejected
-from reconciler.kube.connection.tls import SharedContexts, system_authorities
+from reconciler.kube.connection.session import SharedContexts, system_authorities
 from reconciler.kube.refusal_errors import clean
 from reconciler.regex import regex
 from reconciler.secret_files import read_secret_file, token_in

@@ -8,7 +8,7 @@ import sys
 
 HEAD = """
 import atexit, sys, threading, time
-from reconciler.cli import process
+from reconciler.cli import main
 
 def ends(act):
     process.main = act

@@ -16,7 +16,7 @@ from reconciler.clock import rfc3339
 from reconciler.errors import ClusterUnreachable, CredentialsRejected
 from reconciler.kube.connection.cluster_credentials import PLUGIN_DEADLINE_S, Credentials
 from reconciler.kube.connection.kubeconfig import MemberConfig, Pem
-from reconciler.kube.connection.tls import SharedContexts
+from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
 from tests.fakes.virtual_time import leap
 from tests.fakes.waiting import until

@@ -24,9 +24,9 @@ from reconciler.report.status.state_document import state_document
 from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.server import live_views
+from reconciler.server.api import Events
 from reconciler.server.http_server import Listening, serving
 from reconciler.server.limits import ReaderLimits
-from reconciler.server.server_events import Events
 from reconciler.state import Degraded
 from tests.fakes.clocks import TestClock
 from tests.unit.report.views.sights import sight_of

@@ -6,8 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from reconciler.kube.connection.session import open_session
-from reconciler.kube.connection.tls import TLS_BUFFER_BYTES
+from reconciler.kube.connection.session import TLS_BUFFER_BYTES, open_session
 from tests.unit.kube.test_rotation import certificate
 
 LARGE = b"a" * (10 * TLS_BUFFER_BYTES + 1)

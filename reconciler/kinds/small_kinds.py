@@ -1,0 +1,138 @@
+"""Kinds of which little is to be known.
+
+ConfigMap, Secret, and the kinds that hold volumes; HorizontalPodAutoscaler, and ScaledObject of KEDA;
+CustomResourceDefinition, Namespace, ServiceAccount and the kinds that limit others.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.api.clusters import Health
+from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
+from reconciler.api.refs import GVK, Identity
+from reconciler.kinds.body_fields import (
+    condition,
+    count,
+    is_observed,
+    mapping,
+    namespace_of,
+    prune_server_fields,
+    text,
+    without_annotations,
+)
+from reconciler.kinds.interpreter import Interpreter
+
+CONFIG_MAP = Interpreter(kinds=(("", "ConfigMap"),))
+
+
+_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type of Secret, not a secret
+_ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
+
+
+def _secret_sanitize(body: JsonObject) -> JsonObject:
+    """Source: Karmada: a token Secret goes without data, which each cluster fills in; design#string-data."""
+    pruned = _fold_string_data(prune_server_fields(body))
+    if pruned.get("type") != _TOKEN:
+        return pruned
+    return without_annotations(without(pruned, ("data",)), (_ACCOUNT_UID,))
+
+
+def _fold_string_data(body: JsonObject) -> JsonObject:
+    """Return `data` with `stringData` in base64 over it, as the API server does; a removed key would stay otherwise.
+
+    Entries that are no strings stay where they are: the API server refuses them with a reason. So do encrypted ones,
+    which are folded once they are decrypted: base64 of ciphertext would be taken for a value.
+    """
+    written = body.get("stringData")
+    if not isinstance(written, Mapping):
+        return without(body, ("stringData",)) if written is None else body
+    plain = {
+        key: value for key, value in written.items() if isinstance(value, str) and not value.startswith(CIPHERTEXT_MARK)
+    }
+    folded = {key: b64encode(value.encode()).decode() for key, value in plain.items()}
+    rest = {key: value for key, value in written.items() if key not in plain}
+    if rest and not folded:
+        return body
+    changed = without(body, ("stringData",))
+    if folded:
+        changed = {**changed, "data": {**mapping(body.get("data")), **folded}}
+    return {**changed, "stringData": rest} if rest else changed
+
+
+SECRET = Interpreter(kinds=(("", "Secret"),), sanitize=_secret_sanitize)
+
+
+PERSISTENT_VOLUME = Interpreter(kinds=(("", "PersistentVolume"),), namespaced=False)
+
+
+def _claim_health(live: JsonObject) -> Health:
+    """Source: Karmada: healthy when Bound. Pending is Progressing: with WaitForFirstConsumer it waits for a pod."""
+    phases = {"Bound": Health.HEALTHY, "Lost": Health.UNHEALTHY}
+    return phases.get(text(dig(live, "status", "phase")), Health.PROGRESSING)
+
+
+PERSISTENT_VOLUME_CLAIM = Interpreter(kinds=(("", "PersistentVolumeClaim"),), health=_claim_health)
+
+
+STORAGE_CLASS = Interpreter(kinds=(("storage.k8s.io", "StorageClass"),), namespaced=False)
+
+
+def scale_target(body: JsonObject) -> Identity | None:
+    """The object whose replicas the autoscaler decides; None when it names none.
+
+    KEDA takes a missing kind for Deployment and a missing apiVersion for apps/v1; an HPA writes both.
+    """
+    target = mapping(dig(body, "spec", "scaleTargetRef"))
+    name = text(target.get("name"))
+    if not name:
+        return None
+    kind = text(target.get("kind")) or "Deployment"
+    group = GVK.parse(text(target.get("apiVersion")) or "apps/v1", kind).group
+    return Identity(group, kind, namespace_of(body), name)
+
+
+HORIZONTAL_POD_AUTOSCALER = Interpreter(kinds=(("autoscaling", "HorizontalPodAutoscaler"),), scale_target=scale_target)
+
+
+SCALED_OBJECT = Interpreter(kinds=(("keda.sh", "ScaledObject"),), scale_target=scale_target)
+
+
+def _definition_health(live: JsonObject) -> Health:
+    """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
+    if condition(live, "Established").get("status") == "True":
+        return Health.HEALTHY
+    is_refused = condition(live, "NamesAccepted").get("status") == "False"
+    return Health.UNHEALTHY if is_refused else Health.PROGRESSING
+
+
+CUSTOM_RESOURCE_DEFINITION = Interpreter(
+    kinds=(("apiextensions.k8s.io", "CustomResourceDefinition"),), namespaced=False, health=_definition_health
+)
+
+
+def _namespace_health(live: JsonObject) -> Health:
+    """A Namespace that is being deleted accepts nothing: Progressing until it is created again."""
+    return Health.PROGRESSING if dig(live, "status", "phase") == "Terminating" else Health.HEALTHY
+
+
+NAMESPACE = Interpreter(kinds=(("", "Namespace"),), namespaced=False, health=_namespace_health)
+
+
+SERVICE_ACCOUNT = Interpreter(kinds=(("", "ServiceAccount"),))
+LIMIT_RANGE = Interpreter(kinds=(("", "LimitRange"),))
+RESOURCE_QUOTA = Interpreter(kinds=(("", "ResourceQuota"),))
+
+
+def _budget_health(live: JsonObject) -> Health:
+    """Source: Karmada: healthy when currentHealthy is at least desiredHealthy."""
+    if not is_observed(live):
+        return Health.PROGRESSING
+    status = mapping(live.get("status"))
+    is_met = count(status.get("currentHealthy"), 0) >= count(status.get("desiredHealthy"), 0)
+    return Health.HEALTHY if is_met else Health.UNHEALTHY
+
+
+POD_DISRUPTION_BUDGET = Interpreter(kinds=(("policy", "PodDisruptionBudget"),), health=_budget_health)
