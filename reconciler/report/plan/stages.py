@@ -17,9 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
-from reconciler.api.content import Json
 from reconciler.api.plan import Plan
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import (
@@ -254,67 +251,38 @@ def _superseded(found: RolloutPlan, progress: RolloutProgress) -> str:
     return f"  ! supersedes the rollout of {short(found.superseded)}, which has not reached {reach}"
 
 
-NOT_KNOWN = "where it stands is not known here"
-
 Document = Mapping[str, Any]
 
-
-class RevisionInForce(Struct, frozen=True, kw_only=True):
-    """A cluster with the Rollout and the stage that a resource goes with there. Empty: it is not known, or none."""
-
-    rollout: str
-    cluster: str
-    stage: str
-    revision: str = ""
-    phase: str = ""
-    why: str = NOT_KNOWN
+_NOT_KNOWN: Document = {"revision": None, "phase": None, "why": "where it stands is not known here"}
 
 
 def in_force_of(
     decision: Schedule, identity: Identity, clusters: Iterable[str], known: Iterable[Document]
-) -> tuple[RevisionInForce, ...]:
-    """Return the rollout state of a resource by cluster; empty without a Rollout. `known`: `rollouts` of a status."""
+) -> tuple[Document, ...]:
+    """Return `{cluster, rollout, stage, revision, phase, why}` of a resource; empty without a Rollout.
+
+    Null: it is not known, or none. `known`: `rollouts` of a status document.
+    """
     fleet = decision.fleet
     if not fleet.rollouts:
         return ()
-    standing = {found["name"]: {one["name"]: one for one in found["clusters"]} for found in known}
+    standing = {(found["name"], one["name"]): one for found in known for one in found["clusters"]}
     selection = selected_of(decision)
     names = selection.tied.get(identity) or selection.rollouts.get(identity, ())
     stages = {one.name: lay_out(one, fleet.clusters).stage_of for one in fleet.rollouts if one.name in names}
     return tuple(
-        _one(name, cluster, stages[name][cluster].stage.name if cluster in stages[name] else "", standing.get(name))
+        {
+            "cluster": cluster,
+            "rollout": name,
+            "stage": (stages[name][cluster].stage.name or None) if cluster in stages[name] else None,
+            "revision": found["revision"] or None,
+            "phase": found["phase"] or None,
+            "why": found["why"],
+        }
         for cluster in sorted(clusters)
         for name in sorted(stages)
+        for found in [standing.get((name, cluster), _NOT_KNOWN)]
     )
-
-
-def _one(rollout: str, cluster: str, stage: str, standing: Mapping[str, Document] | None) -> RevisionInForce:
-    found = (standing or {}).get(cluster)
-    if found is None:
-        return RevisionInForce(rollout=rollout, cluster=cluster, stage=stage)
-    return RevisionInForce(
-        rollout=rollout,
-        cluster=cluster,
-        stage=stage,
-        revision=found["revision"] or "",
-        phase=found["phase"],
-        why=found["why"],
-    )
-
-
-def in_force_part(found: Iterable[RevisionInForce]) -> list[Json]:
-    """`[{cluster, rollout, stage, revision, phase, why}]`; null where it is not known, or none."""
-    return [
-        {
-            "cluster": one.cluster,
-            "rollout": one.rollout,
-            "stage": one.stage or None,
-            "revision": one.revision or None,
-            "phase": one.phase or None,
-            "why": one.why,
-        }
-        for one in found
-    ]
 
 
 def in_force_lines(entries: Iterable[Document]) -> Iterator[str]:

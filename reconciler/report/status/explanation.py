@@ -20,7 +20,7 @@ from reconciler.overrides import FieldOverride
 from reconciler.render import Rendered
 from reconciler.report.json_parts import placement_part, problem_of, problems_part, reasons_part, resource_part
 from reconciler.report.mask import Masker
-from reconciler.report.plan.stages import RevisionInForce, in_force_lines, in_force_of, in_force_part
+from reconciler.report.plan.stages import in_force_lines, in_force_of
 from reconciler.report.problems_text import problem_lines
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import PLAIN, Style
@@ -46,7 +46,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     constraints: tuple[Constraint, ...] = ()
     holds: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
-    in_force: tuple[RevisionInForce, ...] = ()
+    in_force: tuple[Mapping[str, Any], ...] = ()
+    """As in the document."""
 
 
 def explain(
@@ -134,7 +135,7 @@ def explanation_document(found: Explanation) -> dict[str, Json]:
         ],
         "held": [{"cluster": cluster, "why": why} for cluster, why in found.holds],
         # Where no Rollout speaks for it, documents of before stay as they are.
-        **({"inForce": in_force_part(found.in_force)} if found.in_force else {}),
+        **({"inForce": [dict(one) for one in found.in_force]} if found.in_force else {}),
         "problems": problems_part(Masker().problem(problem) for problem in found.problems),
     }
     masked: dict[str, Json] = Masker().document(document)

@@ -17,7 +17,7 @@ from reconciler.planner import render_one
 from reconciler.render import Rendered
 from reconciler.report.difference import shown, shown_pair
 from reconciler.report.plan.plan_json import rollouts_part
-from reconciler.report.plan.stages import in_force_lines, in_force_part
+from reconciler.report.plan.stages import in_force_lines
 from reconciler.report.status.explanation import Explanation, explain, explanation_document
 from reconciler.report.status.history_text import history_entry
 from reconciler.report.views.alerts import needs_of
@@ -96,7 +96,7 @@ def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:
         yield Reasoned(words="no policy claims it, so it goes nowhere")
     if binding is None:
         return
-    for line in in_force_lines(in_force_part(found.in_force)):
+    for line in in_force_lines(found.in_force):
         yield Reasoned(words=sight.text(line))
     for cluster, reason in sorted(binding.cluster_reasons.items()):
         mark = "in" if cluster in binding.clusters else "not in"
