@@ -1,25 +1,18 @@
-"""The rights that a store needs in its clusters: as a role for `kubectl apply`, and to check credentials against.
-
-The role has one name at every level, so that applying another level replaces the rights of before.
-"""
+"""The rights that a store needs in its clusters: as a role to apply, and to check credentials against."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.errors import ConfigurationError
-from reconciler.report.render_json import dump_yaml
-from reconciler.rights import Level, Right
 
 if TYPE_CHECKING:
+    from reconciler.cli.role_documents import RoleSubject
     from reconciler.controller.once.planning import Access
+    from reconciler.rights import Level, Right
     from reconciler.scheduler import Schedule
-
 
 _SUBJECTS = "ServiceAccount:NAMESPACE/NAME, User:NAME or Group:NAME"
 DEFAULT_SUBJECT = "ServiceAccount:fleet-system/fleet-reconciler"
@@ -35,6 +28,7 @@ async def role(fleet: Fleet, access: Access, level: str, subject: str, output: s
     Raises:
         ConfigurationError: the store does not name the fleet, the subject is none, or a kind's name is not found.
     """
+    from reconciler.cli.role_documents import role_documents, role_yaml
     from reconciler.fleet import why_nameless
     from reconciler.report.json_parts import json_text
     from reconciler.rights import PAGE_RIGHTS, Level, merged, resource_names
@@ -124,6 +118,8 @@ def parse_subject(text: str) -> RoleSubject:
     Raises:
         ConfigurationError: it is none.
     """
+    from reconciler.cli.role_documents import RoleSubject
+
     kind, _, name = text.partition(":")
     namespace, _, account = name.rpartition("/")
     if kind == "ServiceAccount" and namespace and account and "/" not in namespace:
@@ -131,74 +127,3 @@ def parse_subject(text: str) -> RoleSubject:
     if kind in ("User", "Group") and name:
         return RoleSubject(kind=kind, name=name)
     raise ConfigurationError(f"--subject {text}: it must be {_SUBJECTS}")
-
-
-_RBAC = "rbac.authorization.k8s.io"
-
-
-class RoleSubject(Struct, frozen=True, kw_only=True):
-    """The subject of a role: a ServiceAccount of a namespace, a User or a Group."""
-
-    kind: str
-    name: str
-    namespace: str = ""
-
-
-def role_documents(rights: Iterable[Right], subject: RoleSubject, fleet: str) -> tuple[JsonObject, ...]:
-    """The ClusterRole and its ClusterRoleBinding; for a ServiceAccount, that and its Namespace come before them."""
-    name = f"fleet-reconciler-{fleet}"
-    groups: dict[_Group, list[str]] = {}
-    for right in sorted(rights):
-        groups.setdefault((right.group, right.names, right.verbs), []).append(right.resource)
-    role = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [_rule(*found) for found in groups.items()],
-    }
-    group = {} if subject.kind == "ServiceAccount" else {"apiGroup": _RBAC}
-    namespace = {"namespace": subject.namespace} if subject.namespace else {}
-    binding = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": subject.kind, "name": subject.name, **namespace, **group}],
-    }
-    return (*_account(subject), role, binding)
-
-
-def role_yaml(documents: Iterable[JsonObject], fleet: str, level: Level) -> str:
-    """Return the documents as one YAML file with a comment about its purpose."""
-    text = "---\n".join(dump_yaml(document) for document in documents)
-    made_by = f"Made by 'reconciler doctor --rbac {level}'."
-    return f"# What fleet {fleet} needs in its clusters to {_PURPOSE[level]}. {made_by}\n{text}"
-
-
-_PURPOSE: Mapping[Level, str] = {
-    Level.READ: "be compared and told of, without any write",
-    Level.APPLY: "be applied without deletions",
-    Level.FULL: "be applied, deletions included",
-}
-
-
-def _account(subject: RoleSubject) -> tuple[JsonObject, ...]:
-    if subject.kind != "ServiceAccount":
-        return ()
-    return (
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": subject.namespace}},
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": subject.name, "namespace": subject.namespace},
-        },
-    )
-
-
-_Group = tuple[str, tuple[str, ...], tuple[str, ...]]
-
-
-def _rule(group: _Group, resources: list[str]) -> Json:
-    api_group, names, verbs = group
-    named: dict[str, Json] = {"resourceNames": list(names)} if names else {}
-    return {"apiGroups": [api_group], "resources": list(resources), **named, "verbs": list(verbs)}

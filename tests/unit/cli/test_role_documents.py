@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.cli.rights import RoleSubject, role_documents, role_yaml
+from reconciler.cli.role_documents import RoleSubject, role_documents, role_yaml
 from reconciler.rights import Level, Right
 from tests.yaml_text import load_documents
 
