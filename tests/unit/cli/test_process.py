@@ -8,11 +8,11 @@ import sys
 
 HEAD = """
 import atexit, sys, threading, time
-from reconciler.cli import main
+from reconciler.cli import main as program
 
 def ends(act):
-    process.main = act
-    process.run_process()
+    program.main = act
+    program.run_process()
 """
 LEAVES = "atexit.register(print, 'leaves')"
 
