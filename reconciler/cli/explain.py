@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from reconciler.api.fleet import Fleet
     from reconciler.api.refs import Identity
+    from reconciler.controller.once.planning import Access
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -58,10 +59,11 @@ def command(
 
     resource, named = resource_and_store(words)
     if server is None:
-        chosen = _Here(kubeconfig=kubeconfig, journal=journal, observations=observations, is_live=live)
         with bulk_load():
             fleet = read_fleet(named or store, rev, as_directory=as_directory, last_good=LastGood(journal))
-        document = _explained(fleet, _the_one(fleet, resource, namespace), chosen)
+        identity = _the_one(fleet, resource, namespace)
+        access = access_to(kubeconfig, journal, fleet=fleet)
+        document = _explained(fleet, identity, access, observations, is_live=live)
     else:
         if named:
             raise click.UsageError(f"{named} says what is read here; with --server the service reads it")
@@ -73,15 +75,6 @@ def command(
         answer(json_text(document))
     else:
         prose(explanation_text(document, style_for()))
-
-
-class _Here(NamedTuple):
-    """Sources beside the store."""
-
-    kubeconfig: Path | None
-    journal: Path | None
-    observations: Path | None
-    is_live: bool
 
 
 def _the_one(fleet: Fleet, resource: str, namespace: str | None) -> Identity:
@@ -119,7 +112,9 @@ def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
     return f"{perhaps[0].source.path} may hold it, and is broken: {perhaps[0]}" if perhaps else ""
 
 
-def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
+def _explained(
+    fleet: Fleet, identity: Identity, access: Access, observations: Path | None, *, is_live: bool
+) -> dict[str, Any]:
     """The document, as it is decided here."""
     from reconciler.clock import SystemClock
     from reconciler.controller.once.planning import decide_once
@@ -128,12 +123,11 @@ def _explained(fleet: Fleet, identity: Identity, here: _Here) -> dict[str, Any]:
     from reconciler.report.status.explanation import explain, explanation_document
     from reconciler.scheduler import schedule_fleet, without_outdated_caps
 
-    access = access_to(here.kubeconfig, here.journal, fleet=fleet)
-    if here.is_live:
+    if is_live:
         reading = run(decide_once(fleet, access))
         decision, now, known = reading.decision, reading.snapshot.now, reading.snapshot.observations
     else:
-        now, known = SystemClock().now(), read_observations(here.observations)
+        now, known = SystemClock().now(), read_observations(observations)
         decision = schedule_fleet(fleet, known, now, interpreters=access.interpreters)
     known = without_outdated_caps(known, fleet.templates, decision.policies, decision.interpreters)
     in_force = constraints_in_force(known.constraints, now).get(identity, ())

@@ -123,21 +123,18 @@ class JournalFile:
     def _connect(self) -> sqlite3.Connection:
         with self.reported():
             if not self.read_only and not self.is_beside:
-                self._create()
+                try:
+                    self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                except OSError as exc:
+                    raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
             elif not self.path.exists():
                 raise JournalError(f"{self.path}: there is no journal; `reconciler apply` and `run` make one")
             uri = f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}"
             if self.read_only and _is_at_rest(self.path):
                 uri += "&immutable=1"
             return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=self._busy_s)
-
-    def _create(self) -> None:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        except OSError as exc:
-            raise JournalError(f"{self.path}: {exc.strerror}; name another file with --journal") from exc
 
     def _prepare(self) -> None:
         version, application = self.pragma("user_version"), self.pragma("application_id")
@@ -161,17 +158,14 @@ class JournalFile:
         self._connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if version:
-            self._check_pages()
+            found = [str(row[0]) for row in self._connection.execute("PRAGMA quick_check(3)")]
+            if found != ["ok"]:
+                raise JournalCorrupt(f"{self.path}: {'; '.join(found)}; {REBUILD}")
         self.migrate(scripts)
 
     def pragma(self, name: str) -> int:
         """The value of an integer pragma."""
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-    def _check_pages(self) -> None:
-        found = [str(row[0]) for row in self._connection.execute("PRAGMA quick_check(3)")]
-        if found != ["ok"]:
-            raise JournalCorrupt(f"{self.path}: {'; '.join(found)}; {REBUILD}")
 
     def migrate(self, scripts: tuple[str, ...]) -> None:
         """Bring the schema forward to the last script, all in one transaction."""
@@ -222,7 +216,14 @@ class JournalFile:
                 self._depth -= 1
             return
         with self.reported():
-            self._begin(durable)
+            if self.read_only:
+                self._connection.execute("BEGIN")
+            else:
+                if durable is not self._is_durable:
+                    self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                    self._is_durable = durable
+                self._connection.execute("BEGIN IMMEDIATE")
+            self._depth = 1
             try:
                 yield
                 if not self.read_only:
@@ -261,16 +262,6 @@ class JournalFile:
             return
         with self.transaction():
             yield
-
-    def _begin(self, durable: bool) -> None:
-        if self.read_only:
-            self._connection.execute("BEGIN")
-        else:
-            if durable is not self._is_durable:
-                self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                self._is_durable = durable
-            self._connection.execute("BEGIN IMMEDIATE")
-        self._depth = 1
 
     def put(self, table: SqlTable, rows: Iterable[Row]) -> None:
         """Insert rows, or replace those with the same key."""

@@ -68,7 +68,11 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
         if path.parent.is_dir():
             refuse_network_file_system(path)
         else:
-            _make_folder(path.parent)
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as exc:
+                raise JournalError(f"{path.parent}: {exc.strerror}; name another place with --journal") from exc
+            refuse_network_file_system(path.parent)
         taken = lock or JournalLock(path)
         try:
             journal = cls(JournalFile(path, read_only=False, tables=TABLES), taken)
@@ -387,11 +391,3 @@ class Journal(EventBook, OrdersTable, LossBook, StoreBook, HoldBook, HandoverBoo
 
 _ROUNDS_BETWEEN_TIDYING = 500
 _REBUILT = ("applied", "manifest", "binding", "tick_constraint", "timer", "good_blob", "intent", "round", "state")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as exc:
-        raise JournalError(f"{folder}: {exc.strerror}; name another place with --journal") from exc
-    refuse_network_file_system(folder)

@@ -181,7 +181,15 @@ def _message(request: Request, status: int, answer: Mapping[str, Any], body: byt
     if status == HTTPStatus.FORBIDDEN and (lacking := _missing_right(str(answer.get("message") or ""))):
         return clean(lacking)
     if request.kind == "Secret" and request.purpose is not Purpose.READ:
-        return _message_without_values(status, answer)
+        fields = sorted({str(cause.get("field") or "") for cause in _causes(answer)} - {""})
+        reason = str(answer.get("reason") or _phrase(status))
+        at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
+        # The component that refused an object, without quoted text; empty: the message names none.
+        message = str(answer.get("message") or "")
+        found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
+        who = next((told.format(match.group(1)) for match, told in found if match), "")
+        by = f"{who}, " if who else ""
+        return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
     if not answer:
         return f"HTTP {status} {_phrase(status)}: {clean(body[:MESSAGE_MAX].decode(errors='replace')) or 'no body'}"
     causes = list(dict.fromkeys(_cause_text(cause) for cause in _causes(answer)))
@@ -202,21 +210,6 @@ def _missing_right(message: str) -> str:
     level = _LEVEL_WITH_VERB.get(verb)
     hint = f"; 'reconciler doctor --rbac {level}' prints the role" if level else ""
     return f"{user} cannot {verb} {resource}{'.' if group else ''}{group} {where}{hint}"
-
-
-def _message_without_values(status: int, answer: Mapping[str, Any]) -> str:
-    fields = sorted({str(cause.get("field") or "") for cause in _causes(answer)} - {""})
-    reason = str(answer.get("reason") or _phrase(status))
-    at = f" at {', '.join(fields[:CAUSES_MAX])}" if fields else ""
-    who = _refused_by(str(answer.get("message") or ""))
-    by = f"{who}, " if who else ""
-    return clean(f"{by}HTTP {status} {reason}{at} (its words are left out, since they may quote the Secret)")
-
-
-def _refused_by(message: str) -> str:
-    """Return the component that refused an object, without quoted text; empty: the message names none."""
-    found = ((pattern.match(message), told) for pattern, told in _REFUSED_BY.items())
-    return next((told.format(match.group(1)) for match, told in found if match), "")
 
 
 def _cause_text(cause: Mapping[str, Any]) -> str:

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.ledger import AppliedRow
-from reconciler.api.policies import OverridePolicy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import try_call
@@ -117,7 +116,8 @@ def differing(
         )
         if not is_same and is_meant(identity):
             found.add(identity)
-    index = _changed_overrides(one, other)
+    old, new = ({(policy.ref, policy.digest): policy for policy in fleet.overrides} for fleet in (one, other))
+    index = PolicyIndex(side[key] for key in sorted(old.keys() ^ new.keys()) for side in (old, new) if key in side)
     if index.is_empty:
         return found
     for fleet in (one, other):
@@ -141,11 +141,6 @@ def stages_the_same(older: Fleet, schedule: Schedule, is_meant: Callable[[Identi
         return bodies[0] is not None and bodies[0] == bodies[1]
 
     return not differing(older, schedule.fleet, is_meant, is_equal)
-
-
-def _changed_overrides(one: Fleet, other: Fleet) -> PolicyIndex[OverridePolicy]:
-    old, new = ({(policy.ref, policy.digest): policy for policy in fleet.overrides} for fleet in (one, other))
-    return PolicyIndex(side[key] for key in sorted(old.keys() ^ new.keys()) for side in (old, new) if key in side)
 
 
 _NOTHING = Staging()

@@ -163,7 +163,11 @@ def _why(live: JsonObject, interpreter: Interpreter) -> str:
 
 
 def _reasons(live: JsonObject) -> Iterator[str]:
-    yield from _of_containers(live)
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for _, status in mappings(dig(live, "status", name)):
+            waiting = mapping(dig(status, "state", "waiting"))
+            if text(waiting.get("reason")) in TROUBLES:
+                yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
     for kind, bad, default in _TELLING:
         found = condition(live, kind)
         if found.get("status") == bad:
@@ -180,14 +184,6 @@ def _reasons(live: JsonObject) -> Iterator[str]:
         yield f"its phase is {phase}"
     if not mapping(live.get("status")):
         yield "no controller has reported its status yet"
-
-
-def _of_containers(live: JsonObject) -> Iterator[str]:
-    for name in ("containerStatuses", "initContainerStatuses"):
-        for _, status in mappings(dig(live, "status", name)):
-            waiting = mapping(dig(status, "state", "waiting"))
-            if text(waiting.get("reason")) in TROUBLES:
-                yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
 
 
 def _available(live: JsonObject, before: str = "") -> str:

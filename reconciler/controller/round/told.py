@@ -79,18 +79,15 @@ class RecordedEvents:
         for result in results:
             copy = (result.change.cluster, result.change.identity)
             if result.error and copy not in self._failures:
-                self._failures[copy] = self._failed_before(result)
+                # Its error, where that is the last thing that history has of the copy; else nothing.
+                subject = f"{result.change.identity} @ {result.change.cluster}"
+                wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
+                last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+                is_known = last is not None and last.data.get("error") == told_error(result)
+                self._failures[copy] = result.error if is_known else ""
             if not result.error and result.change.cause is Cause.DRIFT:
                 self._healed.healed(copy)
         return failures_told(results, self._failures)
-
-    def _failed_before(self, result: Result) -> str:
-        """Its error, where that is the last thing that history has of the copy; else nothing."""
-        subject = f"{result.change.identity} @ {result.change.cluster}"
-        wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
-        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
-        is_known = last is not None and last.data.get("error") == told_error(result)
-        return result.error if is_known else ""
 
     def take_in(
         self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
