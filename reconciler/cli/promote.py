@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -71,7 +72,7 @@ def command(
     if location.repository is None:
         raise ConfigurationError(f"{location}: it is in no Git repository, and a promotion is a commit")
     target = target.rstrip("/")
-    branch = branch or f"promote/{target.replace('/', '-')}"
+    branch = branch or f"promote/{re.sub('[^A-Za-z0-9_-]+', '-', target)}"
     base = base_of(location.repository, branch)
     with bulk_load():
         snapshot, fleet = _read(location, base)
@@ -196,13 +197,17 @@ def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
 
 
 def _lines(carried: Carried, health: Callable[[str], str]) -> list[str]:
+    from reconciler.promotion import goes_back
     from reconciler.report.difference import shown_pair
     from reconciler.report.safe import visible
 
     lines = [f"{visible(carried.subject)}  {visible(str(carried.source))}"]
     for change in carried.moved:
         before, after = shown_pair(change.before, change.after, 120)
-        lines += [f"  {visible(change.path)}", f"      {before} → {after}"]
+        lines += [
+            f"  {visible(change.path)}",
+            f"      {before} → {after}{', an older version' if goes_back(change) else ''}",
+        ]
     if carried.moved:
         lines.append(f"  from {visible(carried.origin)}, {visible(health(carried.origin))}")
     paths = [change.path for change in carried.differing]

@@ -18,8 +18,9 @@ from reconciler.api.problem import Document, Source
 from reconciler.api.promotions import FollowClass, Promotion
 from reconciler.documents import OWN_API_VERSION, is_policy
 from reconciler.errors import ConfigurationError
-from reconciler.hydration import is_below, is_kustomization
+from reconciler.hydration import is_below, is_kustomization, is_newer
 from reconciler.ownership import FieldPath, Keyed, matches, parse_path, path_text
+from reconciler.templates import parse_image
 from reconciler.yaml import YamlFile, edited, read_yaml
 
 _SOPS: Final = "sops"
@@ -114,6 +115,8 @@ def _parts(inside: list[StoreFile], folder: str) -> tuple[list[_Part], dict[str,
     if not inside:
         raise PromotionRefused(f"{folder}: the store has no documents there, as committed")
     outputs = [file.path.removesuffix(f"/{LOCK_NAME}") for file in inside if file.path.endswith(f"/{LOCK_NAME}")]
+    # A chart's templates are no YAML before helm has read them.
+    outputs += [f"{file.path.removesuffix('Chart.yaml')}templates" for file in inside if _is_chart(file.path)]
     read: dict[str, YamlFile] = {}
     parts: list[_Part] = []
     for file in inside:
@@ -128,6 +131,10 @@ def _parts(inside: list[StoreFile], folder: str) -> tuple[list[_Part], dict[str,
             if _is_carried(document, part.key):
                 parts.append(part)
     return parts, read
+
+
+def _is_chart(path: str) -> bool:
+    return path.rpartition("/")[2] == "Chart.yaml"
 
 
 def _key(body: JsonObject) -> tuple[str, str, str, str]:
@@ -191,6 +198,15 @@ def _candidates(rule: Promotion, one: _Part, theirs: list[_Part], ours: list[_Pa
     beside = [each for each in theirs if each.relative == one.relative and each.key[:2] == one.key[:2]]
     if len(beside) == 1 and len(same) == 1:
         yield same[0]
+
+
+def goes_back(change: FieldChange) -> bool:
+    """Return whether a version, or the tag of an image, becomes an older one."""
+    before, after = (
+        image.tag if isinstance(value, str) and (image := parse_image(value)) is not None and image.tag else value
+        for value in (change.before, change.after)
+    )
+    return isinstance(before, str) and isinstance(after, str) and is_newer(before, after)
 
 
 class _Merge:

@@ -8,7 +8,7 @@ from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
 from reconciler.api.promotions import Promotion
-from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, promoted
+from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, goes_back, promoted
 from reconciler.yaml import NotEdited
 
 Health = Callable[[str, str], str]
@@ -78,6 +78,7 @@ def _rows(
         # An origin that changes in the same review has not run what is promoted.
         is_new = key not in known or not _is_same(known[key][1].after, change.after)
         told = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
+        told += "; an older version than before" if goes_back(change) else ""
         yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {told}")
     if lacked.keys() - lacks.keys():
         yield from _on_purpose(rule, new, write)

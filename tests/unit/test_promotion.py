@@ -93,6 +93,12 @@ def test_a_review_says_that_a_value_is_not_that_of_the_origin() -> None:
     ]
 
 
+def test_a_review_says_that_a_version_is_older() -> None:
+    before = dict([web("dev", "web:1.9.0"), web("prod", "web:1.10.0")])
+    (row,) = rows(before, before | dict([web("prod", "web:1.9.0")]))
+    assert row == ("image", "from Deployment dev/web, healthy since noon; an older version than before")
+
+
 def test_a_review_of_something_else_says_nothing_of_promotions() -> None:
     before = dict([web("dev", "web:2"), web("prod", "web:1")])
     assert not rows(before, before | dict([web("prod", "web:1", 9)]))

@@ -116,6 +116,8 @@ def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
     found: Any = repository.lookup_branch(branch)
     if checked_out or (found is not None and found.is_checked_out()):
         raise StoreError(f"{folder}: the branch {branch} is checked out; name another one, or write the files instead")
+    if repository.head_is_unborn and onto == "HEAD":
+        raise StoreError(f"{folder}: nothing is committed there yet; commit the store first")
     start = repository.revparse_single(f"{onto}^{{commit}}").id
     if found is None:
         return start
