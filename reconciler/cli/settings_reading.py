@@ -31,7 +31,7 @@ def with_settings(
     from msgspec.structs import replace
 
     from reconciler.api.problem import with_problems
-    from reconciler.lint import held_settings, setting_changes, sops_changes
+    from reconciler.lint import content_changes, held_settings, setting_changes
 
     old, new = (_steering(side, parsed) for side in sides)
     differing = old.keys() ^ new.keys()
@@ -40,7 +40,7 @@ def with_settings(
     changes = (
         *_judges(history, sides),
         *setting_changes(before, after),
-        *sops_changes(*fleets),
+        *content_changes(*fleets),
         *_promoted(store, sides, fleets, health),
     )
     found = held_settings(plan, changes, *fleets, who=_authors(history, sides, changes))

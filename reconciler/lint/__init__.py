@@ -1,10 +1,16 @@
 """Hints about what is legal in a store and surely not meant, and the effects of settings that change."""
 
 from reconciler.lint.effects import Effect, Looser
-from reconciler.lint.held_settings import REVIEW_ERRORS, held_settings, review_digest, steering_files, with_confirmation
+from reconciler.lint.held_settings import (
+    REVIEW_ERRORS,
+    content_changes,
+    held_settings,
+    review_digest,
+    steering_files,
+    with_confirmation,
+)
 from reconciler.lint.lint_codes import PROBLEM_CODES
 from reconciler.lint.lint_store import lint
 from reconciler.lint.policy_effects import EFFECTS, effect_of
 from reconciler.lint.review_check import NOT_SEEN, is_judge, repository_effect, review_faults
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
-from reconciler.lint.sops_changes import sops_changes

@@ -21,6 +21,7 @@ from reconciler.hydration import is_input
 from reconciler.lint.lint_store import errors_of_review
 from reconciler.lint.settings_diff import has_settings, setting_changes, settings_digest
 from reconciler.lint.sops_changes import sops_changes
+from reconciler.lint.template_contents import annotation_changes
 from reconciler.planner import is_held_by_guard
 from reconciler.policy import matches_cluster
 from reconciler.rollouts import lay_out
@@ -111,8 +112,14 @@ def review_digest(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet,
         (*(file for key, file in found.items() if key in differing), *side.ignore_files)
         for (side, _), found in zip(sides, steering, strict=True)
     )
-    changes = (*setting_changes(before, after), *sops_changes(*fleets))
+    changes = (*setting_changes(before, after), *content_changes(*fleets))
     return settings_digest(confirmable(changes, *(fleet.settings for fleet in fleets)))
+
+
+def content_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
+    """Yield what steers the service and changes in objects: their encryption, and annotations of ours."""
+    yield from sops_changes(base, head)
+    yield from annotation_changes(base, head)
 
 
 def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, StoreFile]:

@@ -74,14 +74,12 @@ def _rank(change: SettingChange) -> tuple[int, str, str, Source]:
 def settings_digest(changes: Iterable[SettingChange]) -> str:
     """Return sixteen hex characters that stand for a set of changes, with their values."""
     lines = sorted(
-        canonical_bytes([one.document, one.path, *(None if each is MISSING else [each] for each in _values(one))])
+        canonical_bytes(
+            [one.document, one.path, *(None if each is MISSING else [each] for each in (one.before, one.after))]
+        )
         for one in changes
     )
     return hashlib.sha256(b"\n".join(lines)).hexdigest()[:16] if lines else ""
-
-
-def _values(change: SettingChange) -> tuple[Json, Json]:
-    return change.before, change.after
 
 
 class _SteeringDocuments:
@@ -178,14 +176,18 @@ class _DocumentDiff:
                 return
             for found in self._fields(shape, whole, before, after):
                 # Of a document that comes, what is not usual: the rest is said by the document itself.
-                if found.direction in (Direction.LOOSENS, Direction.CONFIRMS) and self._is_compared(found):
+                if self._is_told(found):
                     yield found
         elif shape is None:
             yield self._change(whole, effect_of(self._kind, "") or UNKNOWN, MISSING, MISSING)
         else:
             yield from self._fields(shape, whole, before, after)
 
-    def _is_compared(self, found: SettingChange) -> bool:
+    def _is_told(self, found: SettingChange) -> bool:
+        if "Override" in self._kind and found.path.startswith("spec.overrideRules"):
+            return True  # It may change what is not there yet.
+        if found.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
+            return False
         row = effect_of(self._kind, found.path.partition("[")[0] if "annotations" not in found.path else found.path)
         return row is not None and (row.is_always_held or row.looser not in (Looser.ALWAYS, Looser.WINDOW))
 

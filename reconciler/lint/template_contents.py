@@ -3,18 +3,33 @@
 Secrets with values in clear in the store.
 
 Secrets that the store has and that an operator makes, too.
+
+Annotations of ours that change. They steer the service and are no part of the object, so that no difference of objects
+shows them. Source: design#settings-plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from reconciler.api.fleet import Fleet, PlainSecrets
+from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.problem import Problem, Severity
 from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS, is_namespaced, is_never_distributed
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
-from reconciler.templates import malformed_images
+from reconciler.templates import HOOK, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
+
+_ANNOTATIONS: Final[Mapping[str, tuple[str, str]]] = {
+    HOOK: ("", "when it runs in a release of its folder; without it, it is an ordinary object"),
+    HOOK_WEIGHT: ("", "its turn among the hooks of its time"),
+    HOOK_FAILURE: ("continue", "whether its failure holds the rest of the release"),
+    WAVE: ("", "its turn in the release of its folder"),
+    "fleet.reconciler/bring": ("", "what it refers to comes with it, or not"),
+    "fleet.reconciler/replace": ("allowed", "whether it may be deleted and made anew where a field cannot change"),
+}
+"""By annotation the value that loosens, and what a change means."""
 
 
 def lint_images(fleet: Fleet) -> Iterator[Problem]:
@@ -26,6 +41,25 @@ def lint_images(fleet: Fleet) -> Iterator[Problem]:
             for path, image in faulty:
                 message = f"{image[:80]!r} is no image reference, so no node can pull it; write NAME:TAG or NAME@DIGEST"
                 yield Problem(source=template.source, path=path, code="image-illegal", message=message)
+
+
+def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
+    """Yield the annotations of ours that differ, of objects that both revisions have and of those that come."""
+    for identity, after in sorted(head.templates.items()):
+        before = base.templates.get(identity)
+        if before is not None and before.digest == after.digest:
+            continue
+        old = before.annotations if before is not None else {}
+        for key in sorted({*old, *after.annotations}):
+            was, is_now = old.get(key, MISSING), after.annotations.get(key, MISSING)
+            if not key.startswith(RESERVED_PREFIX) or was == is_now:
+                continue
+            loosening, meaning = _ANNOTATIONS.get(key, ("", "only the service reads it"))
+            yield SettingChange(
+                source=after.source, document=str(identity), path=f"metadata.annotations[{key}]", before=was,
+                after=is_now, meaning=meaning,
+                direction=Direction.LOOSENS if is_now == loosening else Direction.NEUTRAL,
+            )  # fmt: skip
 
 
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:

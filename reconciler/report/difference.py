@@ -113,7 +113,7 @@ def _without_far_ends(before: str, after: str, chars_max: int) -> tuple[str, str
 
 
 def _pair(before: str, after: str, chars_max: int) -> tuple[str, str]:
-    pieces = list(_pieces(before, after))
+    pieces = [part for piece in _pieces(before, after) for part in _parts(*piece, chars_max)]
     changed = [(old, new) for old, new in pieces if old != new]
     length = max(len(before), len(after))
     is_alike = any(_look_alike(old, new) for old, new in changed)
@@ -170,6 +170,19 @@ def _pieces(before: str, after: str) -> Iterator[tuple[str, str]]:
                 yield from _texts(found, found)
                 start, other_start = head + at + size, head + other_at + size
     yield from _texts(old[ends[0] :], new[ends[1] :])
+
+
+def _parts(old: str, new: str, chars_max: int) -> Iterator[tuple[str, str]]:
+    """Yield two different pieces, of long words without a blank their equal ends apart."""
+    is_long = old != new and max(len(old), len(new)) > chars_max // 2
+    head, tail = _shared_ends(old, new) if is_long else (0, 0)
+    ends = len(old) - tail, len(new) - tail
+    if head:
+        yield old[:head], new[:head]
+    if (head, head) != ends:
+        yield old[head : ends[0]], new[head : ends[1]]
+    if tail:
+        yield old[ends[0] :], new[ends[1] :]
 
 
 def _texts(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:

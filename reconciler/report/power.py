@@ -5,8 +5,9 @@ Source: Kubernetes, Pod Security Standards; RBAC good practices; dynamic admissi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from reconciler.api.content import Json
@@ -27,12 +28,37 @@ class Power(NamedTuple):
 
 
 _ASPECTS: Final = (
-    *("image", "privilege", "host path", "ServiceAccount", "rule", "role", "subject", "webhook"),
-    *("command", "args", "port"),
+    *("image", "privilege", "host path", "ServiceAccount", "secret", "rule", "role", "subject", "webhook"),
+    *("command", "args", "env", "network", "identity", "port"),
 )
 """In the order in which they are shown."""
-_FLAGS: Final = frozenset({"privileged", "hostNetwork", "hostPID", "hostIPC", "allowPrivilegeEscalation"})
-_TEXTS: Final = {"image": "image", "serviceAccountName": "ServiceAccount", "serviceAccount": "ServiceAccount"}
+_FLAGS: Final = frozenset(
+    {
+        *("privileged", "hostNetwork", "hostPID", "hostIPC", "allowPrivilegeEscalation", "insecureSkipTLSVerify"),
+        *("automountServiceAccountToken", "shareProcessNamespace"),
+    }
+)
+_TEXTS: Final = {
+    "image": "image", "serviceAccountName": "ServiceAccount", "serviceAccount": "ServiceAccount",
+    "secretName": "secret", "audience": "secret", "nodeName": "privilege", "priorityClassName": "privilege",
+    "host": "network", "externalName": "network",
+}  # fmt: skip
+_WEAK: Final = {"type": "Unconfined", "procMount": "Unmasked", "effect": "NoExecute"}
+"""Fields with the value by which a pod is less contained."""
+_OF_SECRETS: Final = frozenset({"secretRef", "secretKeyRef", "imagePullSecrets", "nodePublishSecretRef"})
+_MOUNTED: Final = frozenset({"nfs", "csi", "iscsi", "cephfs", "glusterfs"})
+_API_SERVICE: Final = frozenset({"group", "service", "groupPriorityMinimum"})
+_STEERING_ENV: Final = re.compile(
+    r"LD_.*|PATH|.*_PROXY|.*_OPTIONS|PYTHON.*|NODE_.*|KUBECONFIG|BASH_ENV|ENV", re.IGNORECASE
+)
+"""Variables by which a program runs other code, or sends elsewhere what it sends."""
+_TELLING: Final = re.compile(
+    r"pod-security\.kubernetes\.io/(enforce|exempt).*|rbac\.authorization\.k8s\.io/aggregate-to-.*|.*-snippet"
+    r"|eks\.amazonaws\.com/.*|iam\.gke\.io/.*|azure\.workload\.identity/.*|(.*/)?service-account\.name"
+    r"|external-dns\.alpha\.kubernetes\.io/.*|.*/(auth-url|permanent-redirect|mirror-target)"
+)
+"""Labels and annotations that give rights, or by which others serve the object. Source: Pod Security Admission; RBAC;
+workload identities of clouds; ingress-nginx."""
 _PORTS: Final = frozenset({"containerPort", "hostPort", "nodePort", "port", "externalIPs", "externalName"})
 _VALUES_MAX: Final = 4
 _VALUE_CHARS_MAX: Final = 100
@@ -52,27 +78,73 @@ def powers_in(body: Json, name: str = "") -> Iterator[Power]:
         yield Power(_TEXTS[name], body)
     elif (name in _FLAGS and body is True) or (name == "runAsUser" and body == 0):
         yield Power("privilege", "runs as root" if body == 0 and body is not False else name)
+    elif name in ("nameservers", "hostnames") and isinstance(body, str):
+        yield Power("network", f"{name} {body}")
     elif name in _PORTS and isinstance(body, int | str):
         yield Power("port", f"{name} {body}" if name != "port" else str(body))
     elif name == "type" and body in ("LoadBalancer", "NodePort", "ExternalName"):
         yield Power("port", str(body))
+    elif name in _WEAK and body == _WEAK[name]:
+        yield Power("privilege", str(body))
 
 
 def _of_mapping(name: str, body: Mapping[str, Json]) -> Iterator[Power]:
-    if name == "hostPath":
-        yield Power("host path", str(body.get("path")))
-    if name == "capabilities" and body.get("add"):
-        yield Power("privilege", f"capabilities {_words(body['add'])}")
-    if name == "rules" and "verbs" in body:
-        things = body.get("resources", body.get("nonResourceURLs", []))
-        yield Power("rule", f"{_words(body['verbs'])} {_words(things)} in {_words(body.get('apiGroups', []))}")
-    if name in ("roleRef", "subjects"):
-        where = f"{body['namespace']}/" if body.get("namespace") else ""
-        yield Power("role" if name == "roleRef" else "subject", f"{body.get('kind')} {where}{body.get('name')}")
-    if name == "clientConfig":
-        service = body.get("service")
-        place = f"{service.get('namespace')}/{service.get('name')}" if isinstance(service, Mapping) else ""
-        yield Power("webhook", str(body.get("url") or place))
+    if name in _PARTS:
+        aspect, value = _PARTS[name](body)
+        if value:
+            yield Power(aspect, value)
+    if name in _OF_SECRETS and body.get("name"):
+        yield Power("secret", str(body["name"]))
+    if name in _MOUNTED:
+        place = body.get("server") or body.get("driver") or body.get("targetPortal") or ""
+        yield Power("host path", f"{name} {place}".strip())
+    if name in ("labels", "annotations"):
+        yield from (Power("identity", f"{key}: {value}") for key, value in body.items() if _TELLING.fullmatch(str(key)))
+    if name == "spec" and body.keys() >= _API_SERVICE:
+        yield Power(*_webhook(body))
+
+
+def _rule(body: Mapping[str, Json]) -> tuple[str, str]:
+    things = body.get("resources", body.get("nonResourceURLs", []))
+    verbs, groups = _words(body.get("verbs", [])), _words(body.get("apiGroups", []))
+    return "rule", f"{verbs} {_words(things)} in {groups}" if "verbs" in body else ""
+
+
+def _subject(body: Mapping[str, Json]) -> str:
+    where = f"{body['namespace']}/" if body.get("namespace") else ""
+    return f"{body.get('kind')} {where}{body.get('name')}"
+
+
+def _webhook(body: Mapping[str, Json]) -> tuple[str, str]:
+    service = body.get("service")
+    place = f"{service.get('namespace')}/{service.get('name')}" if isinstance(service, Mapping) else ""
+    return "webhook", str(body.get("url") or place)
+
+
+def _tolerated(body: Mapping[str, Json]) -> tuple[str, str]:
+    return "privilege", "tolerates every taint" if body.get("operator") == "Exists" and not body.get("key") else ""
+
+
+def _variable(body: Mapping[str, Json]) -> tuple[str, str]:
+    name = str(body.get("name"))
+    return "env", f"{name}={body.get('value', '')}" if _STEERING_ENV.fullmatch(name) else ""
+
+
+_PARTS: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, str]]]] = {
+    "hostPath": lambda body: ("host path", str(body.get("path"))),
+    "capabilities": lambda body: ("privilege", f"capabilities {_words(body['add'])}" if body.get("add") else ""),
+    "rules": _rule,
+    "roleRef": lambda body: ("role", _subject(body)),
+    "subjects": lambda body: ("subject", _subject(body)),
+    "clientConfig": _webhook,
+    "sysctls": lambda body: ("privilege", f"sysctl {body.get('name')}"),
+    "tolerations": _tolerated,
+    "env": _variable,
+    "hostAliases": lambda body: ("network", f"{_words(body.get('hostnames', []))} is {body.get('ip')}"),
+    "aggregationRule": lambda body: ("rule", "aggregationRule: the rules of other roles, by their labels"),
+    "image": lambda body: ("image", str(body.get("reference") or "")),
+}
+"""By the name of a mapping the power that it is; an empty one is none."""
 
 
 def _words(items: Json) -> str:

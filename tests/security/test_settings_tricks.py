@@ -163,7 +163,8 @@ def test_no_trick_is_hidden(case: dict[str, Any], base: Path, tmp_path: Path) ->
     shutil.copytree(base, store)
     for edit in case.get("base", ()):
         _edit(store, *edit)
-        _git(store, "commit", "--quiet", "--all", "-m", "as it was")
+        _git(store, "add", "--all")
+        _git(store, "commit", "--quiet", "-m", "as it was")
     if case.get("allowed"):
         _edit(store, "fleet.yaml", "mode: apply", "mode: apply\n  review: {loosening: allow}")
         _git(store, "commit", "--quiet", "--all", "-m", "allow")

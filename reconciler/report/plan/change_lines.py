@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -99,7 +100,15 @@ def _most_important(fields: tuple[FieldLine, ...], most: int) -> tuple[FieldLine
         return fields
     ranks = {path: rank for rank, path in enumerate(by_importance(line.path for line in fields))}
     clusters = max(len(line.clusters) for line in fields)
-    kept = sorted(fields, key=lambda line: (len(line.clusters) < clusters, ranks[line.path]))
+    alike = Counter((repr(line.before), repr(line.after)) for line in fields)
+    often = max(alike.values())
+
+    def rank(line: FieldLine) -> tuple[bool, bool, int]:
+        # One that changes as no other does is what a long list would hide.
+        is_like_others = 1 < often == alike[repr(line.before), repr(line.after)]
+        return len(line.clusters) < clusters, is_like_others, ranks[line.path]
+
+    kept = sorted(fields, key=rank)
     chosen = {id(line) for line in kept[:most]}
     return tuple(line for line in fields if id(line) in chosen)
 
