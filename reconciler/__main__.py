@@ -1,5 +1,5 @@
 """`python -m reconciler`."""
 
-from reconciler.cli.main import run_process
+from reconciler.cli.process import run_process
 
 run_process()

@@ -137,6 +137,6 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def _command_line(arguments: list[str]) -> None:
-    from reconciler.cli.main import run_process  # noqa: PLC0415 - see above
+    from reconciler.cli.process import run_process  # noqa: PLC0415 - see above
 
     run_process()

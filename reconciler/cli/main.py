@@ -1,8 +1,6 @@
 """The entry point: a group whose commands are imported only when they are called, so that `--help` is quick.
 
 The message for an unknown command: similar commands, or the counterpart of one of kubectl.
-
-The command line as a process of its own, which ends after its last output.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import importlib
 import keyword
 import os
 import sys
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +26,6 @@ from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a write that name no file: to stdout, or to the file of an option."""
@@ -269,30 +265,3 @@ def unknown_command(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else "'reconciler --help' lists them"
     return f"there is no command {name}; {hint}"
-
-
-def run_process() -> NoReturn:
-    """Run the process's command, and end the process with its exit code.
-
-    A plan of thousands of objects takes longer to be taken apart, object by object, than to be printed, and all of it
-    goes with the process anyway. Files, journals and connections are closed by then: whoever opens one closes it.
-    """
-    try:
-        main()
-    except SystemExit as ended:
-        if not isinstance(ended.code, int | None) or threading.active_count() > 1 or not _is_all_said():
-            raise
-        os._exit(ended.code or 0)
-    sys.exit(0)
-
-
-def _is_all_said() -> bool:
-    """Run the exit handlers, flush the outputs, and return whether that worked."""
-    atexit._run_exitfuncs()
-    try:
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
-    except (OSError, ValueError):
-        # The interpreter itself reports an output that is closed.
-        return False
-    return True

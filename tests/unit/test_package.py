@@ -103,7 +103,7 @@ def test_the_wheel_makes_both_commands(wheel: Path) -> None:
         (name,) = [name for name in held.namelist() if name.endswith("entry_points.txt")]
         lines = held.read(name).decode().split("\n")
     for command in ("reconciler", "kubectl-amc", "kubectl-fleet"):
-        assert f"{command} = reconciler.cli.main:run_process" in lines
+        assert f"{command} = reconciler.cli.process:run_process" in lines
 
 
 def test_both_archives_carry_the_license_that_is_declared(source_archive: Path, wheel: Path) -> None:

@@ -8,11 +8,11 @@ import sys
 
 HEAD = """
 import atexit, sys, threading, time
-from reconciler.cli import main as program
+from reconciler.cli import process
 
 def ends(act):
-    program.main = act
-    program.run_process()
+    process.main = act
+    process.run_process()
 """
 LEAVES = "atexit.register(print, 'leaves')"
 
