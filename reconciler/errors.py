@@ -47,6 +47,8 @@ class StoreIsOlder(StoreError):
 class MemberClusterError(ReconcilerError):
     """One member cluster failed a request. `status` is the HTTP status, 0 when there was no answer."""
 
+    todo = "correct {place} as {cluster} says, or `git revert {commit}`; it is tried again by itself"
+    """The remedy of a change that failed so, with names of parts that `report.status.remedies` fills in."""
     changed_nothing = False
     """True if the request was certainly not carried out: it was refused, or never sent.
 
@@ -64,10 +66,13 @@ class MemberClusterError(ReconcilerError):
 class ClusterUnreachable(MemberClusterError):
     """No answer, or not before the deadline."""
 
+    todo = "bring {cluster} back, and have a webhook there that hangs mended; it is tried again by itself"
+
 
 class CredentialsRejected(MemberClusterError):
     """401: the API server does not know us, or the kubeconfig cannot give credentials."""
 
+    todo = "renew the credentials of {cluster} in the kubeconfig; it is read again by itself"
     changed_nothing = True
 
 
@@ -78,6 +83,10 @@ class KindFault(MemberClusterError):
 class Forbidden(KindFault):
     """403: we are known and may not do this."""
 
+    todo = (
+        "grant the right that lacks (`reconciler doctor --rbac full` prints the role), raise the limit that is named, "
+        "lower what {place} asks for, or `git revert {commit}`"
+    )
     changed_nothing = True
 
 
@@ -94,6 +103,7 @@ class ObjectNotFound(MemberClusterError):
 class KindNotServed(KindFault):
     """404: the API server has no such resource type."""
 
+    todo = "apply the definition of the kind to {cluster}, or take {place} out of the store"
     changed_nothing = True
 
 
@@ -126,6 +136,10 @@ class InvalidObject(MemberClusterError):
 class AdmissionFailed(MemberClusterError):
     """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
+    todo = (
+        "have whoever runs that webhook mend it, or take its configuration out of {cluster} (`kubectl --context "
+        "{cluster} get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is tried again by itself"
+    )
     changed_nothing = True
 
 

@@ -145,6 +145,7 @@ def command(
     access = access_to(kubeconfig, file, clusters, profiles=profiles, keys=opener)
     # A service need not have a home, and always has a folder for its journal.
     folder = cache_folder() or (access.journal.parent if access.journal is not None else None)
+    commits = commits_of(chosen.store, beside=access.journal or file)
     service = Service(
         store=chosen.store,
         rev=chosen.rev,
@@ -155,7 +156,9 @@ def command(
         parse_cache=parse_cache_file(folder, chosen.store) if folder is not None else None,
         round_log=round_log,
         prometheus=prometheus_of(prometheus, prometheus_token_file, allows_http=asked.allow_plain_http),
-        telling=telling_of(asked, chosen.store, commits_of(chosen.store, beside=access.journal or file)),
+        telling=telling_of(asked, chosen.store),
+        words=commits.words,
+        last_change=commits.last_change,
     )
     listening = Listening(address=listen, names=listen_names, token_file=listen_token_file, page_logs=page_logs)
     asyncio.run(_run(service, listening))

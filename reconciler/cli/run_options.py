@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from reconciler.notify.webhook import WebhookOptions
     from reconciler.sops.keyring import Keyring
     from reconciler.sops.program import Program
-    from reconciler.store.uncommitted import Commits
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
@@ -160,8 +159,8 @@ class NotifyOptions(NamedTuple):
 telling_options = options.grouped("asked", NotifyOptions, *_TELLING_OPTIONS)
 
 
-def telling_of(asked: NotifyOptions, store: str, commits: Commits) -> Telling | None:
-    """Return the notification targets, which name `commits` of the store; None: there are none.
+def telling_of(asked: NotifyOptions, store: str) -> Telling | None:
+    """Return the notification targets; None: there are none.
 
     Raises:
         ConfigurationError: an option cannot be used, or one is missing beside another.
@@ -171,7 +170,7 @@ def telling_of(asked: NotifyOptions, store: str, commits: Commits) -> Telling | 
     webhooks, forge = _webhooks(asked), _forge(asked, store)
     if not webhooks and forge is None:
         return None
-    return Telling(webhooks=webhooks, forge=forge, words=commits.words)
+    return Telling(webhooks=webhooks, forge=forge)
 
 
 def _webhooks(asked: NotifyOptions) -> tuple[WebhookOptions, ...]:

@@ -266,6 +266,8 @@ class Recorder:
             health=self._healths.shown(),
             fights=fights,
             journal=state.known,
+            held_digest=picture.plan.held_digest,
+            held_by=self._told.held_by,
             last_contact=dict(self._contacts),
             elsewhere=parts.cluster_filter.elsewhere(picture.decision.fleet),
             unlisted=self._kind_faults.shown,
@@ -293,8 +295,8 @@ class Recorder:
         events = self._told.take_in(state, self._states.turns, now, self._fights.going_on(now_s))
         if self._is_first:
             self._is_first = False
-            tell_events(self._told.going_on(events), goes_on=True)
-        tell_events(events)
+            tell_events(self._told.going_on(events), self._parts.words, goes_on=True)
+        tell_events(events, self._parts.words)
         self._syncs.tell(state, now)
 
     def _publish(self, picture: StateOfFleet, state: State, since: str, heard: Collection[str]) -> None:

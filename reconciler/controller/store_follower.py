@@ -23,6 +23,7 @@ from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
 from reconciler.lint import review_digest, with_confirmation
+from reconciler.report.status.remedies import todo_of
 from reconciler.rollouts import refused_without_revisions
 
 log = logging.getLogger("reconciler")
@@ -178,7 +179,8 @@ class StoreFollower:
         vitals = self._parts.vitals
         if vitals.source_error != error:
             stays = "the last good revision stays in force" if self._is_in_force else "nothing of it is followed"
-            log.error(f"the store cannot be followed; {stays}", extra={"event": "SourceFailed", "error": error})
+            extra = {"event": "SourceFailed", "error": error, "todo": todo_of(EventKind.SOURCE_FAILED, STORE, {})}
+            log.error(f"the store cannot be followed; {stays}", extra=extra)
         vitals.source_error = error
         record_source_error(self._parts.journal, error)
         vitals.status.wake()
@@ -215,15 +217,19 @@ class StoreFollower:
     def _say_what_is_broken(self, fleet: Fleet) -> None:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
         errors = tuple([found for found in fleet.problems if found.severity is Severity.ERROR])
+        # Its author is behind it, also where other commits came in the same moment.
+        culprit = self._parts.last_change(fleet.revision, errors[0].source.path) if errors else ""
+        held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": culprit,
+                        "errors": len(errors)}} if errors else {}  # fmt: skip
         if errors and errors != self._errors:
+            author, _ = self._parts.words(culprit) or (None, "")
             log.warning(f"errors in the store: {len(errors)}; {_effect(fleet)}",
-                        extra={"event": "StoreBroken", "rev": fleet.revision, "err_code": errors[0].code,
-                               "error": str(errors[0])})  # fmt: skip
+                        extra={"event": "StoreBroken", "rev": culprit, "author": author,
+                               "err_code": errors[0].code, "error": str(errors[0]),
+                               "todo": todo_of(EventKind.STORE_BROKEN, STORE, held[STORE])})  # fmt: skip
         elif self._errors and not errors:
             log.info("no errors in the store any more", extra={"event": "StoreMended", "rev": fleet.revision})
         self._errors = errors
-        held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": fleet.revision,
-                        "errors": len(errors)}} if errors else {}  # fmt: skip
         self._episodes.update(EventKind.STORE_BROKEN, held, self._parts.clock.now(), over=(STORE,))
 
     def _why_refused(self, fleet: Fleet) -> str:

@@ -33,7 +33,7 @@ from reconciler.controller.round.act import (
     waves_by_cluster,
 )
 from reconciler.controller.round.hold import OwnershipLock
-from reconciler.controller.round.writes import managers_of
+from reconciler.controller.round.writes import managers_of, write_events
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.diff import Comparer
@@ -42,6 +42,7 @@ from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import in_force
 from reconciler.planner import Round, kept_waves
+from reconciler.report.status.history_text import event_detail, history_entry
 from reconciler.state import Copy
 
 log = logging.getLogger("reconciler")
@@ -187,13 +188,24 @@ class Writer:
         extra = {"event": "ApplyFailed" if result.error else "Applied", "rev": revision, "cluster": change.cluster,
                  "obj": str(change.identity), "op": str(change.action), "cause": str(change.cause),
                  "by": ", ".join(managers_of(change)) or None if change.cause is Cause.DRIFT else None,
-                 "why": change.reason.text if change.reason is not None else None}  # fmt: skip
+                 "why": change.reason.text if change.reason is not None else None,
+                 **self._behind(revision, result)}  # fmt: skip
         subject = (change.cluster, change.identity)
         if result.error:
             # It is tried again and again; `status` and the metrics say for how long.
             self._failing.enter(subject, result.error, logging.WARNING, "change failed", **extra, error=result.error)
         elif not self._failing.leave(subject, "change made", **extra):
             log.info("change made", extra=extra)
+
+    def _behind(self, revision: str, result: Result) -> dict[str, str | None]:
+        """Return the values, the author and the remedy of a heal or a failure, as history tells them."""
+        is_drift = result.change.cause is Cause.DRIFT
+        if not (result.error or is_drift):
+            return {}
+        (event,) = write_events(0, revision, "", [result], lambda _: {}, lambda _: ())
+        entry = history_entry(event, self._parts.words)
+        found = {"author": entry["author"], "todo": entry.get("todo")}
+        return found if result.error else {**found, "why": event_detail(entry)}
 
 
 def unmade(planned: Round, results: Iterable[Result], awaited: Collection[Copy] = ()) -> set[Copy]:

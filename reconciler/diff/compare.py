@@ -183,7 +183,7 @@ class Comparer:
             if is_used_as_it_is(manifest):
                 return Comparison(problem=namespace_remark(manifest, live), live=live)
             policy = self.decision.policies.get(manifest.identity)
-            problem = refusal(manifest, ownership, policy, self._lost_marks(live, row))
+            problem = refusal(manifest, live, ownership, policy, self._lost_marks(live, row))
             return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
         if (release := _other_release(manifest.body, live.body)) is not None:
             body = bodies.wanted(manifest.body, manifest.leaves).body

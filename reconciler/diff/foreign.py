@@ -16,6 +16,7 @@ from reconciler.ownership import (
     Ownership,
     conflict_resolution,
     foreign_mark,
+    made_by,
     states,
     strip_marks,
 )
@@ -50,7 +51,11 @@ def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
 
 
 def refusal(
-    manifest: Manifest, ownership: Ownership, policy: PropagationPolicy | None, lost: tuple[str, ...]
+    manifest: Manifest,
+    live: LiveObject,
+    ownership: Ownership,
+    policy: PropagationPolicy | None,
+    lost: tuple[str, ...],
 ) -> Problem | None:
     """Return why an object that is not ours is left alone; None: it is to be adopted.
 
@@ -66,7 +71,8 @@ def refusal(
             "conflictResolution: Overwrite in its policy to adopt it"
         )
         return problem_about(manifest, "object-let-go", message, Severity.WARNING)
-    message = "exists and is not ours; set conflictResolution: Overwrite in its policy to adopt it"
+    maker = f" ({made_by(live.body)} made it)" if made_by(live.body) else ""
+    message = f"exists and is not ours{maker}; set conflictResolution: Overwrite in its policy to adopt it"
     return problem_about(manifest, "object-not-ours", message)
 
 

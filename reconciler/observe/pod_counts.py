@@ -284,10 +284,10 @@ def _troubles(pod: Pod) -> Iterator[Trouble]:
     for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
         waiting = status.state.waiting if status.state is not None else None
         if waiting is not None and waiting.reason in TROUBLES:
-            yield Degraded(why_waiting(waiting.reason, waiting.message))
+            yield Degraded(why_waiting(waiting.reason, waiting.message), reason=waiting.reason)
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
-        yield Progressing(why_unschedulable(scheduled.message))
+        yield Progressing(why_unschedulable(scheduled.message), reason=scheduled.reason)
 
 
 async def failed_creations(member: MemberCluster, namespace: str) -> tuple[LiveObject, ...]:

@@ -27,6 +27,7 @@ from reconciler.ownership.managed_fields import (
     entries_of,
     fields_of,
     is_applied_by,
+    made_by,
     owners_of,
     owns,
     owns_within,

@@ -59,6 +59,12 @@ def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
     return tuple([entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("fieldsV1"), dict)])
 
 
+def made_by(body: JsonObject) -> str:
+    """Return the field manager of the oldest entry, of an object that nobody has written since else; empty: unknown."""
+    entries = sorted(entries_of(body), key=lambda entry: str(entry.get("time") or ""))
+    return next((str(entry["manager"]) for entry in entries if entry.get("manager")), "")
+
+
 def is_applied_by(entry: JsonObject, manager: str) -> bool:
     """Return whether the entry is an Apply of the manager on the object itself (not on a subresource)."""
     return entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from reconciler.api.binding import Reason, TargetCluster
-from reconciler.api.content import Json
+from reconciler.api.content import Json, JsonObject
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.report.mask import Masker
@@ -50,7 +50,7 @@ def problems_part(problems: Iterable[Problem]) -> list[Json]:
     return [problem_part(problem) for problem in map(masker.problem, sorted_problems(problems))]
 
 
-def problem_part(problem: Problem) -> Json:
+def problem_part(problem: Problem) -> JsonObject:
     """Return a redacted problem as JSON: `{severity, code, source, path, message}`."""
     return {
         "severity": str(problem.severity),

@@ -44,6 +44,9 @@ _WAITING: Final = {
 _UNMADE: Final = "ReplicaFailure"
 """The condition of a workload that cannot make its pods, for example over quota."""
 
+UNMADE_REASON: Final = "FailedCreate"
+"""Of events about pods that cannot be made. Source: Kubernetes, controllers."""
+
 _TELLING: Final = (
     ("PodScheduled", "False", "no node has room for it"),
     (_UNMADE, "True", "its pods cannot be made"),
@@ -83,7 +86,10 @@ def _judged(live: JsonObject, interpreter: Interpreter) -> HealthState:
     if told is Health.UNHEALTHY and interpreter.outcome(live) is RunOutcome.FAILED:
         return Degraded(_why(live, interpreter), is_over=True)
     kind = Degraded if is_stuck or _is_past_deadline(live) else Progressing
-    return kind(_why(live, interpreter), _unmade(live), _lacks_pods_of(live, interpreter))
+    unmade = _unmade(live)
+    waits = (text(waiting["reason"]) for waiting in _waiting(live))
+    reason = next(waits, UNMADE_REASON if unmade else "")
+    return kind(_why(live, interpreter), unmade, _lacks_pods_of(live, interpreter), reason)
 
 
 def beside_pods(
@@ -94,14 +100,14 @@ def beside_pods(
     `trouble` None: pods say nothing. `refusal`: why one was not made, as an event says; it counts while pods lack.
     """
     if isinstance(own, Degraded) and own.is_over:
-        return replace(own, why=trouble.why) if trouble is not None else own
+        return replace(own, why=trouble.why, reason=trouble.reason) if trouble is not None else own
     told = _cut(refusal) if own.lacks_pods_of else ""
     unmade = own.unmade or told
     if trouble is None:
-        return replace(own, why=told, unmade=told) if told else own
+        return replace(own, why=told, unmade=told, reason=UNMADE_REASON) if told else own
     kind = Degraded if Degraded in (type(own), type(trouble)) else Progressing
     why = f"{trouble.why}; more of its pods cannot be made ({unmade})" if unmade else trouble.why
-    return kind(why, unmade, own.lacks_pods_of)
+    return kind(why, unmade, own.lacks_pods_of, trouble.reason)
 
 
 def _unmade(live: JsonObject) -> str:
@@ -163,11 +169,8 @@ def _why(live: JsonObject, interpreter: Interpreter) -> str:
 
 
 def _reasons(live: JsonObject) -> Iterator[str]:
-    for name in ("containerStatuses", "initContainerStatuses"):
-        for _, status in mappings(dig(live, "status", name)):
-            waiting = mapping(dig(status, "state", "waiting"))
-            if text(waiting.get("reason")) in TROUBLES:
-                yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
+    for waiting in _waiting(live):
+        yield why_waiting(text(waiting["reason"]), text(waiting.get("message")))
     for kind, bad, default in _TELLING:
         found = condition(live, kind)
         if found.get("status") == bad:
@@ -184,6 +187,14 @@ def _reasons(live: JsonObject) -> Iterator[str]:
         yield f"its phase is {phase}"
     if not mapping(live.get("status")):
         yield "no controller has reported its status yet"
+
+
+def _waiting(live: JsonObject) -> Iterator[JsonObject]:
+    for name in ("containerStatuses", "initContainerStatuses"):
+        for _, status in mappings(dig(live, "status", name)):
+            waiting = mapping(dig(status, "state", "waiting"))
+            if text(waiting.get("reason")) in TROUBLES:
+                yield waiting
 
 
 def _available(live: JsonObject, before: str = "") -> str:

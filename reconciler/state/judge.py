@@ -104,7 +104,7 @@ def _sync(facts: StateFacts, cluster: str, identity: Identity) -> LookedAt | Non
     if due := facts.changes.get(copy):
         return _of_changes(facts, due)
     if is_wanted and any(found.severity is Severity.ERROR for found in said.values()):
-        return Failed(_first_error(problems), is_evaluated=False)
+        return _failed(problems)
     for code in sorted((_LEAVES | _KEPT) & said.keys()):
         message = said[code].message
         return Pending(message) if code in _LEAVES else Held(HeldBy.OTHERS, message)
@@ -115,8 +115,8 @@ def _not_rendered(facts: StateFacts, cluster: str, identity: Identity, problems:
     """Return the state of a copy that is bound but not rendered; None if unbound."""
     if not facts.is_bound(cluster, identity):
         return None
-    if error := _first_error(problems):
-        return Failed(error, is_evaluated=False)
+    if any(found.severity is Severity.ERROR for found in problems):
+        return _failed(problems)
     source = staging.of(identity, cluster) if (staging := facts.decision.staging) is not None else None
     if isinstance(source, Stays):
         return Held(HeldBy.STAGE, source.why)
@@ -134,5 +134,6 @@ def _of_changes(facts: StateFacts, due: tuple[Change, ...]) -> LookedAt:
     return Pending(f"it is to be {due[0].action.done}")
 
 
-def _first_error(problems: Iterable[Problem]) -> str:
-    return next((found.message for found in sorted(problems) if found.severity is Severity.ERROR), "")
+def _failed(problems: Iterable[Problem]) -> Failed:
+    first = next(found for found in sorted(problems) if found.severity is Severity.ERROR)
+    return Failed(first.message, is_evaluated=False, code=first.code)

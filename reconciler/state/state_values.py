@@ -97,12 +97,16 @@ class Held(Struct, frozen=True):
 class Failed(Struct, frozen=True):
     """A change of it failed; or its change cannot be computed, and it is not evaluated.
 
-    `is_altered`: it was made, and the cluster altered it.
+    `is_altered`: it was made, and the cluster altered it. `todo`: the remedy, as of the error; empty: any. `revision`:
+    with which it failed so first; empty: not known. `code`: of the problem that keeps it from being computed.
     """
 
     why: str
     is_evaluated: bool = True
     is_altered: bool = False
+    todo: str = ""
+    revision: str = ""
+    code: str = ""
     lag: ClassVar[Lag] = Lag.FAILED
     sync: ClassVar[Sync] = Sync.OUT_OF_SYNC
 
@@ -209,20 +213,23 @@ class Progressing(Struct, frozen=True):
 
     `unmade`: why more pods of it cannot be made, from its controller; empty: they can. No pod reports that.
     `lacks_pods_of`: the uid of an object that lacks pods and of which only events may say why; empty: it does not.
+    `reason`: Kubernetes' word for a fault of its pods (ImagePullBackOff, FailedCreate, Unschedulable); empty: none.
     """
 
     why: str
     unmade: str = ""
     lacks_pods_of: str = ""
+    reason: str = ""
     word: ClassVar[HealthWord] = HealthWord.PROGRESSING
 
 
 class Degraded(Struct, frozen=True):
-    """It does not work. `unmade` and `lacks_pods_of`: as of Progressing. `is_over`: it ran to its end, and failed."""
+    """It does not work. The fields are those of Progressing. `is_over`: it ran to its end, and failed."""
 
     why: str
     unmade: str = ""
     lacks_pods_of: str = ""
+    reason: str = ""
     is_over: bool = False
     word: ClassVar[HealthWord] = HealthWord.DEGRADED
 
@@ -291,6 +298,10 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     """The reasons why undesired copies stay: a broken file may want them."""
     unlisted: Mapping[str, tuple[Unlisted, ...]] = field(default_factory=dict)
     """By cluster the kinds that cannot be read there."""
+    held_digest: str = ""
+    """Lets pass what the guards hold; empty: they hold nothing."""
+    held_by: Mapping[str, str] = field(default_factory=dict)
+    """By cluster the revision with which the guards began to hold something there."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the store that belong to another process: nothing is reported about them."""
 

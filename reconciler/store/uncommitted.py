@@ -55,6 +55,7 @@ def _differences(lying: dict[str, StoreFile], committed: dict[str, StoreFile]) -
             yield Uncommitted(path, "changed")
 
 
+_CHANGES_MAX: Final = 10_000
 _COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -68,11 +69,31 @@ class Commits:
         self._repository: GitStore | None = None
         self._is_opened = False
         self._known: dict[str, CommitInfo | None] = {}
+        self._changes: dict[tuple[str, str], str] = {}
 
     def words(self, revision: str) -> tuple[str, str] | None:
         """Author and subject of a revision; None when it is no commit that can be found."""
         found = self.info(revision)
         return (found.author, found.subject) if found is not None else None
+
+    def last_change(self, revision: str, path: str) -> str:
+        """Return the last commit up to a revision that changed a file of the store; the revision if none is known."""
+        if not path or self.info(revision) is None:
+            return revision
+        if (revision, path) not in self._changes:
+            if len(self._changes) >= _CHANGES_MAX:
+                self._changes.clear()
+            self._changes[revision, path] = self._changed(revision, path)
+        return self._changes[revision, path]
+
+    def _changed(self, revision: str, path: str) -> str:
+        try:
+            repository = self._open()
+            within = "" if is_git_url(self.store) else locate_store(self.store).subdir
+            whole = f"{within}/{path}" if within else path
+            return repository.last_change(revision, whole) if repository is not None else revision
+        except ReconcilerError:
+            return revision
 
     def info(self, revision: str) -> CommitInfo | None:
         """A revision as a commit; None when it is none that can be found."""

@@ -46,20 +46,22 @@ class GitRepository:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def commit(self, message: str = "change", *, parents: list[str] | None = None, branch: str = "main") -> str:
+    def commit(
+        self, message: str = "change", *, parents: list[str] | None = None, branch: str = "main", author: str = "a"
+    ) -> str:
         """The id of a commit of everything as it lies. `parents`: others than the tip of the branch."""
         repository = self.repository
         repository.index.read()
         repository.index.add_all()
         repository.index.write()
-        author = pygit2.Signature("a", "a@example.com", int(time.time()), 0)
+        signature = pygit2.Signature(author, "a@example.com", int(time.time()), 0)
         tree = repository.index.write_tree()
         reference = f"refs/heads/{branch}"
         if parents is None:
             found = repository.references.get(reference)
             parents = [str(found.target)] if found else []
-            return str(repository.create_commit(reference, author, author, message, tree, parents))
-        commit = repository.create_commit(None, author, author, message, tree, parents)
+            return str(repository.create_commit(reference, signature, signature, message, tree, parents))
+        commit = repository.create_commit(None, signature, signature, message, tree, parents)
         repository.references.create(reference, commit, force=True)
         return str(commit)
 

@@ -44,19 +44,19 @@ class Scene:
         self.wanted |= {(cluster, name): value for cluster in clusters}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": self.namespace},
                 "data": {"value": value}}  # fmt: skip
-        self.store.write(f"{name}.yaml", body, self._policy(name, "ConfigMap", "v1", *clusters))
+        self.store.write(f"{name}.yaml", body, self.policy(name, "ConfigMap", "v1", *clusters))
 
-    def put_deployment(self, image: str) -> None:
-        """The Deployment web in m1."""
-        labels = {"app": "web"}
-        pod = {"containers": [{"name": "main", "image": image}]}
+    def put_deployment(self, image: str, *, name: str = "web", cluster: str = "m1", cpu: str = "0") -> None:
+        """A Deployment whose rollout is late after two seconds."""
+        labels = {"app": name}
+        pod = {"containers": [{"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}}]}
         body = {"apiVersion": "apps/v1", "kind": "Deployment",
-                "metadata": {"name": "web", "namespace": self.namespace},
-                "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+                "metadata": {"name": name, "namespace": self.namespace},
+                "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "progressDeadlineSeconds": 2,
                          "template": {"metadata": {"labels": labels}, "spec": pod}}}  # fmt: skip
-        self.store.write("web.yaml", body, self._policy("web", "Deployment", "apps/v1", "m1"))
+        self.store.write(f"{name}.yaml", body, self.policy(name, "Deployment", "apps/v1", cluster))
 
-    def _policy(self, name: str, kind: str, version: str, *clusters: str) -> dict[str, Any]:
+    def policy(self, name: str, kind: str, version: str, *clusters: str) -> dict[str, Any]:
         return {"apiVersion": ACK, "kind": "PropagationPolicy", "metadata": {"name": name, "namespace": self.namespace},
                 "spec": {"resourceSelectors": [{"apiVersion": version, "kind": kind, "name": name}],
                          "placement": {"clusterAffinity": {"clusterNames": list(clusters)}},

@@ -20,7 +20,6 @@ from reconciler.secret_files import is_mounted_for_us, read_secret_file, secret_
 from reconciler.server.http_server import Listening
 from reconciler.sops.keyring import read_identities
 from reconciler.store.git.url import access_from, parse_git_url
-from reconciler.store.uncommitted import Commits
 
 CANARY = "planted-canary-of-a-secret-0123456789"
 AGE = "AGE-SECRET-KEY-184JMZMVQH3E6U0PSL869004Y3U2NYV7R30EU99CSEDNPH02YUVFSZW44VU"
@@ -41,7 +40,7 @@ def told(path: Path, **named: object) -> object:
         "forge_repository": "a/b", "forge_api": "", "page_url": "", **dict.fromkeys(named, path),
         **({"forge_status": "github"} if "forge_token_file" in named else {}),
     })  # type: ignore[arg-type]  # fmt: skip
-    return telling_of(asked, "https://github.com/a/b", Commits("", tuple))
+    return telling_of(asked, "https://github.com/a/b")
 
 
 def git(variable: str, url: str) -> Reader:

@@ -49,11 +49,12 @@ class Result(Struct, frozen=True, kw_only=True):
     `is_open`: it failed, and may have been made all the same; its object has to be read. `fault`: it failed for a fault
     of the program. `altered`: it was made, and the cluster altered these fields (`before`: live; `after`: sent).
     `is_paced`: the same would fail again, so that it has to wait. `is_sent`: the cluster was asked. `is_terminating`:
-    finalizers keep what is deleted. `health`: when written; None: it was not.
+    finalizers keep what is deleted. `health`: when written; None: it was not. `todo`: the remedy, as of its error.
     """
 
     change: Change
     error: str = ""
+    todo: str = ""
     is_open: bool = False
     is_paced: bool = False
     is_sent: bool = True
@@ -109,7 +110,7 @@ class Acting(Struct, frozen=True, kw_only=True):
 def not_held(changes: Iterable[Change], error: MemberClusterError) -> tuple[Result, ...]:
     """Changes that are due in a cluster where the fleet could not be held, as failures."""
     said = f"the fleet cannot be held there: {error.message}"
-    return tuple(Result(change=change, error=said, is_sent=False) for change in changes)
+    return tuple(Result(change=change, error=said, todo=error.todo, is_sent=False) for change in changes)
 
 
 def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = True) -> tuple[Result, ...]:
@@ -315,7 +316,9 @@ async def _tried(
             # Messages of an API server may quote the sent object.
             is_paced = not isinstance(error, OF_THE_MOMENT)
             text = masker.text(error.message)
-            result = Result(change=change, error=text, is_open=not error.changed_nothing, is_paced=is_paced)
+            result = Result(
+                change=change, error=text, todo=error.todo, is_open=not error.changed_nothing, is_paced=is_paced
+            )
         case fault:
             (result,) = failed_by(fault, [change])
     tell_each(acting, [result])

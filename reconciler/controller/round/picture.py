@@ -49,9 +49,12 @@ def failures_after(
     """
     found = dict(before)
     for copy, result in _by_copy(results):
-        found.pop(copy, None)
+        known = found.pop(copy, None)
         if result.error and not (result.altered and copy in fought):
-            found[copy] = Failed(result.error, is_altered=bool(result.altered))
+            failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo, revision=picture.plan.head)
+            # The revision with which it began to fail so: later ones are not behind it.
+            is_same = known is not None and known.why == failed.why
+            found[copy] = replace(failed, revision=known.revision) if known is not None and is_same else failed
     if not found:
         return {}
     due = {(change.cluster, change.identity) for change in picture.plan.changes if change.held is None}

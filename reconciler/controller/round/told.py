@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from msgspec import to_builtins
+
 from reconciler.api.clusters import NotRead, Read
 from reconciler.api.ledger import MADE, DriftOutcome, Event, EventKind
 from reconciler.api.plan import Cause, Change, HeldBy
@@ -29,12 +31,16 @@ from reconciler.controller.round.writes import drift_event, failures_told, last_
 from reconciler.journal.events import EventFilter
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import later
+from reconciler.report.status.remedies import behind
 from reconciler.state import (
     Condition,
     ConditionEnd,
     Copy,
     Degraded,
+    Failed,
     FleetState,
+    Fought,
+    Held,
     Holds,
     Refused,
     StateChange,
@@ -81,13 +87,17 @@ class RecordedEvents:
             if result.error and copy not in self._failures:
                 # Its error, where that is the last thing that history has of the copy; else nothing.
                 subject = f"{result.change.identity} @ {result.change.cluster}"
-                wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
-                last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
-                is_known = last is not None and last.data.get("error") == told_error(result)
+                is_known = self._last_failure(subject) == told_error(result)
                 self._failures[copy] = result.error if is_known else ""
             if not result.error and result.change.cause is Cause.DRIFT:
                 self._healed.healed(copy)
         return failures_told(results, self._failures)
+
+    def _last_failure(self, subject: str) -> str:
+        """Return the error of a copy, where a failure is the last thing that history has of it; else nothing."""
+        wanted = EventFilter(subject=subject, kinds=(EventKind.FAILED, *MADE))
+        last = next((found.event for found in self._journal.newest_events(wanted, 1)), None)
+        return str(last.data.get("error") or "") if last is not None else ""
 
     def take_in(
         self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
@@ -107,6 +117,7 @@ class RecordedEvents:
                 *self._held_or_frozen(state, turns, now),
                 *self._degraded(state, turns, now),
                 *self._fought(state, fighting, now),
+                *self._not_computed(state, turns, now),
             )
             self._drifted(facts, now)
             return (*found, *self._steps.take_in(step_of(state), now))
@@ -115,6 +126,12 @@ class RecordedEvents:
         """Return unfinished episodes, without the new ones."""
         every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
         return tuple(event for event in every if event not in news)
+
+    @property
+    def held_by(self) -> dict[str, str]:
+        """Return by cluster the revision with which the guards began to hold something there."""
+        found = self._episodes.open(EventKind.HELD)
+        return {_cluster_of(name): str(event.data.get("revision") or "") for name, event in found.items()}
 
     @property
     def steps(self) -> Steps:
@@ -145,7 +162,7 @@ class RecordedEvents:
     def _refused(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         kind = EventKind.OBJECT_REFUSED
         holding = {
-            _subject(copy): {"why": one.why, "code": one.code, **_group(copy)}
+            _subject(copy): {"why": one.why, "code": one.code, **_behind(state, copy, one), **_group(copy)}
             for copy, one in _holding(refused, state, turns)
         }
         return self._episodes.update(kind, holding, now, over=self._over(kind, refused, state))
@@ -162,7 +179,7 @@ class RecordedEvents:
         new = [copy for copy in found if self._healed.is_settling(copy) and _subject(copy) not in known]
         self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in new}
         holding = {
-            _subject(copy): {"why": one.why, **_group(copy)}
+            _subject(copy): {"why": one.why, **_behind(state, copy, one), **_group(copy)}
             for copy, one in found.items()
             if copy not in self._settling
         }
@@ -190,6 +207,10 @@ class RecordedEvents:
         self._held.take_in(state, turns)
         self._frozen.take_in(state, turns)
         held = holds_by_cluster(self._held.found)
+        # The first of each cluster speaks for all there.
+        first = {f"cluster {copy[0]}": copy for copy in sorted(self._held.found, reverse=True)}
+        held = {name: {**_behind(state, first[name], self._held.found[first[name]]), **data}
+                for name, data in held.items()}  # fmt: skip
         over = [
             subject
             for subject, event in self._episodes.open(EventKind.HELD).items()
@@ -206,8 +227,9 @@ class RecordedEvents:
         """Fights that began; and those that are over: nobody fights any more, and the copy was seen as it is wanted."""
         facts, kind = _facts(state), EventKind.FIGHT_DETECTED
         holding = {
-            _subject(copy): {"who": _names(found.managers), "why": f"{found.changes} are undone again and again",
-                             "until": found.until, "fields": list(found.fields), **_group(copy)}
+            _subject(copy): {"why": f"{found.changes} are undone again and again",
+                             "until": found.until, "fields": list(found.fields),
+                             **{**_behind(state, copy, found), "who": _names(found.managers)}, **_group(copy)}
             for copy, found in facts.fights.items()
         }  # fmt: skip
         over = []
@@ -219,6 +241,20 @@ class RecordedEvents:
                 if subject not in fighting and is_evaluated(facts, copy, state.seen(*copy))
             ]
         return self._episodes.update(kind, holding, now, over=over)
+
+    def _not_computed(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
+        """Return the failures of changes that cannot be computed, such as for want of a key: nobody tried them."""
+        number, found = self._journal.complete_rounds(), []
+        for turn in turns:
+            failed, copy = turn.after.sync if turn.after is not None else None, (turn.cluster, turn.identity)
+            if not isinstance(failed, Failed) or failed.is_evaluated or self._failures.get(copy) == failed.why:
+                continue
+            self._failures[copy] = failed.why
+            data = {"cause": "problem", "error": failed.why, **_behind(state, copy, failed), **_group(copy)}
+            if self._last_failure(_subject(copy)) != failed.why:
+                found.append(Event(round=number, time=now, kind=EventKind.FAILED, subject=_subject(copy), data=data))
+        self._journal.record_events(found)
+        return tuple(found)
 
     def _drifted(self, facts: StateFacts, now: str) -> None:
         """Update drifts by others that are not healed: they wait, or stay."""
@@ -307,6 +343,12 @@ def _copy_of(event: Event) -> Copy:
     kind, _, name = named.partition(" ")
     namespace, _, name = name.rpartition("/")
     return cluster, Identity(str(event.data.get("group", "")), kind, namespace, name)
+
+
+def _behind(state: FleetState, copy: Copy, found: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
+    """Return the person, commit, line and remedy for the data of an event."""
+    told: dict[str, str] = to_builtins(behind(_facts(state), *copy, found))
+    return {key: value for key, value in told.items() if value}
 
 
 def _names(managers: Sequence[str]) -> str:

@@ -16,7 +16,8 @@ from reconciler.report.difference import compact_json, shown_pair
 from reconciler.report.known_values import secrets_among
 from reconciler.report.mask import Masker
 from reconciler.report.plan.groups import of_interest
-from reconciler.state import THE_SERVER
+from reconciler.report.status.remedies import remedy
+from reconciler.state import THE_SERVER, Failed
 
 _MOVED: Final = frozenset({Cause.PLACEMENT, Cause.DEPENDENCY})
 """Causes of changes that follow a placement, whoever moved it."""
@@ -67,11 +68,17 @@ def write_events(
                 **({"why": change.reason.text} if change.reason else {}),
                 **behind,
                 # Messages of an API server may quote the sent object.
-                **({"error": masker.text(result.error)} if result.error else {}),
+                **({"error": masker.text(result.error), "todo": _todo(result, revision)} if result.error else {}),
                 **({"altered": altered} if altered else {}),
                 **({"outcome": str(DriftOutcome.HEALED)} if is_drift and not result.error else {}),
             },
         )
+
+
+def _todo(result: Result, revision: str) -> str:
+    change = result.change
+    failed = Failed(result.error, is_altered=bool(result.altered), todo=result.todo)
+    return remedy(change.cluster, change.identity, failed, str(change.source), revision)
 
 
 def last_altered(journal: Journal, change: Change) -> Collection[str]:

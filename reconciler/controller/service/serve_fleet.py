@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import platform
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from reconciler.api.ledger import EvictionRecord, SuspensionRecord
+from reconciler.api.ledger import EventKind, EvictionRecord, SuspensionRecord
 from reconciler.clock import Clock
 from reconciler.containment import fault_fields, try_call
 from reconciler.controller import timing
@@ -34,6 +34,8 @@ from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
 from reconciler.notify.post import Poster
 from reconciler.observations import in_force
+from reconciler.report.status.history_text import Words, itself, no_words
+from reconciler.report.status.remedies import todo_of
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import open_source
 
@@ -69,12 +71,15 @@ def tell_orders(before: OrdersInForce, now: OrdersInForce) -> None:
 
 
 def _of_suspension(event: str, found: SuspensionRecord) -> dict[str, str]:
-    return {"event": event, "obj": found.scope, "by": found.who, "why": _why(found.reason, found.until)}
+    found_todo = todo_of(EventKind.SUSPENDED, found.scope, {})
+    return {"event": event, "obj": found.scope, "by": found.who, "why": _why(found.reason, found.until),
+            "todo": found_todo}  # fmt: skip
 
 
 def _of_eviction(event: str, found: EvictionRecord) -> dict[str, str]:
     about = {"cluster": found.cluster, "obj": str(found.identity)}
-    return {"event": event, **about, "by": found.who, "why": _why(found.reason, found.until)}
+    todo = todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})
+    return {"event": event, **about, "by": found.who, "why": _why(found.reason, found.until), "todo": todo}
 
 
 def _why(reason: str, until: str) -> str:
@@ -96,6 +101,10 @@ class Service(Struct, frozen=True, kw_only=True):
     accept_rewinds: bool = False
     parse_cache: Path | None = None
     """The file of the parse cache for the next start; None: no cache."""
+    words: Words = no_words
+    """Author and subject of a revision of the store."""
+    last_change: Callable[[str, str], str] = itself
+    """Returns the last commit up to a revision that changed a file."""
     telling: Telling | None = None
     """Receivers of notifications; None: none."""
     prometheus: PrometheusAddress | None = None
@@ -120,7 +129,7 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
                 "orders": _watch_orders(journal, process, service.access.clock),
                 "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
                 "profiles": _watch_profiles(service.access, process, journal),
-                "receivers": tell(service.telling, journal, vitals, service.access.clock),
+                "receivers": tell(service.telling, journal, vitals, service.access.clock, service.words),
             }
             try:
                 async with beside(lookouts):
@@ -171,6 +180,8 @@ async def _open_service(service: Service, journal: Journal, vitals: Vitals) -> A
                 later_keys=access.later_keys,
                 prometheus=Prometheus(service.prometheus, poster) if service.prometheus is not None else None,
                 round_log=RoundLog(service.round_log),
+                words=service.words,
+                last_change=service.last_change,
             )
             yield FleetProcess(parts, leadership, f"{platform.node()}_{uuid.uuid4()}")
     finally:

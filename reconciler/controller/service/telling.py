@@ -26,16 +26,11 @@ from reconciler.report.status.history_text import Words
 log = logging.getLogger("reconciler")
 
 
-def _nobody(_: str) -> None:
-    return None
-
-
 class Telling(Struct, frozen=True, kw_only=True):
-    """The receivers. `words`: author and subject of a revision."""
+    """The receivers."""
 
     webhooks: tuple[WebhookOptions, ...] = ()
     forge: ForgeOptions | None = None
-    words: Words = _nobody
 
 
 def forget_others(telling: Telling | None, journal: Journal) -> None:
@@ -43,15 +38,15 @@ def forget_others(telling: Telling | None, journal: Journal) -> None:
     journal.keep_receivers(options.address.key for options in (telling.webhooks if telling is not None else ()))
 
 
-async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock) -> None:
-    """Notify all receivers until cancelled. The next start sends the rest."""
+async def tell(telling: Telling | None, journal: Journal, vitals: Vitals, clock: Clock, words: Words) -> None:
+    """Notify all receivers until cancelled. The next start sends the rest. `words`: of revisions."""
     if telling is None:
         return
     async with Poster.open() as poster:
         receivers: dict[str, Callable[[], Webhook | CommitStatuses]] = {}
         for hook in telling.webhooks:
             told = vitals.webhooks.setdefault(hook.address.name, Deliveries())
-            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, telling.words, told)
+            receivers[hook.address.name] = partial(Webhook, hook, journal, poster, clock, words, told)
         if (forge := telling.forge) is not None:
             statuses = vitals.commit_status = Deliveries()
             current = partial(_current, vitals)

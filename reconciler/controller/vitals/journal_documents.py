@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import ENDS, MADE, Event, EventKind
-from reconciler.clock import Clock, rfc3339
+from reconciler.clock import Clock, epoch_s, rfc3339
 from reconciler.controller import timing
 from reconciler.controller.reading.read_clusters import constraints_in
 from reconciler.errors import ConfigurationError, JournalError, NotShown
@@ -171,6 +171,9 @@ class JournalHistory:
         return told.document(commits.words), told.last
 
 
+_EDITS_S: Final = 3600.0
+
+
 def picture_in(journal: Journal) -> JsonObject:
     """The picture of the last round.
 
@@ -201,12 +204,20 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             writer=str(holder(journal.path) or ""),
             led_by=journal.led_by,
             picture=picture,
-            commit=commits.words(picture["revision"]),
+            words=commits.words,
+            last_change=commits.last_change,
+            edits=_edits(journal, now),
             suspensions=in_force(journal.suspensions(), now),
             constraints=in_force(constraints_in(journal), now),
             released=journal.last_releases(),
         )
     )
+
+
+def _edits(journal: Journal, now: str) -> tuple[Event, ...]:
+    """Return the newest edits by hand of the last hour, newest first: what is healed is in no other list."""
+    wanted = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - _EDITS_S))
+    return tuple(found.event for found in journal.newest_events(wanted, _NEWEST))
 
 
 _NEWEST: Final = 20
@@ -242,6 +253,10 @@ class JournalReader:
         """Return author, subject and time of a revision; None: no known commit."""
         found = self._commits.info(revision)
         return CommitWords(found.author, found.subject, rfc3339(found.time)) if found is not None else None
+
+    def last_change(self, revision: str, path: str) -> str:
+        """Return the last commit up to a revision that changed a file."""
+        return self._commits.last_change(revision, path)
 
     def status(self) -> dict[str, Any]:
         """The document of `status -o json`.

@@ -1,7 +1,7 @@
 """The log on stderr: one line an event, JSON without a terminal, text with one; lasting conditions at begin and end.
 
 Every line passes the scrubber of `report.mask` and is made harmless for a terminal. The keys are stable: `ts level msg
-event run rev cluster policy obj op cause by why replicas_max dur_ms attempt err_code error`.
+event run rev author cluster policy obj op cause by why replicas_max dur_ms attempt err_code error todo`.
 
 Lines of lasting conditions are made from history's events, and from the state that `status` shows, so that all agree.
 Equal ones are one line with a count: ten thousand objects are no ten thousand lines. Source: design#history.
@@ -22,13 +22,14 @@ from reconciler.api.ledger import Event, EventKind
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
+from reconciler.report.status.history_text import Words, history_entry, no_words
 from reconciler.state import ClusterState, FleetState, Lag, Sync
 
 log = logging.getLogger("reconciler")
 
 KEYS: Final = (
-    *("event", "run", "rev", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
-    *("dur_ms", "attempt", "err_code", "error"),
+    *("event", "run", "rev", "author", "cluster", "policy", "obj", "op", "cause", "by", "why", "replicas_max"),
+    *("dur_ms", "attempt", "err_code", "error", "todo"),
 )
 """Fields of a record beside its message: `log.info("…", extra={"event": "Applied", "cluster": "m1"})`."""
 _LONGEST: Final = 8_000
@@ -183,18 +184,20 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
         "an object is degraded", "%d objects are degraded"),
     EventKind.RECOVERED: _Words("HealthChanged", logging.INFO,
         "an object is degraded no longer", "%d objects are degraded no longer"),
+    EventKind.FAILED: _Words("ChangeFailed", logging.WARNING,
+        "a change cannot be computed", "changes of %d objects cannot be computed"),
     EventKind.IN_STEP: _Words("InStep", logging.INFO, "everything is as the revision says", "everything is as it says"),
 }  # fmt: skip
 
 
-def tell_events(events: Iterable[Event], *, goes_on: bool = False) -> None:
-    """Log beginnings and ends. `goes_on`: it began before this start of the service."""
+def tell_events(events: Iterable[Event], words: Words = no_words, *, goes_on: bool = False) -> None:
+    """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
     groups: dict[tuple[str, str, str], list[Event]] = {}
     for event in events:
         groups.setdefault((event.kind, _cluster(event), _reason(event)), []).append(event)
     groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
     for (kind, *_), found in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
-        _tell(_WORDS[EventKind(kind)], found, goes_on=goes_on)
+        _tell(_WORDS[EventKind(kind)], found, words, goes_on=goes_on)
 
 
 def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
@@ -211,26 +214,29 @@ def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[An
     return found
 
 
-def _tell(words: _Words, found: Sequence[Event], *, goes_on: bool) -> None:
-    data, is_one = found[0].data, len(found) == 1
-    message = words.one if is_one or "%d" not in words.many else words.many % len(found)
+def _tell(said: _Words, found: Sequence[Event], words: Words, *, goes_on: bool) -> None:
+    entry, data, is_one = history_entry(found[0], words), found[0].data, len(found) == 1
+    message = said.one if is_one or "%d" not in said.many else said.many % len(found)
+    is_trouble = said.level == logging.WARNING
     extra: dict[str, Any] = {
-        "event": "GoesOn" if goes_on else words.event,
+        "event": "GoesOn" if goes_on else said.event,
         "cluster": _few(_clusters(found)),
         "obj": _few([name for event in found for name in _objects(event)]),
-        "rev": data.get("revision") if EventKind(found[0].kind) is EventKind.IN_STEP else None,
+        "rev": data.get("revision"),
         "by": data.get("who") or data.get("by"),
+        "author": entry["author"],
         "err_code": data.get("code"),
-        "error" if words.level == logging.WARNING else "why": _why(found),
+        "error" if is_trouble else "why": _why(found),
+        "todo": entry.get("todo") if is_trouble else None,
     }
     text = f"{message}, as before this start" if goes_on else message
-    log.log(words.level, text, extra={key: value for key, value in extra.items() if value})
+    log.log(said.level, text, extra={key: value for key, value in extra.items() if value})
 
 
 def _why(found: Sequence[Event]) -> str:
     data = found[0].data
     count = next((f"{data[key]} objects: " for key in ("held", "frozen") if key in data), "")
-    why = f"{count}{data.get('why', '')}"
+    why = f"{count}{data.get('error') or data.get('why', '')}"
     if data.get("since"):
         why = f"since {data['since']}: {why}".removesuffix(": ")
     others = len({_reason(event) for event in found}) - 1

@@ -11,10 +11,22 @@ from reconciler.api.plan import MISSING
 from reconciler.report.difference import ABSENT, cut, shown_pair
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
+from reconciler.report.status.remedies import todo_of
 from reconciler.report.text_table import Fit, table
 
 Words = Callable[[str], tuple[str, str] | None]
 """Author and subject of a revision, None when it is no commit that is known."""
+
+
+def no_words(revision: str) -> tuple[str, str] | None:
+    """Return None: without a repository, no commit is known."""
+    return None
+
+
+def itself(revision: str, path: str) -> str:
+    """Return the revision: without a repository, no earlier commit is known."""
+    return revision
+
 
 _OF_THE_STORE: Final = frozenset(
     {EventKind.ADVANCED, EventKind.STORE_BROKEN, EventKind.APPLY, EventKind.REBUILT, EventKind.TAKEN_OVER}
@@ -36,7 +48,7 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
     """`{time, round, event, subject, cluster, namespace, who, why, revision, author, commit, …}`.
 
     `who`: the person, field manager or tick that is behind it, else the author of the commit. `author` and `commit` are
-    those of the revision, and null where something else is behind it than a commit.
+    those of the revision, and null where something else is behind it than a commit. `todo`: the remedy of a trouble.
     """
     data = dict(event.data)
     revision, cause = str(data.pop("revision", "")), data.get("cause")
@@ -46,8 +58,10 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
     behind = str(data.pop("who", "") or data.get("tick") or "")
     rests_on_commit = event.kind in _OF_THE_STORE or (not behind and cause != "drift")
     author, subject = (words(revision) if revision and rests_on_commit else None) or (None, None)
+    todo = todo_of(event.kind, event.subject, event.data)
     return {
         **data,
+        **({"todo": todo} if todo else {}),
         "time": event.time,
         "round": event.round or None,
         "event": event.kind,

@@ -9,10 +9,11 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject, dig
+from reconciler.api.ledger import EventKind
 from reconciler.api.plan import Change, HeldBy
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
@@ -22,6 +23,7 @@ from reconciler.report.known_values import secrets_among
 from reconciler.report.mask import Masker, scrub_text, scrubber
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
+from reconciler.report.status.remedies import behind_state, todo_of
 from reconciler.report.status.status_document import StatusTables
 from reconciler.state import ClusterState, FleetState, HealthWord, Lag, ObjectState
 
@@ -58,7 +60,7 @@ class Troubles:
         self.total = sum(len(found.kept) for found in self._clusters)
 
     def rows(self) -> list[Json]:
-        """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, the worst first."""
+        """`[{cluster, resource, sync, state, by, why, health, healthWhy}]`, worst first, with what is behind it."""
         worst = heapq.nsmallest(ROWS_MAX, self._ranked(), key=lambda row: row[:3])
         return [self._row(cluster, identity, found) for _, identity, cluster, found in worst]
 
@@ -79,7 +81,14 @@ class Troubles:
             "why": self._scrubbed(found.sync.why),
             "health": str(found.health.word),
             "healthWhy": self._scrubbed(found.health.why),
+            **self._behind(cluster, identity, found),
         }
+
+    def _behind(self, cluster: str, identity: Identity, found: ObjectState) -> dict[str, str]:
+        """Return the person, commit, line and remedy, as far as there are any."""
+        facts = self._state.facts
+        told = to_builtins(behind_state(facts, cluster, identity, found)) if facts is not None else {}
+        return {key: self._scrubbed(value) for key, value in told.items() if value}
 
 
 def rank_of(state: ObjectState) -> Rank:
@@ -231,10 +240,12 @@ def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObje
 
 def _cluster(found: ClusterState) -> JsonObject:
     why = LEFT_WHY if found.is_left else found.why_away
+    todo = todo_of(EventKind.CLUSTER_AWAY, f"cluster {found.name}", {}) if found.why_away is not None else ""
     return {
         "name": found.name,
         "up": why is None,
         "why": scrub_text(why or ""),
+        **({"todo": todo} if todo else {}),
         "left": found.is_left,
         "objects": {str(lag): count for lag, count in found.syncs.items()},
         "health": {str(word): count for word, count in found.healths.items()},

@@ -6,7 +6,7 @@ and a commit concerns one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,13 +15,19 @@ from msgspec import Struct
 
 from reconciler.api.binding import Binding, Constraint, Tick
 from reconciler.api.content import Json, JsonObject
-from reconciler.api.ledger import AppliedRow, Event, EvictionRecord, Ledger, SuspensionRecord
-from reconciler.api.problem import Problem
+from reconciler.api.ledger import AppliedRow, Event, EventKind, EvictionRecord, Ledger, SuspensionRecord
+from reconciler.api.problem import Problem, Severity
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker
+from reconciler.report.status.history_text import Words, history_entry, itself, no_words
+from reconciler.report.status.remedies import remedy_of, remedy_of_problem, todo_of
 from reconciler.scheduler import Schedule
+
+
+def _problem(problem: Problem) -> JsonObject:
+    return {**problem_part(problem), **({"cluster": problem.cluster} if problem.cluster else {})}
 
 
 class ProblemRows:
@@ -42,7 +48,7 @@ class ProblemRows:
             self._rows = {}
             for problem in problems:
                 known = before.get(id(problem))
-                self._rows[id(problem)] = known or (problem, problem_part(plain.problem(problem)))
+                self._rows[id(problem)] = known or (problem, _problem(plain.problem(problem)))
             self._problems = problems
             self._shown = [self._rows[id(problem)][1] for problem in worst_first(problems)]
         # Thousands of hints have the same few messages.
@@ -52,7 +58,7 @@ class ProblemRows:
 
     def _with_masked(self, problems: Iterable[Problem], quoting: set[str], masker: Masker) -> list[Json]:
         return [
-            problem_part(masker.problem(problem)) if problem.message in quoting else self._rows[id(problem)][1]
+            _problem(masker.problem(problem)) if problem.message in quoting else self._rows[id(problem)][1]
             for problem in problems
         ]
 
@@ -177,7 +183,12 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
     writer: str = ""
     led_by: str = ""
     picture: Mapping[str, Json]
-    commit: tuple[str, str] | None = None
+    words: Words = no_words
+    """Author and subject of a revision."""
+    last_change: Callable[[str, str], str] = itself
+    """Returns the last commit up to a revision that changed a file."""
+    edits: tuple[Event, ...] = ()
+    """The newest edits by hand."""
     suspensions: tuple[SuspensionRecord, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     released: tuple[Event, ...] = ()
@@ -185,30 +196,61 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
 
 def status_document(status: StatusDocument) -> dict[str, Json]:
     """The document; its first keys are those of the picture, see `report.state_document`."""
-    author, subject = status.commit or (None, None)
+    commit = status.words(str(status.picture["revision"]))
+    author, subject = commit or (None, None)
     return {
         **status.picture,
+        "troubles": [_with_person(row, status) for row in _rows(status.picture, "troubles")],
+        "problems": [_with_remedy(row, status) for row in _rows(status.picture, "problems")],
         "fleet": status.fleet,
         "journal": status.journal,
         "writer": status.writer or None,
         "ledBy": status.led_by or None,
-        "commit": {"author": author, "subject": subject} if status.commit else None,
+        "commit": {"author": author, "subject": subject} if commit else None,
+        "edits": [history_entry(event, status.words) for event in status.edits],
         "suspensions": suspensions_part(status.suspensions),
         "constraints": constraints_part(status.constraints),
         "released": released_part(status.released),
     }
 
 
+def _rows(picture: Mapping[str, Any], key: str) -> Sequence[JsonObject]:
+    return picture.get(key) or ()
+
+
+def _with_person(row: JsonObject, status: StatusDocument) -> JsonObject:
+    """Return the row of a trouble with its person: the author of the commit, if nobody else is named."""
+    found = status.words(row["revision"]) if row.get("revision") else None
+    return {**row, "who": found[0]} if found is not None and not row.get("who") else row
+
+
+def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
+    """Return the row of a problem with its remedy, and with the author of the last commit that changed its file."""
+    code, path = str(row.get("code")), str(row.get("source") or "").rpartition(":")[0]
+    # A problem of one cluster is of what is there, which no commit made.
+    if row.get("severity") != Severity.ERROR or not path or row.get("cluster"):
+        todo = remedy_of(code) if row.get("severity") != Severity.HINT else None
+        return {**row, "todo": todo} if todo else row
+    revision = status.last_change(str(status.picture["revision"]), path)
+    found = status.words(revision)
+    person = {"who": found[0], "revision": revision} if found is not None else {}
+    return {**row, **person, "todo": remedy_of_problem(code, revision)}
+
+
 def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
-    """`[{scope, reason, who, until}]`; until is null when only `resume` ends it."""
+    """`[{scope, reason, who, until, todo}]`; until is null when only `resume` ends it."""
     return [
-        {"scope": found.scope, "reason": found.reason, "who": found.who, "until": found.until or None}
+        {"scope": found.scope, "reason": found.reason, "who": found.who, "until": found.until or None,
+         "todo": todo_of(EventKind.SUSPENDED, found.scope, {})}
         for found in suspensions
-    ]
+    ]  # fmt: skip
 
 
 def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
-    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick}]`, those of ticks first."""
+    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick, todo}]`, those of ticks first.
+
+    `todo`: of an eviction by a person.
+    """
     return [
         {
             "resource": str(found.identity),
@@ -219,6 +261,11 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
             "until": found.until or None,
             "reason": found.reason,
             "tick": str(found.tick) or None,
+            **(
+                {"todo": todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})}
+                if found.tick is Tick.EVICTION
+                else {}
+            ),
         }
         for found in constraints
     ]

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from reconciler.api.ledger import EventKind
 from reconciler.api.rollout_progress import Phase
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.plan.plan_text import confirm_lines
@@ -16,6 +17,8 @@ from reconciler.report.plan.stages import short, stage_name
 from reconciler.report.safe import joined, visible
 from reconciler.report.shown_values import PLAIN, Style, cluster_list
 from reconciler.report.status.broken_files import broken_lines
+from reconciler.report.status.history_text import event_detail
+from reconciler.report.status.remedies import todo_of
 from reconciler.report.status.status_document import constraint_words
 from reconciler.report.text_table import Fit, aligned
 
@@ -51,6 +54,9 @@ def _rollout(found: Document, style: Style, limit: int | None) -> list[str]:
     ]
     for stage, line in zip(found["stages"], body, strict=True):
         lines.append("  " + (style.red(line) if stage["state"] in _LOUD else line))
+        if stage["state"] == "paused":
+            todo = todo_of(EventKind.ROLLOUT_PAUSED, "", {"revision": found["release"]})
+            lines.append(style.dim(f"    to do: {todo}"))
         if stage["approval"]:
             lines.append(style.yellow(f"    to approve, add under spec.approvals: {visible(stage['approval'])}"))
             lines.append(style.dim(f"    or run: reconciler approve {visible(stage['name'])}"))
@@ -88,13 +94,14 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
-        _cut("Failed", _failed(document.get("failed", ())), style, limit),
+        _cut("Failed", _failed(document), style, limit),
         _cut("Not as wanted", _not_as_wanted(document.get("troubles", ()), style), style, limit),
         _cut("Not healthy", _not_healthy(document.get("troubles", ()), style), style, limit),
+        _cut("Edited by hand within the hour", _edits(document.get("edits", ())), style, limit),
         _cut("Left behind", _left(document.get("troubles", ())), style, limit),
         _cut("Suspended", _suspended(document["suspensions"]), style, limit),
         _cut("Constraints", _constraints(document["constraints"]), style, limit),
-        _cut("Claimed by no policy", [visible(_subject(resource)) for resource in document["unclaimed"]], style, limit),
+        _cut("Claimed by no policy", _unclaimed(document["unclaimed"]), style, limit),
         _cut("Problems", _problems(document["problems"], style), style, limit),
     ]
     lines: list[str] = []
@@ -144,6 +151,7 @@ def _head(document: Document, style: Style) -> list[str]:
         lines.append(visible(f"  others    {elsewhere_words(document['elsewhere'])}"))
     if document["sourceError"]:
         lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))
+        lines.append(style.dim(f"    to do: {todo_of(EventKind.SOURCE_FAILED, '', {})}"))
     if not document["complete"]:
         lines.append("  " + style.red("INCOMPLETE: not everything could be read"))
     lines += ["    " + style.red(visible(line)) for line in broken_lines(document.get("broken", ()))]
@@ -201,7 +209,8 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
-    return [style.bold(lines[0]), *painted]
+    away = [visible(f"  {cluster['name']}: to do: {cluster['todo']}") for cluster in clusters if cluster.get("todo")]
+    return [style.bold(lines[0]), *painted, *map(style.dim, away[:_SHOWN_MAX])]
 
 
 def _reach(cluster: Document) -> str:
@@ -244,13 +253,37 @@ def _policies(policies: Sequence[Document], style: Style, *, wide: bool) -> list
     return [style.bold(lines[0]), *painted]
 
 
-def _cut(title: str, entries: list[str], style: Style, limit: int | None) -> list[str]:
+Entry = tuple[str, Document | None]
+"""A line, and the trouble whose person and remedy it has."""
+
+
+def _cut(title: str, entries: Sequence[Entry], style: Style, limit: int | None) -> list[str]:
+    """Return the lines under a title; the person and the remedy once for lines in a row that share them."""
     if not entries:
         return []
     rest = len(entries) - limit if limit is not None and len(entries) > limit else 0
+    lines = [style.bold(f"{title} ({len(entries)})")]
     shown = entries[:limit] if rest else entries
-    more = [style.dim(f"  and {rest} more; -o wide shows all")] if rest else []
-    return [style.bold(f"{title} ({len(entries)})"), *(f"  {entry}" for entry in shown), *more]
+    for number, (line, trouble) in enumerate(shown):
+        lines.append(f"  {line}")
+        told = _behind(trouble)
+        if told and (number + 1 == len(shown) or _behind(shown[number + 1][1]) != told):
+            lines += [style.dim(f"    {one}") for one in told]
+    return [*lines, style.dim(f"  and {rest} more; -o wide shows all")] if rest else lines
+
+
+def _behind(trouble: Document | None) -> list[str]:
+    """`by ann  5f3c9d2a1b7e  web.yaml:3`, and `to do: …`."""
+    if trouble is None or not trouble.get("todo"):
+        return []
+    revision = trouble.get("revision")
+    by = (trouble.get("who") and f"by {trouble['who']}", revision and short_revision(revision), trouble.get("source"))
+    facts = visible("  ".join(filter(None, by)))
+    return [*([facts] if facts else []), visible(f"to do: {trouble['todo']}")]
+
+
+def _troubles_by_copy(document: Document) -> dict[tuple[str, str], Document]:
+    return {(entry["cluster"], _subject(entry["resource"])): entry for entry in document.get("troubles", ())}
 
 
 def _subject(resource: Document) -> str:
@@ -258,65 +291,95 @@ def _subject(resource: Document) -> str:
     return f"{resource['kind']} {name}"
 
 
-def _held(document: Document, style: Style) -> list[str]:
+def _held(document: Document, style: Style) -> list[Entry]:
+    troubles = _troubles_by_copy(document)
     return [
-        style.yellow(entry["action"]) + visible(f" {_subject(entry['resource'])} @ {entry['cluster']}: {entry['why']}")
+        (
+            style.yellow(entry["action"])
+            + visible(f" {_subject(entry['resource'])} @ {entry['cluster']}: {entry['why']}"),
+            troubles.get((entry["cluster"], _subject(entry["resource"]))),
+        )
         for entry in document["held"]
     ]
 
 
-def _failed(failed: Sequence[Document]) -> list[str]:
+def _failed(document: Document) -> list[Entry]:
+    troubles = _troubles_by_copy(document)
     return [
-        visible(f"{entry['action']} {_subject(entry['resource'])} @ {entry['cluster']}: {entry['error']}")
-        for entry in failed
+        (
+            visible(f"{entry['action']} {_subject(entry['resource'])} @ {entry['cluster']}: {entry['error']}"),
+            troubles.get((entry["cluster"], _subject(entry["resource"]))),
+        )
+        for entry in document.get("failed", ())
+    ]
+
+
+def _edits(edits: Sequence[Document]) -> list[Entry]:
+    return [
+        (visible(f"{entry['time']}  {entry['subject']} @ {entry['cluster']}: {event_detail(entry)}"), entry)
+        for entry in edits
     ]
 
 
 _SHOWN_ELSEWHERE = frozenset({"synced", "pending", "held", "failed", "left"})
 
 
-def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[str]:
+def _not_as_wanted(troubles: Sequence[Document], style: Style) -> list[Entry]:
     """Return the lines of conflicting, refused, frozen and unread objects; held and failed ones have their own."""
     return [
-        style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}")
+        (style.red(f"{entry['sync']} ({entry['state']})") + visible(f" {_place(entry)}: {entry['why']}"), entry)
         for entry in troubles
         if entry["state"] not in _SHOWN_ELSEWHERE
     ]
 
 
-def _not_healthy(troubles: Sequence[Document], style: Style) -> list[str]:
+def _not_healthy(troubles: Sequence[Document], style: Style) -> list[Entry]:
     colours = {"Degraded": style.red, "Missing": style.yellow, "Progressing": style.dim}
     return [
-        colours[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}")
+        (
+            colours[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}"),
+            entry if entry["sync"] == "Synced" else None,
+        )
         for entry in troubles
         if entry["health"] in colours
     ]
 
 
-def _left(troubles: Sequence[Document]) -> list[str]:
-    return [visible(_place(entry)) for entry in troubles if entry["state"] == "left"]
+def _left(troubles: Sequence[Document]) -> list[Entry]:
+    return [(visible(_place(entry)), None) for entry in troubles if entry["state"] == "left"]
 
 
 def _place(entry: Document) -> str:
     return f"{_subject(entry['resource'])} @ {entry['cluster']}"
 
 
-def _suspended(suspensions: Sequence[Document]) -> list[str]:
+def _suspended(suspensions: Sequence[Document]) -> list[Entry]:
     return [
-        visible(f"{entry['scope']} by {entry['who']} until {entry['until'] or 'resumed'}: {entry['reason']}")
+        (
+            visible(f"{entry['scope']} by {entry['who']} until {entry['until'] or 'resumed'}: {entry['reason']}"),
+            {"todo": entry.get("todo")},
+        )
         for entry in suspensions
     ]
 
 
-def _constraints(constraints: Sequence[Document]) -> list[str]:
-    return [visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}") for entry in constraints]
+def _constraints(constraints: Sequence[Document]) -> list[Entry]:
+    return [
+        (visible(f"{entry['resource']} @ {entry['cluster']}: {constraint_words(entry)}"), {"todo": entry.get("todo")})
+        for entry in constraints
+    ]
 
 
-def _problems(problems: Sequence[Document], style: Style) -> list[str]:
+def _unclaimed(unclaimed: Sequence[Document]) -> list[Entry]:
+    return [(visible(_subject(resource)), None) for resource in unclaimed]
+
+
+def _problems(problems: Sequence[Document], style: Style) -> list[Entry]:
     colours = {"error": style.red, "warning": style.yellow}
-    lines = []
+    lines: list[Entry] = []
     for entry in problems:
         where = " ".join(filter(None, (entry["source"], entry["path"])))
         said = visible(f"{where}: {entry['message']}" if where else entry["message"])
-        lines.append(f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {said} [{entry['code']}]")
+        line = f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {said} [{entry['code']}]"
+        lines.append((line, {**entry, "source": ""}))
     return lines

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from reconciler.api.ledger import EventKind
 from reconciler.api.plan import HeldBy
-from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity
 from reconciler.observations import PATIENCE_S, age_s, is_waiting, timer_of
-from reconciler.report.views.questions import remedy_of
+from reconciler.report.status.remedies import Behind, behind
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
 from reconciler.state import (
-    THE_SERVER,
     Degraded,
     Failed,
     Fought,
@@ -28,18 +28,8 @@ from reconciler.state import (
 
 _ALTERED: Final = "altered"
 """Of a failure: it was written, and the cluster made something else of it."""
-_MEND_ADMISSION: Final = "mend the admission webhook or policy"
-_LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _NAMED: Final = 3
 """So many of many are named."""
-_SPECS: Final = {
-    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
-    HeldBy.SETTINGS: "the Fleet document says so (spec.mode, spec.drift); `reconciler diff` shows what differs",
-    HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
-    HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
-    HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
-    HeldBy.OTHERS: "it is made once what it waits for has come or gone; mend what an API server would refuse",
-}
 
 
 class NeedKey(NamedTuple):
@@ -91,26 +81,35 @@ def _held_key(sight: ViewModel, cluster: str, identity: Identity, sync: Held) ->
 def need_of(sight: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> Alert:
     """The need of these copies."""
     cluster, identity = copies[0]
-    title, todo = _words(sight, key, copies)
     clusters, identities = {name for name, _ in copies}, {each for _, each in copies}
-    row = sight.facts.journal.ledger.get(cluster, {}).get(identity)
-    revision = sight.facts.decision.fleet.revision
-    is_of_commit = key.what in (AlertKind.HELD, AlertKind.FAILED, AlertKind.STUCK)
+    found = _behind(sight, key, cluster, identity)
+    who = found.who or sight.author(found.revision) if found.todo else None
     return Alert(
         weight=_weight(key),
         what=key.what,
-        title=sight.text(title),
+        title=sight.text(_title(key, copies)),
         why=sight.text(_why(sight, key, cluster, identity)),
         cluster=cluster if len(clusters) == 1 else None,
         resource=sight.resource(cluster, identity) if len(identities) == 1 else None,
         count=len(copies),
         since=min(filter(None, (_since(sight, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
-        who=_who(sight, key, revision if is_of_commit else row.revision if row is not None else ""),
-        revision=(revision if is_of_commit else row.revision if row is not None else "") or None,
-        where=_where(sight, cluster, identity),
-        todo=todo,
+        who=sight.text(who) if who else None,
+        revision=found.revision or None,
+        where=found.source or None,
+        todo=sight.text(found.todo) or None,
         confirm=sight.picture.round.plan.held_digest or None if key.by == HeldBy.GUARD else None,
     )
+
+
+def _behind(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> Behind:
+    state = sight.state(cluster, identity)
+    assert state is not None, "its alert was made of it"
+    last = state.sync.last if isinstance(state.sync, Frozen) and key.what is not AlertKind.FROZEN else state.sync
+    part = state.health if key.what is AlertKind.DEGRADED or last is None else last
+    found = behind(sight.facts, cluster, identity, part)
+    if key.what is AlertKind.STUCK:
+        return replace(found, todo="see why the new copy does not become ready, or take the edit back")
+    return found
 
 
 _LOOKED_UP: Final = 1000
@@ -125,53 +124,27 @@ def _weight(key: NeedKey) -> Weight:
     return Weight.WARNING
 
 
-def _words(sight: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> tuple[str, str | None]:
-    """Return the title and the remedy."""
-    these = _these(copies)
+def _title(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> str:
+    these, are = _these(copies), "is" if len(copies) == 1 else "are"
     match key.what:
         case AlertKind.FAILED if key.by == _ALTERED:
-            verb = "is" if len(copies) == 1 else "are"
-            return f"{these} {verb} changed by the cluster when written", f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
+            return f"{these} {are} changed by the cluster when written"
         case AlertKind.FAILED:
-            return f"{these} cannot be written", "it is tried again by itself, ever more rarely; mend what is said"
+            return f"{these} cannot be written"
         case AlertKind.REFUSED:
-            return f"{these}: an object that is not ours is in the way", remedy_of(key.by)
+            return f"{these}: an object that is not ours is in the way"
         case AlertKind.FOUGHT:
-            who = key.why or "somebody"
-            end = _MEND_ADMISSION if who == THE_SERVER else f"end the writes of {who}"
-            todo = f"{end}, or {_LEAVE_FIELD}"
-            return f"{these}: {who} keeps undoing our changes", todo
+            return f"{these}: {key.why or 'somebody'} keeps undoing our changes"
         case AlertKind.FROZEN:
-            return (
-                f"{these} {'is' if len(copies) == 1 else 'are'} frozen",
-                "mend that file, or take it out of the store",
-            )
+            return f"{these} {are} frozen"
         case AlertKind.PROBLEM:
-            return f"{these} cannot be read", "`reconciler doctor` says which rights are missing"
+            return f"{these} cannot be read"
         case AlertKind.STUCK:
-            return (
-                f"{these}: a move makes no progress",
-                "see why the new copy does not become ready, or take the edit back",
-            )
+            return f"{these}: a move makes no progress"
         case AlertKind.DEGRADED:
-            return (
-                f"{these} {'is' if len(copies) == 1 else 'are'} degraded",
-                "`reconciler get` and `kubectl describe` show it",
-            )
+            return f"{these} {are} degraded"
         case _:
-            return f"{these} {'is' if len(copies) == 1 else 'are'} held", _how_to_pass(sight, key)
-
-
-def _how_to_pass(sight: ViewModel, key: NeedKey) -> str | None:
-    if key.by != HeldBy.GUARD:
-        return _SPECS.get(HeldBy(key.by))
-    settings, digest = sight.facts.decision.fleet.settings, sight.picture.round.plan.held_digest
-    where = f" ({settings.source})" if settings.source != NOWHERE else ""
-    if not digest:
-        return "see `reconciler diff`, and take the edit back if it was not meant"
-    return (
-        f"if it is meant, write spec.guards.confirm: {digest} into the Fleet document{where}, else take the edit back"
-    )
+            return f"{these} {are} held"
 
 
 def _these(copies: Sequence[tuple[str, Identity]]) -> str:
@@ -220,21 +193,3 @@ def _since(sight: ViewModel, key: NeedKey, cluster: str, identity: Identity) -> 
         seen = sight.workload(cluster, identity)
         return (seen.unhealthy_since or None) if seen is not None else None
     return None
-
-
-def _who(sight: ViewModel, key: NeedKey, revision: str) -> str | None:
-    """The field manager, or the author of the commit that is behind it."""
-    if key.what is AlertKind.FOUGHT:
-        return sight.text(key.why) or None
-    if key.what is AlertKind.REFUSED:
-        return None
-    author = sight.author(revision)
-    return sight.text(author) if author else None
-
-
-def _where(sight: ViewModel, cluster: str, identity: Identity) -> str | None:
-    """Return its line in the store."""
-    template = sight.facts.decision.fleet.templates.get(identity)
-    manifest = sight.facts.manifests.get(cluster, {}).get(identity)
-    sources = [found.source for found in (template, manifest, *sight.changes(cluster, identity)) if found is not None]
-    return next((str(source) for source in sources if source.path), None)

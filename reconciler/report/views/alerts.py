@@ -12,9 +12,9 @@ from reconciler.api.ledger import EventKind
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.observations import MOVE_STALLED
+from reconciler.report.status.remedies import remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
 from reconciler.report.views.alert_words import NeedKey, key_of, need_of
-from reconciler.report.views.questions import remedy_of
 from reconciler.report.views.rollout_views import rollout_needs
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
@@ -52,8 +52,8 @@ class Alerts(Struct, frozen=True, kw_only=True):
 def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
     found = list(_of_objects(sight, cluster, identity))
+    found += _of_clusters(sight, cluster, identity)
     if identity is None:
-        found += _of_clusters(sight, cluster)
         found += _suspensions(sight, cluster)
         found += rollout_needs(sight, cluster)
     found += _evictions(sight, cluster, identity)
@@ -78,7 +78,7 @@ def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
             why=sight.text(sight.picture.source_error),
             since=sight.noted.since(EventKind.SOURCE_FAILED, "store"),
             revision=sight.facts.decision.fleet.revision or None,
-            todo="the last good revision stays in force; mend what is said, and it is read again by itself",
+            todo=todo_of(EventKind.SOURCE_FAILED, "store", {}),
         )
     if sight.noted.error:
         yield Alert(
@@ -90,9 +90,9 @@ def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
         )
 
 
-def _of_clusters(sight: ViewModel, only: str | None) -> Iterator[Alert]:
+def _of_clusters(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
     for name, found in sorted(sight.clusters.items()):
-        if only not in (None, name):
+        if only not in (None, name) or (identity is not None and sight.state(name, identity) is None):
             continue
         if found.is_left:
             yield Alert(weight=Weight.WARNING, what=AlertKind.LEFT, title=f"cluster {name} has left the store",
@@ -113,7 +113,7 @@ def _away(sight: ViewModel, name: str, found: ClusterState) -> Alert:
         count=max(1, found.total),
         since=sight.noted.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or found.last_contact or None,
         where=str(cluster.source) if cluster is not None and cluster.source.path else None,
-        todo="`reconciler doctor` says how it is reached; it is asked again by itself, and left as it is until then",
+        todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
     )
 
 
@@ -146,17 +146,8 @@ def _suspensions(sight: ViewModel, only: str | None) -> Iterator[Alert]:
             cluster=cluster,
             since=sight.noted.since(EventKind.SUSPENDED, found.scope),
             who=sight.text(found.who) or None,
-            todo=sight.text(f"`reconciler resume {_scope(found.scope)}` ends it"),
+            todo=sight.text(todo_of(EventKind.SUSPENDED, found.scope, {})),
         )
-
-
-def _scope(scope: str) -> str:
-    """A scope as a command takes it: `fleet`, `cluster m1`, `Deployment/web -n demo`."""
-    kind, _, rest = scope.partition(" ")
-    if not rest or kind == "cluster":
-        return scope
-    namespace, slash, name = rest.partition("/")
-    return f"{kind}/{name} -n {namespace}" if slash else f"{kind}/{rest}"
 
 
 def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
@@ -164,7 +155,6 @@ def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) ->
         if only not in (None, found.cluster) or identity not in (None, found.identity):
             continue
         until = f" until {found.until}" if found.until else ""
-        command = f"evict {_scope(str(found.identity))} --cluster {found.cluster} --undo"
         yield Alert(
             weight=Weight.INFO,
             what=AlertKind.EVICTED,
@@ -174,7 +164,7 @@ def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) ->
             resource=sight.resource(found.cluster, found.identity),
             since=found.since or None,
             who=sight.text(found.who) or None,
-            todo=sight.text(f"`reconciler {command}` lets it come back"),
+            todo=sight.text(todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})),
         )
 
 
@@ -186,18 +176,21 @@ def _problems(sight: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
             key = (problem.severity, problem.code, problem.message, problem.cluster)
             groups.setdefault(key, []).append(problem)
     for (severity, code, _, cluster), found in groups.items():
-        first = sight.masker.problem(found[0])
+        first, is_error = sight.masker.problem(found[0]), severity is Severity.ERROR
+        # A problem of one cluster is of what is there, which no commit made.
+        in_force = sight.facts.decision.fleet.revision if not cluster else ""
+        revision = sight.last_change(in_force, first.source.path)
         place = f" {first.path}" if first.path else ""
         where = f"{first.source}{place}" if first.source != NOWHERE else None
         yield Alert(
-            weight=Weight.ERROR if severity is Severity.ERROR else Weight.WARNING,
+            weight=Weight.ERROR if is_error else Weight.WARNING,
             what=AlertKind.PROBLEM,
             title=first.message if not cluster else f"{cluster}: {first.message}",
             why=code,
             cluster=cluster or None,
             count=len(found),
-            revision=sight.facts.decision.fleet.revision or None,
-            who=sight.author(sight.facts.decision.fleet.revision),
+            revision=revision or None,
+            who=sight.author(revision),
             where=where,
-            todo=remedy_of(code),
+            todo=remedy_of_problem(code, revision) if is_error and where and revision else remedy_of(code),
         )

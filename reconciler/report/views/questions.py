@@ -6,18 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from reconciler.lint import PROBLEM_CODES
-from reconciler.report.further_codes import FURTHER_CODES
 from reconciler.report.json_parts import problem_part, sorted_problems
+from reconciler.report.status.remedies import remedy_of
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import ProblemPart, ProblemsView
-
-
-def remedy_of(code: str) -> str | None:
-    """Return the remedy of a problem code; None: there is none."""
-    found = PROBLEM_CODES.get(code) or FURTHER_CODES.get(code)
-    return found.remedy if found is not None else None
-
 
 ROWS_MAX: Final = 500
 """So many rows of the matrix, objects of a cluster or entries of history are one answer, unless fewer are asked for."""

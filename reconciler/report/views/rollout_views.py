@@ -13,6 +13,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Paused, Pinned, RolloutProgress, StageProgress, WaitsForApproval
 from reconciler.observations import PATIENCE_S, is_waiting, later, timer_of
 from reconciler.report.plan.stages import short, state_word, state_words
+from reconciler.report.status.remedies import todo_of
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import (
     Alert,
@@ -77,24 +78,22 @@ def rollout_needs(sight: ViewModel, cluster: str | None) -> Iterator[Alert]:
 
 
 def _need(sight: ViewModel, found: RolloutProgress, stage: StageProgress) -> Iterator[Alert]:
-    count = 1
+    count, subject, data = 1, f"rollout {found.rollout}/{stage.name}", {"revision": found.release}
     match stage.state:
         case Paused(failed=failed):
             whys = sorted({f"{name}: {found.clusters[name].why}" for name in failed if name in found.clusters})
             kind, count = EventKind.ROLLOUT_PAUSED, max(1, len(failed))
             title = f"the rollout {found.rollout} is paused in the stage {stage.name}"
             why = sight.text("; ".join(whys[:3]))
-            todo = "mend it by a commit, or revert; nothing further begins until then"
         case WaitsForApproval(entry=entry):
             kind = EventKind.APPROVAL_AWAITED
             title = f"the rollout {found.rollout} needs an approval of the stage {stage.name}"
             why = f"{short(found.release)} is done there"
-            todo = f"`reconciler approve {stage.name}`, or add under spec.approvals: {entry}"
+            data["entry"] = entry
         case Pinned(revision=revision):
             kind = EventKind.PINNED
             title = f"the stage {stage.name} of the rollout {found.rollout} is pinned to {short(revision)}"
             why = f"{short(found.release)} does not reach it"
-            todo = "take it out of spec.pin once it is not needed any more"
         case _:
             return
     yield Alert(
@@ -103,9 +102,10 @@ def _need(sight: ViewModel, found: RolloutProgress, stage: StageProgress) -> Ite
         title=title,
         why=why,
         count=count,
-        since=sight.noted.since(kind, f"rollout {found.rollout}/{stage.name}"),
+        since=sight.noted.since(kind, subject),
+        who=sight.author(found.release),
         revision=found.release,
-        todo=todo,
+        todo=todo_of(kind, subject, data),
     )
 
 

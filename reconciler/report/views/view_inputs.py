@@ -15,6 +15,7 @@ from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
 from reconciler.report.known_values import secrets_among
 from reconciler.report.mask import Masker
+from reconciler.report.status.history_text import itself
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
 from reconciler.secrets import is_secret_kind
@@ -61,13 +62,15 @@ def no_words(revision: str) -> CommitWords | None:
 class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     """A picture with its context. `words`: of a revision; None if it is no known commit.
 
-    `since`: the time of the last change between in step and out of step. `servers`: addresses of the clusters.
+    `last_change`: returns the last commit up to a revision that changed a file. `since`: the time of the last change
+    between in step and out of step. `servers`: addresses of the clusters.
     """
 
     picture: StateOfFleet
     observations: Observations = field(default_factory=Observations)
     noted: JournalRows = field(default_factory=JournalRows)
     words: Callable[[str], CommitWords | None] = no_words
+    last_change: Callable[[str, str], str] = itself
     since: str | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
     now: str = ""

@@ -122,7 +122,7 @@ _TONES: Final = {
 
 
 class EventEntry(NamedTuple):
-    """One event. `link` is empty if its subject has no page."""
+    """One event. `link` is empty if its subject has no page. `todo`: of an edit by hand, which has no alert."""
 
     time: str
     event: str
@@ -133,6 +133,7 @@ class EventEntry(NamedTuple):
     who: str
     revision: str
     detail: str
+    todo: str
 
 
 def changes(entries: Iterable[Mapping[str, Any]]) -> tuple[EventEntry, ...]:
@@ -152,4 +153,5 @@ def _change(entry: Mapping[str, Any]) -> EventEntry:
         who=entry["who"] or "",
         revision=entry["revision"] or "",
         detail="" if detail == "-" else detail,
+        todo=entry.get("todo") or "" if entry["event"] == EventKind.DRIFT else "",
     )

@@ -177,6 +177,29 @@ def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
                 yield prefix + name
 
 
+_CHANGES_MAX: Final = 1_000
+"""So many commits are looked through for the last change of a file."""
+
+
+def last_change(repository: Any, commit: str, path: str) -> str:
+    """Return the newest of a commit and its ancestors that changed a file; the commit itself where none is found."""
+    found = repository[oid_of(repository, commit)]
+    for _ in range(_CHANGES_MAX):
+        here = _entry(found, path)
+        same = next((parent for parent in found.parents if _entry(parent, path) == here), None)
+        if same is None:
+            return str(found.id) if found.parents or here else commit
+        found = same
+    return commit
+
+
+def _entry(commit: Any, path: str) -> str:
+    try:
+        return str(commit.tree[path].id)
+    except KeyError:
+        return ""
+
+
 def _tree(repository: Any, oid: Any) -> Any:
     refuse_bomb(repository, oid)
     return repository[oid]

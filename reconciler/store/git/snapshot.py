@@ -24,6 +24,7 @@ from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker,
 from reconciler.store.git.repository import (
     changed_entries,
     close,
+    last_change,
     oid_of,
     open_repository,
     peeled,
@@ -194,6 +195,17 @@ class GitStore:
         lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
         author = found.author.raw_name.decode("utf-8", errors="replace")
         return CommitInfo(commit, _clean(author), found.author.time, _clean(lines[0] if lines else ""))
+
+    def last_change(self, commit: str, path: str) -> str:
+        """Return the newest of a commit and its ancestors that changed a file; the commit itself where none is found.
+
+        Raises:
+            StoreError: one of them is missing or corrupt.
+        """
+        try:
+            return last_change(self._repository, commit, path)
+        except _FAULTS as error:
+            raise StoreError(f"the history of {commit} is missing or corrupt: {error}") from error
 
     def _with_name(self, name: str) -> pygit2.Commit:
         if name in {"HEAD", "@"}:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.store.location import locate_store
-from reconciler.store.uncommitted import uncommitted
+from reconciler.store.uncommitted import Commits, uncommitted
 
 DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -16,6 +16,12 @@ DOCUMENT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 def git(folder: Path, *args: str) -> None:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
     subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+def head(folder: Path) -> str:
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -62,3 +68,34 @@ def test_only_the_folder_of_the_store_counts(store: Path) -> None:
 def test_a_folder_without_git_has_nothing_to_commit(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(DOCUMENT)
     assert uncommitted(locate_store(str(tmp_path))) == ()
+
+
+def test_the_last_change_of_a_file_is_found_over_merges_and_after_its_deletion(store: Path) -> None:
+    """Whoever commits something else later is not behind what a file brought."""
+
+    def commit(name: str, *args: str) -> str:
+        git(store, "add", "--all")
+        git(store, "commit", "--quiet", "--allow-empty", "-m", name, *args)
+        return head(store)
+
+    (store / "apps").mkdir()
+    git(store, "switch", "--quiet", "-c", "side")
+    (store / "apps/web.yaml").write_text(DOCUMENT)
+    added = commit("Add web")
+    git(store, "switch", "--quiet", "-")
+    (store / "kept.yaml").write_text("# edited\n")
+    commit("Edit")
+    git(store, "merge", "--quiet", "--no-ff", "-m", "Merge", "side")
+    merged = head(store)
+    (store / "apps/web.yaml").unlink()
+    gone = commit("Take web out")
+    (store / "kept.yaml").write_text(DOCUMENT)
+    newest = commit("Edit back")
+    commits = Commits(str(store), tuple)
+    assert commits.last_change(merged, "apps/web.yaml") == added
+    assert commits.last_change(newest, "apps/web.yaml") == gone
+    assert commits.last_change(newest, "kept.yaml") == newest
+    assert commits.last_change(newest, "never.yaml") == newest
+    assert commits.last_change("dir:1234", "kept.yaml") == "dir:1234"
+    (store / "apps").mkdir(exist_ok=True)
+    assert Commits(str(store / "apps"), tuple).last_change(merged, "web.yaml") == added, "paths are of the store"

@@ -31,14 +31,18 @@ def without(planned: Round, change: Change) -> Round:
 def test_a_failure_stays_while_its_change_is_due_and_was_not_tried_again() -> None:
     planned = first_round()
     failed = failures_after({}, planned, [Result(change=app_at_m1(planned), error="no room")])
-    assert failed == {AT_M1: Failed("no room")}
+    assert failed == {AT_M1: Failed("no room", revision=planned.plan.head)}
     assert failures_after(failed, planned, []) == failed
 
 
 def test_the_last_error_counts() -> None:
     planned = first_round()
     results = [Result(change=app_at_m1(planned), error="new")]
-    assert failures_after({AT_M1: Failed("old")}, planned, results) == {AT_M1: Failed("new")}
+    assert failures_after({AT_M1: Failed("old")}, planned, results) == {
+        AT_M1: Failed("new", revision=planned.plan.head)
+    }
+    known = {AT_M1: Failed("new", revision="where it began")}
+    assert failures_after(known, planned, results) == known, "a later commit is not behind it"
 
 
 def test_a_failure_ends_when_the_change_is_made_or_no_longer_due() -> None:

@@ -15,6 +15,7 @@ from reconciler.controller.round.picture import facts_of
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.planner import Round, plan_round
+from reconciler.report.status.remedies import todo_of
 from reconciler.report.status.state_document import StateOfFleet, state_document, with_source_error
 from reconciler.state import Copy, Failed, HealthWord, Lag, StateTables
 from tests.fakes.holds import hold
@@ -128,6 +129,7 @@ def test_a_cluster_that_never_answered_says_so() -> None:
         "name": "m1",
         "up": False,
         "why": "no route",
+        "todo": todo_of("cluster-away", "cluster m1", {}),
         "left": False,
         "objects": {**dict.fromkeys(map(str, Lag), 0), "unknown": 2},
         "health": {**dict.fromkeys(map(str, HealthWord), 0), "Unknown": 2},

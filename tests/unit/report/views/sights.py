@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Event
 from reconciler.api.plan import Plan
@@ -28,6 +30,7 @@ def sight_of(
     **given: Any,
 ) -> ViewModel:
     """Return what a service would show of these facts."""
+    facts = replace(facts, held_digest=digest)
     changes = tuple(change for due in facts.changes.values() for change in due)
     found = tuple(sorted({*problems, *(one for each in facts.problems.values() for one in each)}))
     plan = Plan(base="", head="r1", changes=changes, problems=found, held_digest=digest)

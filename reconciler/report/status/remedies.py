@@ -1,0 +1,240 @@
+"""Persons and remedies of troubles: made once here, for pages, `status`, history, log and webhooks.
+
+Source: design#told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from reconciler.api.clusters import UnlistedCause
+from reconciler.api.ledger import DriftOutcome, EventKind
+from reconciler.api.plan import HeldBy
+from reconciler.api.problem import NOWHERE
+from reconciler.api.refs import Identity
+from reconciler.errors import MemberClusterError
+from reconciler.lint import PROBLEM_CODES
+from reconciler.report.further_codes import FURTHER_CODES
+from reconciler.report.plan.change_lines import short_revision
+from reconciler.state import (
+    THE_SERVER,
+    Degraded,
+    Failed,
+    Fought,
+    Frozen,
+    HealthState,
+    Healthy,
+    Held,
+    Missing,
+    NotKnown,
+    ObjectState,
+    Pending,
+    Progressing,
+    Refused,
+    StateFacts,
+    Synced,
+    SyncState,
+    UnknownHealth,
+)
+
+
+class Behind(Struct, frozen=True, kw_only=True):
+    """The person behind a trouble of a copy, its line in the store, and the remedy; empty: there is none.
+
+    `who`: field managers; empty: the author of `revision`, with which it came.
+    """
+
+    who: str = ""
+    revision: str = ""
+    source: str = ""
+    todo: str = ""
+
+
+NOBODY: Final = Behind()
+
+_MEND_ADMISSION: Final = "mend the admission webhook or policy"
+_LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
+_HOLDS: Final = {
+    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where its annotation allows that",
+    HeldBy.SETTINGS: "the Fleet document says so (spec.mode, spec.drift); `reconciler diff` shows what differs",
+    HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
+    HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
+    HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
+    HeldBy.OTHERS: "it is made once what it waits for has come or gone; mend what an API server would refuse",
+}
+_REVERT: Final = "or `git revert {commit}`"
+_IMAGE: Final = f"correct the image in {{place}} or push it, give {{cluster}} its pull secret, {_REVERT}"
+_CONFIGURATION: Final = f"add what {{place}} refers to (ConfigMap, Secret, key, command), {_REVERT}"
+_HEALTH: Final = {
+    **dict.fromkeys(("ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"), _IMAGE),
+    "CrashLoopBackOff": f"`kubectl --context {{cluster}} logs{{namespace}} {{object}} --previous` has its last words; "
+    f"correct {{place}}, {_REVERT}",
+    **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
+    "FailedCreate": f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}",
+    "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
+}
+"""By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""
+_DESCRIBE: Final = (
+    f"`kubectl --context {{cluster}} describe{{namespace}} {{object}}` shows it; correct {{place}}, {_REVERT}"
+)
+
+
+def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState | HealthState) -> Behind:
+    """Return who and what is behind a trouble of a copy, and the remedy. `found`: its sync, or its health."""
+    if isinstance(found, Synced | Pending | Healthy | Missing | UnknownHealth):
+        return NOBODY
+    source, row = source_of(facts, cluster, identity), facts.journal.row(cluster, identity)
+    revision, is_guarded = facts.decision.fleet.revision, isinstance(found, Held) and found.by is HeldBy.GUARD
+    if isinstance(found, Degraded | Progressing) and row is not None:
+        revision = row.revision or revision
+    elif isinstance(found, Failed):
+        revision = found.revision or revision
+    elif is_guarded:
+        revision = facts.held_by.get(cluster) or revision
+    who = ", ".join(found.managers) if isinstance(found, Fought) else ""
+    if is_guarded:
+        todo = _how_to_pass(facts, revision)
+    elif isinstance(found, NotKnown):
+        causes = {each.what.gvk.kind: each.cause for each in facts.unlisted.get(cluster, ())}
+        todo = _UNREAD.get(causes.get(identity.kind, UnlistedCause.RIGHT_MISSING), "")
+    else:
+        todo = remedy(cluster, identity, found, source, revision)
+    if not todo:
+        return NOBODY
+    # What somebody else does in a cluster is no commit's.
+    is_by_commit = not isinstance(found, Refused | Fought | NotKnown)
+    return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
+
+
+def remedy(cluster: str, identity: Identity, found: SyncState | HealthState, source: str, revision: str) -> str:
+    """Return what to do about a trouble of a copy; empty: nothing. `source`: its line in the store."""
+    match found:
+        case Fought(managers=managers):
+            who = ", ".join(managers)
+            end = _MEND_ADMISSION if who == THE_SERVER else f"end the writes of {who or 'somebody'}"
+            return f"{end}, or {_LEAVE_FIELD}"
+        case Refused(code=code):
+            return remedy_of(code) or ""
+        case Frozen(by=file):
+            return f"correct {file}, take it out of the store, or `git revert` its commit"
+        case Held(by=by):
+            return _HOLDS.get(by, "")
+        case Failed(is_altered=True):
+            return f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
+        case Failed(code=code) if code:
+            return remedy_of_problem(code, revision)
+        case Failed(todo=todo):
+            wanted = todo or MemberClusterError.todo
+        case Degraded(reason=reason):
+            wanted = _HEALTH.get(reason, _DESCRIBE)
+        case Progressing(reason=reason):
+            wanted = _HEALTH.get(reason, "")
+        case _:
+            wanted = ""
+    return wanted.format(
+        place=source or "its document",
+        cluster=cluster,
+        namespace=f" -n {identity.namespace}" if identity.namespace else "",
+        commit=_commit(revision),
+        object=f"{identity.kind.lower()}/{identity.name}",
+    )
+
+
+def behind_state(facts: StateFacts, cluster: str, identity: Identity, state: ObjectState) -> Behind:
+    """Return what is behind the state of a copy: behind its sync, or if that is well, behind its health."""
+    found = behind(facts, cluster, identity, state.sync)
+    return found if found.todo else behind(facts, cluster, identity, state.health)
+
+
+def source_of(facts: StateFacts, cluster: str, identity: Identity) -> str:
+    """Return the line of a copy in the store; empty: it has none."""
+    template = facts.decision.fleet.templates.get(identity)
+    manifest = facts.manifests.get(cluster, {}).get(identity)
+    parts = (template, manifest, *facts.changes.get((cluster, identity), ()))
+    return next((str(part.source) for part in parts if part is not None and part.source.path), "")
+
+
+def _how_to_pass(facts: StateFacts, revision: str) -> str:
+    settings, digest = facts.decision.fleet.settings, facts.held_digest
+    where = f" ({settings.source})" if settings.source != NOWHERE else ""
+    if not digest:
+        return "see `reconciler diff`, and take the edit back if it was not meant"
+    return (
+        f"if it is meant, write spec.guards.confirm: {digest} into the Fleet document{where}, "
+        f"else `git revert {_commit(revision)}`"
+    )
+
+
+def remedy_of(code: str) -> str | None:
+    """Return the remedy of a problem code; None: there is none."""
+    found = PROBLEM_CODES.get(code) or FURTHER_CODES.get(code)
+    return found.remedy if found is not None else None
+
+
+def remedy_of_problem(code: str, revision: str) -> str:
+    """Return the remedy of an error that came with a commit."""
+    return f"{remedy_of(code) or 'Correct that line.'} Or `git revert {_commit(revision)}`"
+
+
+_UNREAD: Final[Mapping[str, str]] = {
+    UnlistedCause.RIGHT_MISSING: "grant the right: `reconciler doctor --rbac full` prints the role",
+    UnlistedCause.NOT_SERVED: "apply the definition of the kind there again, or take its objects out of the store",
+    UnlistedCause.NOT_READ: "mend what serves the kind there: its conversion webhook or extension API server",
+}
+
+
+_EVENTS: Final[Mapping[str, str]] = {
+    EventKind.CLUSTER_AWAY: "bring {scope} back, or take its Cluster document out of the store if it is lost; "
+    "`reconciler doctor` tells network, credentials and rights apart",
+    EventKind.SOURCE_FAILED: "mend what is said, and it is read again by itself; the last good revision stays in force",
+    EventKind.FROZEN: "correct that file, take it out of the store, or `git revert` its commit",
+    EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",
+    EventKind.EVICTED: "`reconciler evict {scope} --cluster {cluster} --undo` lets it come back",
+    EventKind.ROLLOUT_PAUSED: "mend it by a commit, or `git revert {commit}`; nothing further begins until then",
+    EventKind.APPROVAL_AWAITED: "`reconciler approve {stage}`, or add under spec.approvals: {entry}",
+    EventKind.PINNED: "take it out of spec.pin once it is not needed any more",
+}
+
+
+def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
+    """Return the remedy of an event's trouble; empty: it needs none. `data`: of the event."""
+    if data.get("todo"):
+        return str(data["todo"])
+    revision = str(data.get("revision") or "")
+    if kind == EventKind.STORE_BROKEN:
+        return remedy_of_problem(str(data.get("code")), revision)
+    if kind == EventKind.KIND_UNREAD:
+        return _UNREAD.get(str(data.get("code")), "")
+    if kind == EventKind.DRIFT:
+        return _todo_of_drift(subject, data)
+    scope, _, cluster = subject.rpartition(" @ ")
+    stage, entry = subject.rpartition("/")[2], data.get("entry", "")
+    return _EVENTS.get(kind, "").format(
+        scope=scope_words(scope or subject), cluster=cluster, commit=_commit(revision), stage=stage, entry=entry
+    )
+
+
+def _todo_of_drift(subject: str, data: Mapping[str, Any]) -> str:
+    who, named = data.get("who") or "somebody", subject.rpartition(" @ ")[0]
+    where = f" ({data['source']})" if data.get("source") else ""
+    end = "" if data.get("outcome") == DriftOutcome.HEALED else "; `reconciler diff` shows what differs"
+    return (
+        f"commit the value{where} if it is meant, else have {who} leave it; to work by hand, "
+        f"`reconciler suspend {scope_words(named)}` first{end}"
+    )
+
+
+def scope_words(scope: str) -> str:
+    """Return a scope as a command takes it: `fleet`, `cluster m1`, `Deployment/web -n demo`."""
+    kind, _, rest = scope.partition(" ")
+    if not rest or kind == "cluster":
+        return scope
+    namespace, slash, name = rest.partition("/")
+    return f"{kind}/{name} -n {namespace}" if slash else f"{kind}/{rest}"
+
+
+def _commit(revision: str) -> str:
+    return short_revision(revision) if revision and not revision.startswith("dir:") else "its commit"
