@@ -3,6 +3,14 @@
 
 # A tag can be moved; a digest cannot: docker build --build-arg BASE=python:3.12-slim@sha256:...
 ARG BASE=python:3.12-slim
+ARG GO=golang:1.26
+
+# sops, of its source: the sum covers its code and, by its go.sum, all that it is built of.
+FROM --platform=${BUILDPLATFORM} ${GO} AS sops
+ENV SOPS=github.com/getsops/sops/v3@v3.13.3 SOPS_SUM=h1:saYczbT88kD1saNChe1cAbFQe5mrRhTIfEw3TaEcmK0=
+ARG TARGETOS TARGETARCH
+RUN go mod download -json "$SOPS" | grep -qF "\"Sum\": \"$SOPS_SUM\"" && cd "$(go env GOMODCACHE)/$SOPS" \
+    && CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -mod=readonly -buildvcs=false -trimpath -ldflags "-s -w" -o /sops ./cmd/sops
 
 FROM ${BASE} AS build
 WORKDIR /src
@@ -28,6 +36,7 @@ LABEL org.opencontainers.image.title="fleet-reconciler" \
       org.opencontainers.image.description="Keeps many Kubernetes clusters equal to a Git repository" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /opt/fleet-reconciler /opt/fleet-reconciler
+COPY --from=sops /sops /usr/local/bin/sops
 # git and ssh fetch from URLs, and come from the distribution of the base. OpenSSH wants a name for the user it runs as.
 RUN apt-get update && apt-get install --yes --no-install-recommends git openssh-client && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 65532 --user-group --home-dir /var/lib/fleet-reconciler --no-create-home --shell /usr/sbin/nologin fleet

@@ -3,6 +3,7 @@
 variable "IMAGE" { default = "fleet-reconciler" }
 variable "VERSION" { default = "dev" }
 variable "BASE" { default = "python:3.12-slim" }
+variable "GO" { default = "golang:1.26" }
 variable "SOURCE_DATE_EPOCH" { default = "0" }
 
 group "default" { targets = ["image"] }
@@ -10,7 +11,7 @@ group "default" { targets = ["image"] }
 target "image" {
   context    = "."
   platforms  = ["linux/amd64", "linux/arm64"]
-  args       = { BASE = BASE, SOURCE_DATE_EPOCH = SOURCE_DATE_EPOCH }
+  args       = { BASE = BASE, GO = GO, SOURCE_DATE_EPOCH = SOURCE_DATE_EPOCH }
   tags       = ["${IMAGE}:${VERSION}", "${IMAGE}:${join(".", slice(split(".", "${VERSION}.x"), 0, 2))}", "${IMAGE}:latest"]
   labels     = { "org.opencontainers.image.version" = VERSION }
   attest     = ["type=provenance,mode=max", "type=sbom"]

@@ -50,7 +50,7 @@ from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.observations import Available, Lacking, Rest, availability_of, with_rest
 from reconciler.planner import Round
-from reconciler.report.status.history_text import Words, itself, no_words
+from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.state import FleetState
 from reconciler.store.source import StoreSource
@@ -84,8 +84,7 @@ class LoopParts(Struct, frozen=True, kw_only=True):
     """Decrypts what sops encrypted."""
     words: Words = no_words
     """Author and subject of a revision of the store."""
-    last_change: Callable[[str, str], str] = itself
-    """Returns the last commit up to a revision that changed a file."""
+    last_change: LastChange = itself
     prometheus: Prometheus | None = None
     """Answers metrics of gates; None: none was named."""
     ha: HighAvailability | None = None

@@ -34,7 +34,7 @@ def _stages() -> list[list[tuple[str, str]]]:
 
 def test_every_instruction_is_one_of_docker() -> None:
     assert {name for name, _ in _instructions()} <= KNOWN
-    assert [name for name, _ in _instructions()][:2] == ["ARG", "FROM"]
+    assert [name for name, _ in _instructions()][:3] == ["ARG", "ARG", "FROM"]
 
 
 def test_the_base_image_has_a_version_that_the_project_supports() -> None:
@@ -45,9 +45,24 @@ def test_the_base_image_has_a_version_that_the_project_supports() -> None:
 
 def test_one_argument_names_the_base_of_every_stage_so_that_a_digest_can_be_pinned() -> None:
     """An argument declared before the first FROM is known in FROM alone, and a second ARG would hide it."""
-    images = [value.split(" ")[0] for name, value in _instructions() if name == "FROM"]
-    assert images == ["${BASE}"] * 2, "a virtual environment works with the Python that made it"
-    assert [name for name, _ in _instructions()].count("ARG") == 1
+    images = [value.split(" AS ")[0] for name, value in _instructions() if name == "FROM"]
+    assert images.count("${BASE}") == 2, "a virtual environment works with the Python that made it"
+    assert {image.split(" ")[-1] for image in images} == {"${BASE}", "${GO}"}
+    assert [value.split("=")[0] for name, value in _instructions() if name == "ARG"] == [
+        *("BASE", "GO", "TARGETOS TARGETARCH"),
+    ]
+
+
+def test_sops_is_the_one_that_tests_use_and_pinned_by_its_sum() -> None:
+    (stage,) = (found for found in _stages() if found[0][1].endswith(" AS sops"))
+    source = r"SOPS=github.com/getsops/sops/v3@v(\S+) SOPS_SUM=(h1:[A-Za-z0-9+/]{43}=)"
+    pinned = re.fullmatch(source, dict(stage)["ENV"])
+    assert pinned is not None
+    assert (ROOT / "tests/fakes/sealed_documents.py").read_text().count(f'"version": "{pinned[1]}"') == 1
+    build = dict(stage)["RUN"]
+    assert "$SOPS_SUM" in build
+    assert "-mod=readonly" in build
+    assert ("COPY", "--from=sops /sops /usr/local/bin/sops") in _stages()[-1]
 
 
 def test_the_how_to_pins_the_base_by_its_digest() -> None:
@@ -88,7 +103,7 @@ def test_all_that_is_copied_is_there_and_passes_the_ignore_file() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     assert lines[0] == "*"
     allowed = {line[1:] for line in lines if line.startswith("!")}
-    for name, value in _stages()[0]:
+    for name, value in _stages()[1]:
         if name == "COPY":
             for source in value.split(" ")[:-1]:
                 assert (ROOT / source).exists(), source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -34,7 +34,7 @@ from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.kube.profile_access import INTERVAL_S, LiveAccess
 from reconciler.notify.post import Poster
 from reconciler.observations import in_force
-from reconciler.report.status.history_text import Words, itself, no_words
+from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.remedies import todo_of
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import open_source
@@ -103,8 +103,7 @@ class Service(Struct, frozen=True, kw_only=True):
     """The file of the parse cache for the next start; None: no cache."""
     words: Words = no_words
     """Author and subject of a revision of the store."""
-    last_change: Callable[[str, str], str] = itself
-    """Returns the last commit up to a revision that changed a file."""
+    last_change: LastChange = itself
     telling: Telling | None = None
     """Receivers of notifications; None: none."""
     prometheus: PrometheusAddress | None = None

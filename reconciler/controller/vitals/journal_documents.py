@@ -171,9 +171,6 @@ class JournalHistory:
         return told.document(commits.words), told.last
 
 
-_EDITS_S: Final = 3600.0
-
-
 def picture_in(journal: Journal) -> JsonObject:
     """The picture of the last round.
 
@@ -216,7 +213,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
 
 def _edits(journal: Journal, now: str) -> tuple[Event, ...]:
     """Return the newest edits by hand of the last hour, newest first: what is healed is in no other list."""
-    wanted = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - _EDITS_S))
+    wanted = EventFilter(kinds=(EventKind.DRIFT,), since=rfc3339(epoch_s(now) - timing.THOROUGH_S))
     return tuple(found.event for found in journal.newest_events(wanted, _NEWEST))
 
 

@@ -18,6 +18,10 @@ Words = Callable[[str], tuple[str, str] | None]
 """Author and subject of a revision, None when it is no commit that is known."""
 
 
+LastChange = Callable[[str, str], str]
+"""The last commit up to a revision that changed a file of the store; the revision where none is known."""
+
+
 def no_words(revision: str) -> tuple[str, str] | None:
     """Return None: without a repository, no commit is known."""
     return None

@@ -6,7 +6,7 @@ and a commit concerns one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,7 +21,7 @@ from reconciler.api.refs import Identity, PolicyRef
 from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker
-from reconciler.report.status.history_text import Words, history_entry, itself, no_words
+from reconciler.report.status.history_text import LastChange, Words, history_entry, itself, no_words
 from reconciler.report.status.remedies import remedy_of, remedy_of_problem, todo_of
 from reconciler.scheduler import Schedule
 
@@ -185,8 +185,7 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
     picture: Mapping[str, Json]
     words: Words = no_words
     """Author and subject of a revision."""
-    last_change: Callable[[str, str], str] = itself
-    """Returns the last commit up to a revision that changed a file."""
+    last_change: LastChange = itself
     edits: tuple[Event, ...] = ()
     """The newest edits by hand."""
     suspensions: tuple[SuspensionRecord, ...] = ()

@@ -15,7 +15,7 @@ from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
 from reconciler.report.known_values import secrets_among
 from reconciler.report.mask import Masker
-from reconciler.report.status.history_text import itself
+from reconciler.report.status.history_text import LastChange, itself
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
 from reconciler.secrets import is_secret_kind
@@ -70,7 +70,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     observations: Observations = field(default_factory=Observations)
     noted: JournalRows = field(default_factory=JournalRows)
     words: Callable[[str], CommitWords | None] = no_words
-    last_change: Callable[[str, str], str] = itself
+    last_change: LastChange = itself
     since: str | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
     now: str = ""
