@@ -251,6 +251,7 @@ _OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("--prune", "--self-heal"), "What leaves the store is deleted or released, as its policy says."),
     **dict.fromkeys(("--force", "--force-conflicts"), "conflictResolution: Overwrite of a policy takes over."),
     **dict.fromkeys(("--revision", "--branch", "--ref"), "--rev names a branch, tag or commit."),
+    **dict.fromkeys(("-v", "-V"), "--version tells the version."),
     **dict.fromkeys(("-R", "--recursive"), "Folders of the store are read with all below them."),
 }
 """Options of kubectl, Terraform, Argo CD and Flux that people type, with their counterpart here."""

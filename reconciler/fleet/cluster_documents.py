@@ -144,10 +144,13 @@ def parse_cluster(document: Document) -> tuple[Cluster | None, tuple[Problem, ..
     return fields.result(cluster)
 
 
+_LABEL: Final = "at most 63 letters, digits, dashes, dots and underscores, beginning and ending alphanumerically"
+
+
 def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str) -> Cluster:
     for key, value in metadata.text_map("labels").items():
         if not is_label_key(key) or not is_label_value(value):
-            metadata.error("label-illegal", f"{key}: {value} cannot be a label", "labels", key)
+            metadata.error("label-illegal", f"{key}: {value} cannot be a label: {_LABEL}", "labels", key)
     annotations = metadata.text_map("annotations")
     read = Cluster(
         name=read_name(metadata),

@@ -106,6 +106,7 @@ TEMPLATES: Mapping[str, Code] = {
     "port-invalid": Code("A port is 1 to 65535, or a name where allowed.", "Correct it."),
     "port-duplicate": Code("The name, or port and protocol, stands twice.", "Take one out, or rename it."),
     "quantity-invalid": Code("It is no quantity of Kubernetes.", "Write it as in 500m or 1Gi."),
+    "quantity-odd": Code("The quantity is legal, and its suffix surely a slip.", "Write it as in 100m cores or 128Mi."),
     "request-above-limit": Code("The API server refuses it.", "Raise the limit."),
     "out-of-range": Code("The field holds 32 bits without a sign.", "Write a smaller one."),
 }

@@ -63,6 +63,16 @@ class StoreLocation(Struct, frozen=True, kw_only=True):
         return str(self.path)
 
 
+def _advice(text: str) -> str:
+    """Return the next step after a STORE that is not there."""
+    host, slash, path = text.partition("/")
+    if slash and "@" in host:
+        return f"a repository over ssh is written {host}:{path}"
+    if text.startswith("~"):
+        return "a shell replaces ~ outside of quotes alone"
+    return "name the folder of the store or a bare repository"
+
+
 def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation | None = None) -> StoreLocation:
     """Return the place that a store argument names: a bare repository, a folder of a work tree, or a directory.
 
@@ -78,7 +88,7 @@ def locate_store(text: str, *, as_directory: bool = False, known: StoreLocation 
         reason = "is not a directory" if path.exists() else "does not exist"
         if path.is_symlink() and not path.exists():
             reason = f"is a link to {path.readlink()}, which does not exist"
-        raise StoreError(f"{text}: {reason}; name the folder of the store or a bare repository")
+        raise StoreError(f"{text}: {reason}; {_advice(text)}")
     if as_directory:
         return StoreLocation(kind=StoreKind.DIRECTORY, path=path)
     real = path.resolve()

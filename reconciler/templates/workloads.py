@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig
 from reconciler.api.demand import exact
@@ -200,6 +200,19 @@ def _check_env(env: Json, at: tuple[Step, ...], findings: Findings) -> None:
             findings.error("value-and-value-from", message, *at, "env", index, "valueFrom")
 
 
+class _OddQuantity(NamedTuple):
+    """Suffixes that nobody means for a resource, and what is said of them."""
+
+    suffixes: tuple[str, ...]
+    message: str
+
+
+_ODD: Final[Mapping[str, _OddQuantity]] = {
+    "cpu": _OddQuantity(("k", "M", "G", "Ki", "Mi", "Gi"), "thousands of cores; a tenth of a core is 100m"),
+    "memory": _OddQuantity(("m",), "thousandths of a byte; write for example 128Mi"),
+}
+
+
 def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) -> None:
     if not isinstance(resources, dict):
         return
@@ -213,6 +226,8 @@ def _check_resources(resources: Json, at: tuple[Step, ...], findings: Findings) 
             if not (_is_amount_text(value) if value.__class__ is str else _is_natural(exact(value))):
                 message = "not a quantity; write for example 100m, 0.5, 128Mi or 1G"
                 findings.error("quantity-invalid", message, *at, "resources", field, name)
+            elif value.__class__ is str and (odd := _ODD.get(name)) is not None and value.endswith(odd.suffixes):
+                findings.warning("quantity-odd", odd.message, *at, "resources", field, name)
     limits = amounts.get("limits", {})
     for name, value in amounts.get("requests", {}).items():
         if _exceeds(value, limits.get(name)):

@@ -55,7 +55,8 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
     try:
         value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        raise YamlRefused("json-syntax", f"{error.msg} at column {error.colno}", error.lineno) from error
+        said = f"{error.msg} at column {error.colno}{_advice(text, error.pos)}"
+        raise YamlRefused("json-syntax", said, error.lineno) from error
     except RecursionError as error:
         raise too_deep(line) from error
     except YamlRefused as error:
@@ -66,6 +67,16 @@ def _value(text: str, position: int, line: int) -> tuple[Json, int]:
     except (TypeError, RecursionError) as error:
         raise YamlRefused("lone-surrogate", "half of a surrogate pair is no character", line) from error
     return value, end
+
+
+def _advice(text: str, position: int) -> str:
+    """Return the next step after what JSON lacks and people write."""
+    rest, before = text[position : position + 2], text[:position].rstrip()
+    if rest[:1] == "#" or rest in ("//", "/*"):
+        return "; JSON has no comments: take it out, or let the file end with .yaml"
+    if rest[:1] in ("}", "]") and before.endswith(","):
+        return "; take out the comma before it"
+    return "; JSON quotes with \"" if rest[:1] in ("'", "“") else ""
 
 
 def _check(value: Json, line: int) -> None:

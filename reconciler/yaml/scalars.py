@@ -202,6 +202,10 @@ _FLOAT32_OVERFLOW: Final = 2.0**128 - 2.0**103
 _NOT_FINITE_KEY: Final = {".nan": ".nan", ".inf": ".inf", "+.inf": ".inf", "-.inf": "-.inf"}
 
 
+_TYPOGRAPHIC: Final = frozenset("\u2018\u2019\u201c\u201d\u201e\u00ab")
+"""Quotes of word processors."""
+
+
 def surprise(text: str, *, is_key: bool) -> str:
     """Return the surprising reading of this plain scalar, or the empty string.
 
@@ -210,6 +214,8 @@ def surprise(text: str, *, is_key: bool) -> str:
     """
     if text in _BOOLS and text.lower() not in ("true", "false"):
         return f'the key {text} is read as "{key_text(text)}"' if is_key else f"{text} is read as {key_text(text)}"
+    if text[:1] in _TYPOGRAPHIC and not is_key:
+        return "typographic quotes are read as part of the text"
     if text[:1] not in _NUMBER_START or is_key:
         return ""
     digits = text.lstrip("+-")

@@ -268,6 +268,8 @@ def _read_yaml(file: Path) -> Mapping[str, Any]:
         body = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe loaders
     except ConfigurationError as error:
         advice = "name a file that is there with --kubeconfig, or a folder with a file for each cluster"
+        if os.pathsep in str(file):
+            advice = "of several files make one ('kubectl config view --flatten'), or name them in KUBECONFIG"
         raise ConfigurationError(f"{error}; {advice}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         # A YAML error quotes the line, which may hold a token.
@@ -306,7 +308,7 @@ def member_config(merged: Kubeconfig, name: str, context: str) -> MemberConfig:
     if user is None and pair.get("user"):
         raise ConfigurationError(f"cluster {name}: context {context!r} names a user that {lacks}")
     user = user or _KubeconfigEntry(body={}, file=cluster.file)
-    check_url(name, "server", str(cluster.body.get("server") or ""), ("https", "http"))
+    check_url(name, f"server in {cluster.file}", str(cluster.body.get("server") or ""), ("https", "http"))
     proxy_url = str(cluster.body.get("proxy-url") or "")
     if proxy_url:
         check_url(name, "proxy-url", proxy_url, ("http", "https"))
@@ -373,7 +375,7 @@ def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ConfigurationError(f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)}")
+        raise ConfigurationError(f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)} ({schemes[0]}://HOST:PORT)")
 
 
 def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:

@@ -91,6 +91,7 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
     sections = [
         _head(document, style),
         _text_clusters(document["clusters"], document.get("rollouts", ()), style),
+        _cut("Not reachable", _away(document["clusters"]), style, limit),
         _policies(document["policies"], style, wide=wide),
         status_lines(document.get("rollouts", ()), style, limit),
         _cut("Held", _held(document, style), style, limit) + confirm_lines(document["heldDigest"], style),
@@ -209,8 +210,7 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
     painted = [
         line if _is_calm(cluster) else style.red(line) for line, cluster in zip(lines[1:], clusters, strict=True)
     ]
-    away = [visible(f"  {cluster['name']}: to do: {cluster['todo']}") for cluster in clusters if cluster.get("todo")]
-    return [style.bold(lines[0]), *painted, *map(style.dim, away[:_SHOWN_MAX])]
+    return [style.bold(lines[0]), *painted]
 
 
 def _reach(cluster: Document) -> str:
@@ -312,6 +312,10 @@ def _failed(document: Document) -> list[Entry]:
         )
         for entry in document.get("failed", ())
     ]
+
+
+def _away(clusters: Sequence[Document]) -> list[Entry]:
+    return [(visible(f"{one['name']}: {one['why']}"), {"todo": one["todo"]}) for one in clusters if one.get("todo")]
 
 
 def _edits(edits: Sequence[Document]) -> list[Entry]:

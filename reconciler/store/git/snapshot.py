@@ -277,7 +277,7 @@ class GitStore:
             parents = commit.parent_ids
             index = number - 1 if sign == "^" else 0
             if index >= len(parents):
-                raise RevisionNotFound(f"{rev} goes back further than the history reaches")
+                raise RevisionNotFound(f"{rev} goes back further than the history reaches ('git log' shows it)")
             commit = self._commit(str(parents[index]))
         return commit
 
