@@ -183,21 +183,26 @@ _CHANGES_MAX: Final = 1_000
 
 def last_change(repository: Any, commit: str, path: str) -> str:
     """Return the newest of a commit and its ancestors that changed a file; the commit itself where none is found."""
-    found = repository[oid_of(repository, commit)]
+    found = peeled(repository, oid_of(repository, commit))
     for _ in range(_CHANGES_MAX):
-        here = _entry(found, path)
-        same = next((parent for parent in found.parents if _entry(parent, path) == here), None)
+        here = _entry(repository, found, path)
+        parents = (peeled(repository, each) for each in found.parent_ids)
+        same = next((parent for parent in parents if _entry(repository, parent, path) == here), None)
         if same is None:
-            return str(found.id) if found.parents or here else commit
+            return str(found.id) if found.parent_ids or here else commit
         found = same
     return commit
 
 
-def _entry(commit: Any, path: str) -> str:
-    try:
-        return str(commit.tree[path].id)
-    except KeyError:
-        return ""
+def _entry(repository: Any, commit: Any, path: str) -> str:
+    """Return the id of a file of a commit; empty: it has none."""
+    oid = commit.tree_id
+    for name in path.split("/"):
+        found = _tree(repository, oid)
+        if not isinstance(found, pygit2.Tree) or name not in found:
+            return ""
+        oid = found[name].id
+    return str(oid)
 
 
 def _tree(repository: Any, oid: Any) -> Any:

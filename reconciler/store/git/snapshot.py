@@ -181,14 +181,6 @@ class GitStore:
         except _FAULTS as error:
             raise StoreError(f"an object between {base} and {head} is missing or corrupt: {error}") from error
 
-    def merge_base(self, one: str, other: str) -> str | None:
-        """The best common ancestor of two commits; None for unrelated or shallow histories."""
-        try:
-            found = self._repository.merge_base(pygit2.Oid(hex=one), pygit2.Oid(hex=other))
-        except _FAULTS as error:
-            raise StoreError(f"the history of {one} and {other} cannot be read: {error}") from error
-        return str(found) if found is not None else None
-
     def commit_info(self, commit: str) -> CommitInfo:
         """Return author, time and first line of a commit."""
         found = self._commit(commit)
@@ -197,11 +189,7 @@ class GitStore:
         return CommitInfo(commit, _clean(author), found.author.time, _clean(lines[0] if lines else ""))
 
     def last_change(self, commit: str, path: str) -> str:
-        """Return the newest of a commit and its ancestors that changed a file; the commit itself where none is found.
-
-        Raises:
-            StoreError: one of them is missing or corrupt.
-        """
+        """Return the last commit up to this one that changed a file; StoreError: one is missing or corrupt."""
         try:
             return last_change(self._repository, commit, path)
         except _FAULTS as error:

@@ -172,17 +172,6 @@ def test_changed_paths_tell_a_file_that_became_a_folder(root: Path) -> None:
     assert store.changed_paths(before, commit_all(root)) == ("a.yaml", "a.yaml/x.yaml")
 
 
-def test_merge_base_is_the_common_ancestor(root: Path) -> None:
-    repository = pygit2.Repository(str(root))
-    head = _commit(repository, repository.head.target)
-    parent = head.parent_ids[0]
-    side = repository.create_commit(None, AUTHOR, AUTHOR, "side", head.tree.id, [parent])
-    orphan = repository.create_commit(None, AUTHOR, AUTHOR, "orphan", head.tree.id, [])
-    store = GitStore(root)
-    assert store.merge_base(str(head.id), str(side)) == str(parent)
-    assert store.merge_base(str(head.id), str(orphan)) is None
-
-
 def test_tells_who_wrote_a_commit(root: Path) -> None:
     store = GitStore(root)
     info = store.commit_info(store.resolve("HEAD~2"))
