@@ -32,6 +32,7 @@ _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 
 
 _ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
+_REMOTE_SCHEMA: Final = re.compile(rb'"\$ref"\s*:\s*"(https?://[^"\s]{1,300})"')
 HELM_OUTPUT: Final = "helm.yaml"
 """The name under which a kustomization finds the output of helm."""
 
@@ -187,11 +188,24 @@ def _values(files: RenderFiles, path: str) -> JsonObject:
 
 def asked_apis(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
     """Return the API versions of which a chart asks whether they are served, as its templates write them."""
+    return _found_in(_ASKED, chart, ids, files, "")
+
+
+def remote_schemas(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:
+    """Return the addresses of schemas that those of a chart refer to: no tool here can fetch them."""
+    return _found_in(_REMOTE_SCHEMA, chart, ids, files, "values.schema.json")
+
+
+def _found_in(
+    pattern: re.Pattern[bytes], chart: HelmChart, ids: Mapping[str, str], files: RenderFiles, suffix: str
+) -> frozenset[str]:
+    """Return what a pattern finds in the files of a chart, or in its whole archive. `suffix`: of the files."""
     if files.standing(chart.path) is StorePathKind.FILE:
         texts = [decompressed(files.read(chart.path), _MAX_UNPACKED_BYTES, is_gzip=True)]
     else:
-        texts = [files.read(path) for path in ids if path.startswith(f"{chart.path}/")]
-    return frozenset(found.decode() for text in texts for found in _ASKED.findall(text))
+        inside = f"{chart.path}/"
+        texts = [files.read(path) for path in ids if path.startswith(inside) and path.endswith(suffix)]
+    return frozenset(found.decode(errors="replace") for text in texts for found in pattern.findall(text))
 
 
 def _check_archive(chart: HelmChart, data: bytes) -> None:

@@ -20,7 +20,16 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
-from reconciler.helm.inputs import HELM_OUTPUT, ToolInputs, asked_apis, digest_of_archive, export, inputs_of, problem
+from reconciler.helm.inputs import (
+    HELM_OUTPUT,
+    ToolInputs,
+    asked_apis,
+    digest_of_archive,
+    export,
+    inputs_of,
+    problem,
+    remote_schemas,
+)
 from reconciler.helm.sandbox import RenderFailed, render_twice, run_once
 from reconciler.helm.tools import Tool, Tools
 from reconciler.hydration import (
@@ -97,7 +106,8 @@ class ToolRenderer:
             folder = Path(made)
             export(render, inputs.ids, self._files, folder / "store")
             names = ["", *(variant.name for variant in render.variants)]
-            commands = [command(render, name, tool, folder / "store") for name in names]
+            unchecked = bool(self._remote_schemas(render, inputs))
+            commands = [command(render, name, tool, folder / "store", unchecked=unchecked) for name in names]
             written = render_twice(commands, folder, allow_network=self._allow_network)
             return self._patched(render, names, written, folder) if render.helm and render.kustomize else written
 
@@ -135,6 +145,9 @@ class ToolRenderer:
             found[name] = one.objects
             used |= one.used
         problems += [*_unused(render, used), *self._unnamed_apis(render, inputs)]
+        for address in self._remote_schemas(render, inputs):
+            message = f"the chart describes its values at {address}, and nothing is fetched: they are not checked"
+            problems.append(replace(problem(render, "render-schema-remote", message), severity=Severity.HINT))
         if _has_errors(problems):
             return Output({}, tuple(sorted(set(problems))))
         if render.secrets.age:
@@ -158,6 +171,9 @@ class ToolRenderer:
         ids = {path: blob_id(text) for path, text in texts_of.items()}
         text = lock_text(render, inputs.ids, tool.versions, ids)
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
+
+    def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
+        return sorted(remote_schemas(render.helm, inputs.ids, self._files)) if render.helm is not None else []
 
     def _unnamed_apis(self, render: Render, inputs: ToolInputs) -> Iterator[Problem]:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
@@ -212,8 +228,11 @@ def _has_errors(problems: Sequence[Problem]) -> bool:
     return any(found.severity is Severity.ERROR for found in problems)
 
 
-def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
-    """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files."""
+def command(render: Render, name: str, tool: Tool, store: Path, *, unchecked: bool = False) -> list[str]:
+    """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files.
+
+    `unchecked`: helm does not compare values with the schema of the chart.
+    """
     variant = next((found for found in render.variants if found.name == name), None)
     if render.helm is None:
         folder = render.kustomize if variant is None else variant.overlay
@@ -226,6 +245,8 @@ def command(render: Render, name: str, tool: Tool, store: Path) -> list[str]:
         options += ["--api-versions", served]
     if helm.include_crds:
         options.append("--include-crds")
+    if unchecked:
+        options.append("--skip-schema-validation")
     return [tool.path, "template", helm.release_name, str(store / helm.path), *options]
 
 

@@ -42,6 +42,9 @@ HYDRATION_CODES: Mapping[str, Code] = {
     "render-api-not-named": Code(
         "A chart asks for an API version that the store defines.", "Write it into spec.helm.apiVersions."
     ),
+    "render-schema-remote": Code(
+        "The schema for a chart's values is served elsewhere: helm renders without it.", "Check the values yourself."
+    ),
     "render-leave-out-unused": Code("An entry of leaveOut matches nothing.", "Correct it, or take it out."),
     "render-hook-dropped": Code(
         "Hooks for deletion and tests, and what no tool applies, are left out; of custom kinds they only come in turn.",

@@ -10,6 +10,8 @@ from reconciler.api.content import Json, JsonObject, Step
 from reconciler.api.problem import Document, Source, dotted
 
 _INDEX: Final = re.compile(r"\[\d+\]")
+_NAMES: Final = re.compile(r"'[^']*'|(?:^|(?<=[a-z]) )[^\s']\S*[/.:_-]\S*\w|(?<=[A-Z])(\w+) [\w./-]+")
+"""Names in a reason: in quotes, with a sign within, or after a kind."""
 _USER: Final = re.compile(r"(?<=//)[^/@]*@")
 _EMPTY: Final[tuple[Json, ...]] = (None, "", [], {}, False)
 PRUNE: Final = (
@@ -33,11 +35,15 @@ class LeftOut(NamedTuple):
     @property
     def reason(self) -> str:
         """Return the field, whatever its place in lists, and the reason."""
-        return f"{_INDEX.sub('[]', self.field)}: {self.why}"
+        return f"{_INDEX.sub('[]', self.field)}: {_without_names(self.why)}"
 
     def __str__(self) -> str:
         """The line that is printed."""
         return f"left out: {self.source.path}:{self.source.line} {self.field}: {self.why}"
+
+
+def _without_names(why: str) -> str:
+    return _NAMES.sub(r"\1", why)
 
 
 class Failure(NamedTuple):
@@ -49,8 +55,8 @@ class Failure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Return the reason, without the application."""
-        return self.why
+        """Return the reason, whatever it names."""
+        return _without_names(self.why)
 
     def __str__(self) -> str:
         """The line that is printed."""

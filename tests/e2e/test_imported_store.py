@@ -179,11 +179,8 @@ def test_flux_becomes_what_helm_and_kustomize_say(
 ) -> None:
     imported = Imported(tmp_path, three_clusters, path_with_helm(kubernetes_binaries))
     fleet = imported.fleet
-    (imported.checkout / "shop/base/motd.txt").write_text("${greeting}, ${who:-visitors}.\n")
-    imported.take("--from-flux", "--cluster", "m1", documents=flux_documents(fleet.namespace))
-    fleet.apply()
-
-    (imported.checkout / "shop/base/motd.txt").write_text("Welcome to all, visitors.\n")
+    motd = imported.checkout / "shop/base/motd.txt"
+    motd.write_text("Welcome to all, visitors.\n")
     overlay = imported.checkout / "told"
     overlay.mkdir()
     body = {"resources": ["../shop/overlays/prod"], "namespace": fleet.namespace,
@@ -191,6 +188,24 @@ def test_flux_becomes_what_helm_and_kustomize_say(
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(body))
     wanted = imported.asked("kubectl", "kustomize", "told")
     wanted += imported.charted("--values=env/web-prod.yaml", "--set-string", "image.tag=1.28")
+    shutil.rmtree(overlay)
+    motd.write_text("${greeting}, ${who:-visitors}.\n")
+    fleet.clusters["m1"].create_namespace(fleet.namespace)
+    fleet.clusters["m1"].apply(*(labelled(one, fleet.namespace) for one in wanted), manager="kustomize-controller")
+
+    imported.take("--from-flux", "--cluster", "m1", documents=flux_documents(fleet.namespace))
+    changes = [change for change in fleet.plan().changes if change.identity.kind != "Namespace"]
+    assert len(changes) == len(wanted)
+    told = [(change.action, str(change.identity), change.fields, change.removed_paths) for change in changes]
+    assert [one for one in told if one[0] is not Action.ADOPT or one[2] or one[3]] == []
+    fleet.apply()
     imported.check("m1", wanted)
     assert fleet.live("m2", "deployment", "web") is None
     assert fleet.plan().changes == ()
+
+
+def labelled(body: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Return an object as Flux applies it."""
+    metadata = body["metadata"]
+    labels = {**metadata.get("labels", {}), "kustomize.toolkit.fluxcd.io/name": "shop"}
+    return {**body, "metadata": {**metadata, "namespace": namespace, "labels": labels}}

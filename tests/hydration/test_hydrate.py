@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -302,6 +303,24 @@ def test_an_api_that_a_chart_asks_for_and_the_store_defines_is_named(store: Path
     more = 'kubeVersion: "1.36", apiVersions: [measure.example.com/v1]'
     document.write_text(document.read_text().replace('kubeVersion: "1.36"', more))
     assert "render-api-not-named" not in hydrate(store).output
+
+
+@pytest.mark.parametrize("is_archive", [False, True])
+def test_a_schema_that_is_served_elsewhere_is_named_and_stops_nothing(store: Path, is_archive: bool) -> None:
+    one_render(store, "jobs")
+    chart = store / "charts/jobs"
+    address = "https://charts.example.com/common/values.schema.json"
+    schema = f'{{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{{"$ref": "{address}"}}]}}'
+    (chart / "values.schema.json").write_text(schema)
+    if is_archive:
+        with tarfile.open(store / "charts/jobs.tgz", "w:gz") as archive:
+            archive.add(chart, "jobs")
+        document = store / "renders/jobs.yaml"
+        document.write_text(document.read_text().replace("chart: charts/jobs", "chart: charts/jobs.tgz"))
+    result = hydrate(store)
+    assert result.exit_code == 0, result.output
+    assert f"its values at {address}" in result.output
+    assert "[render-schema-remote]" in result.output
 
 
 def test_what_validate_would_refuse_is_told_and_not_written(store: Path) -> None:

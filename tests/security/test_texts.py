@@ -12,6 +12,7 @@ from typing import Final
 
 import pytest
 
+from reconciler.containment import try_call
 from reconciler.importers.argocd.templating import filled as template_filled
 from reconciler.importers.flux.substitution import substituting
 from reconciler.planner import urls_of_two_hosts
@@ -53,7 +54,7 @@ SEARCHES: Final[dict[str, Callable[[str], object]]] = {
     "a change inside": lambda text: shown_pair(f"{text}a{text}", f"{text}b{text}", 80),
     "a line beside another": lambda text: text_diff(f"a\n{text}\nb\n", f"a\n{text}\nc\n"),
     "a template of Argo CD": lambda text: template_filled(text, {}, go=False),
-    "variables of Flux": lambda text: substituting({})("a.yaml", text.encode()),
+    "variables of Flux": lambda text: try_call(substituting({}), "a.yaml", text.encode()),
 }
 
 

@@ -12,8 +12,9 @@ from typing import Final
 from reconciler.importers.reading import Uncarried
 
 DISABLED: Final = b"kustomize.toolkit.fluxcd.io/substitute"
-_VARIABLE: Final = re.compile(r"\$(\$)?\{([^}]*)(\}|\Z)")
-"""One that is not closed reaches to the end, so that no search begins anew behind it."""
+_VARIABLE: Final = re.compile(r"\$(\$)?\{((?:[^{}]|\{[^{}]*+\})*+)(\}|)")
+"""A default may have a variable in it. One that is not closed reaches to the end or the next brace: no search begins
+anew within it."""
 _FORM: Final = re.compile(r"([A-Za-z_]\w*)(?::?[=-](.*))?", re.ASCII | re.DOTALL)
 
 
@@ -30,13 +31,13 @@ def substituting(variables: Mapping[str, str]) -> Callable[[str, bytes], bytes]:
         return _VARIABLE.sub(lambda found: _value(found, path), text).encode()
 
     def _value(found: re.Match[str], path: str) -> str:
-        if not found[3]:
+        if not found[3] and found.end() == len(found.string):
             return found[0]
-        if found[1]:
+        if found[1] and found[3]:
             return f"${{{found[2]}}}"
-        form = _FORM.fullmatch(found[2])
-        if form is None or "$" in (form[2] or ""):
+        form = _FORM.fullmatch(found[2]) if found[3] else None
+        if form is None or "$" in _VARIABLE.sub("", form[2] or ""):
             raise Uncarried(f"{path} has the variable ${{{found[2]}}}, a form that is not evaluated; write it out")
-        return variables.get(form[1]) or form[2] or ""
+        return variables.get(form[1]) or _VARIABLE.sub(lambda inner: _value(inner, path), form[2] or "")
 
     return edit

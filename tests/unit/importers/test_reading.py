@@ -9,7 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.importers import Notes, Reading, Settings, Uncarried, of_settings
+from reconciler.api.problem import Source
+from reconciler.importers import Notes, Reading, Settings, Uncarried, grouped, of_settings
+from reconciler.importers.reading import Failure
 from tests.unit.importers.told import documents_of
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
@@ -56,3 +58,20 @@ def test_a_parameter_that_is_no_plain_name_is_refused(name: str) -> None:
 def test_a_parameter_with_a_list_or_an_escape_is_refused(value: str) -> None:
     with pytest.raises(Uncarried):
         of_settings([Settings("a", value)])
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "its {kind} {space}/{name} is not among the documents; give it too",
+        "the path {path} of the {kind} {name} is of 0 copies of folders",
+        "the ConfigMap {space}/{name} with {name}.yaml is not among the documents",
+        "the chart has the version '{name}'",
+    ],
+)
+def test_reasons_that_differ_by_what_they_name_are_one_line(why: str) -> None:
+    names = [{"kind": "GitRepository", "space": "a", "name": "b", "path": "apps/a"},
+             {"kind": "GitRepository", "space": "flux-system", "name": "kagent-crds", "path": "apps/b"}]  # fmt: skip
+    found = [Failure(Source(path="a.yaml", line=1), "Kustomization", why.format(**each)) for each in names]
+    assert [line.endswith("(2 of this reason; --all names each)") for line in grouped(found)] == [True]
+    assert len(list(grouped([found[0], Failure(Source(path="a.yaml", line=1), "a", "it is a plugin")]))) == 2
