@@ -191,7 +191,7 @@ class Comparer:
             return Comparison(change=replace(change, fields=(release,)), live=live)
         # A finished Job or Pod is history: it is only touched when its template changes.
         is_finished = row is not None and row.finished and live.uid == row.uid
-        if is_finished and row is not None and self._is_as_recorded(manifest, row, bodies):
+        if is_finished and row is not None and self._has_run(manifest, row, bodies):
             ours = Comparison(in_sync=True, live=live)
         else:
             ours = self._ours(manifest, live, row, bodies)
@@ -200,7 +200,7 @@ class Comparer:
 
     def _absent(self, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
         is_same = row is not None and _other_release(manifest.body, row.recorded) is None
-        if row is not None and row.finished and is_same and self._is_as_recorded(manifest, row, bodies):
+        if row is not None and row.finished and is_same and self._has_run(manifest, row, bodies):
             return Comparison(in_sync=True)
         # What was applied and is gone was deleted by somebody else.
         cause = Cause.DRIFT if is_same else Cause.DECLARED
@@ -252,6 +252,15 @@ class Comparer:
 
     def _replicas_path(self, manifest: Manifest) -> tuple[str, ...]:
         return replicas_path(manifest.identity, self.snapshot.interpreters)
+
+    def _has_run(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
+        """Return whether a finished run was for this manifest: of a hook for its release, else for its fields.
+
+        A hook of the first release alone changes with a chart, and is not run for that.
+        """
+        release = dig(manifest.body, "metadata", "annotations", RELEASE)
+        is_of_release = release is not None and release == dig(row.recorded, "metadata", "annotations", RELEASE)
+        return is_of_release or self._is_as_recorded(manifest, row, bodies)
 
     def _is_as_recorded(self, manifest: Manifest, row: AppliedRow, bodies: Bodies) -> bool:
         """Return whether the manifest equals the last applied one, also if an earlier version sent other fields.

@@ -166,6 +166,22 @@ def test_what_leaves_the_package_waits_too_and_a_first_hook_runs_once() -> None:
     assert bed.due(later) == ["release ConfigMap old"]
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_hook_of_the_first_release_is_left_alone_when_it_changes_later(is_gone: bool) -> None:
+    """Source: gatekeeper's chart: a Job for post-install alone, which each version of the chart changes."""
+    bed, once = Bed("m1"), Identity("batch", "Job", "demo", "once")
+    bed.due(store(hook("once", "after-first"), config_map("a")))
+    bed.due(store(hook("once", "after-first"), config_map("a")))
+    bed.ends(once, COMPLETE)
+    bed.record_ends()
+    if is_gone:
+        del bed.objects["m1"][once]
+    changed = hook("once", "after-first")
+    changed["spec"]["template"]["spec"]["containers"][0]["image"] = "other:2"
+    assert bed.due(store(changed, config_map("a", b="c"))) == ["update ConfigMap a"]
+    assert bed.due(store(changed, config_map("a", b="c"))) == []
+
+
 def test_each_cluster_has_releases_of_its_own() -> None:
     bed, fleet = Bed("m1", "m2"), store(hook("migrate", "before"), deployment(), clusters=("m1", "m2"))
     bed.due(fleet)
