@@ -1,4 +1,4 @@
-"""Pages of a large fleet while rounds run: `python -m bench.pages 2000 200` prints JSON.
+"""Pages of a large fleet while rounds run: `python -m bench.pages 2000 200 [PAGE …]` prints JSON.
 
 Every page comes after another state was published, so that nothing kept helps it. `cpu`: seconds of this process for
 one page, `wall`: until it has come whole while another thread renders all the time, as a round does; p95 of each.
@@ -7,6 +7,7 @@ one page, `wall`: until it has come whole while another thread renders all the t
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import sys
 import threading
@@ -132,10 +133,13 @@ def rendering(decision: Schedule) -> Iterator[None]:
         thread.join()
 
 
-async def measured(workloads: int, clusters: int) -> dict[str, dict[str, float]]:
+async def measured(workloads: int, clusters: int, *names: str) -> dict[str, dict[str, float]]:
     """Return the figures of each page."""
     decision = decision_of(workloads, clusters)
     pictures, vitals = states(decision), Vitals(fleet="bench", is_ready=True)
+    next(pictures)
+    gc.collect()
+    gc.freeze()  # as the service does after a round
     found: dict[str, dict[str, float]] = {}
     async with (
         serving(Listening(address="127.0.0.1:0"), vitals, SystemClock()) as address,
@@ -148,6 +152,8 @@ async def measured(workloads: int, clusters: int) -> dict[str, dict[str, float]]
                 return len(await answer.read())
 
         for name, path in PATHS.items():
+            if names and name not in names:
+                continue
             cpu_s, wall_s, size = [], [], 0
             for _ in range(PAGES):
                 vitals.status.publish(next(pictures))
@@ -167,4 +173,4 @@ async def measured(workloads: int, clusters: int) -> dict[str, dict[str, float]]
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(measured(*map(int, sys.argv[1:3])))))
+    print(json.dumps(asyncio.run(measured(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))))

@@ -39,6 +39,8 @@ class Picture(NamedTuple):
 
 PICTURES = (
     Picture("calm", "calm", height=720),
+    Picture("calm-large", "calm_large", "/?team=shop", height=720),
+    Picture("calm-large-laptop-dark", "calm_large", width=1440, height=900, is_dark=True),
     Picture("empty", "empty", height=560),
     Picture("three-clusters", "three_clusters", height=900),
     Picture("three-clusters-dark", "three_clusters", height=900, is_dark=True),
@@ -55,6 +57,8 @@ PICTURES = (
     Picture("look-phone", "three_clusters", _LOOK, width=390, height=1100, scrolls_to="#live"),
     Picture("object-phone", "three_clusters", _OBJECT, width=390, height=1100),
     Picture("cluster", "three_clusters", "/clusters/beijing", height=900),
+    Picture("day", "three_clusters", "/history", height=700),
+    Picture("day-phone-dark", "three_clusters", "/history", width=390, height=900, is_dark=True),
     Picture("cluster-away-phone", "broken", "/clusters/beijing-02", width=390, height=900),
 )
 
@@ -94,7 +98,9 @@ def _taken(browser: Browser, picture: Picture) -> bytes:
         while not page.locator("#stream.live").count():
             page.clock.run_for(1)
         if picture.scrolls_to:
-            page.locator(picture.scrolls_to).evaluate("box => { box.scrollIntoView(); box.scrollTop = 3000; }")
+            page.locator(picture.scrolls_to).evaluate(
+                "box => { box.scrollIntoView({ behavior: 'instant' }); box.scrollTop = 3000; }"
+            )
         return page.screenshot()
     finally:
         context.close()

@@ -18,6 +18,8 @@ from reconciler.journal.sqlite_file import JournalFile
 
 APART_MAX: Final = 10_000
 """The number of orders of persons, and of beginnings of what still lasts, that are kept beyond the limits."""
+_COUNTED_MAX: Final = 100_000
+"""Of so many of the newest events it is counted how many an hour has."""
 _STEPS: Final = 100
 """Events are dropped a hundredth of the limit at a time: most commits drop none, and delete nothing."""
 _LASTING: Final[Mapping[EventKind, EventKind]] = {**ENDS, EventKind.RESUMED: EventKind.SUSPENDED}
@@ -28,7 +30,8 @@ class EventFilter(NamedTuple):
     """A filter of events; an empty field does not restrict them, and all others must match.
 
     `about`: a subject as it is, and in every cluster (`Deployment demo/web` is also about `Deployment demo/web @ m1`).
-    `cluster`: objects there, the cluster itself, and placements that name it. `since`: RFC 3339 UTC.
+    `cluster`: objects there, the cluster itself, and placements that name it. `since`, `until`: RFC 3339
+    UTC; an event at `until` is later.
     """
 
     subject: str = ""
@@ -37,6 +40,7 @@ class EventFilter(NamedTuple):
     cluster: str = ""
     namespace: str = ""
     since: str = ""
+    until: str = ""
 
 
 class Recorded(NamedTuple):
@@ -143,6 +147,12 @@ class EventBook:
         rows = self._file.rows(EVENT, f"{where} AND id > ? ORDER BY id LIMIT ?", (*values, number, limit))
         return tuple(Recorded(row[0], event_value(row)) for row in rows)
 
+    def hour_counts(self, wanted: EventFilter) -> tuple[tuple[str, str, str, int], ...]:
+        """Return hour (`2026-11-23T10`), subject and kind of events that are meant, and how many there are of each."""
+        where, values = _where(wanted)
+        sql = f"SELECT substr(time, 1, 13), subject, kind, count(*) FROM event {where} AND id > ? GROUP BY 1, 2, 3"  # noqa: S608 - placeholders
+        return tuple(self._file.execute(sql, (*values, self.last_event - _COUNTED_MAX)))
+
     @property
     def last_event(self) -> int:
         """Return the number of the last recorded event; 0: none."""
@@ -223,4 +233,6 @@ def _where(wanted: EventFilter) -> tuple[str, tuple[str | int, ...]]:
         )
     if wanted.since:
         add("time >= ?", wanted.since)
+    if wanted.until:
+        add("time < ?", wanted.until)
     return f"WHERE {' AND '.join(conditions)}", tuple(values)

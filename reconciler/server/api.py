@@ -54,12 +54,13 @@ def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
 
 def history_question(query: Mapping[str, str], now: str) -> HistoryQuestion:
     """Return the question about the history. `now`: RFC 3339, the end of spans. Raises BadQuestion."""
-    only(query, "resource", "namespace", "cluster", "since", "limit", "after")
+    only(query, "resource", "namespace", "cluster", "since", "until", "limit", "after")
     return HistoryQuestion(
         resource=query.get("resource", ""),
         namespace=query.get("namespace", ""),
         cluster=query.get("cluster", ""),
-        since=_since(query.get("since", ""), now),
+        since=_moment(query, "since", now),
+        until=_moment(query, "until", now),
         limit=_number(query, "limit", 50, least=1, most=_LIMIT_MAX),
         after=_number(query, "after", 0, most=_NUMBER_MAX) if "after" in query else None,
     )
@@ -84,13 +85,22 @@ def only(query: Mapping[str, str], *names: str) -> None:
         raise BadQuestion(f"a parameter is not known here; {known}")
 
 
-def _since(text: str, now: str) -> str:
+def day_by(query: Mapping[str, str]) -> str:
+    """Return the grouping of the day: `cluster` or `object`. Raises BadQuestion."""
+    found = query.get("by", "cluster")
+    if found not in ("cluster", "object"):
+        raise BadQuestion("by: write cluster or object")
+    return found
+
+
+def _moment(query: Mapping[str, str], name: str, now: str) -> str:
+    text = query.get(name, "")
     if not text or told_moment(text):
         return text
     try:
         return rfc3339(epoch_s(now) - seconds_in(text))
     except ConfigurationError as error:
-        raise BadQuestion("since: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
+        raise BadQuestion(f"{name}: it is no time and no span; write 2h, 2d or 2026-11-21T18:00:00Z") from error
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
@@ -132,6 +142,7 @@ class Api:
             "matrix": self._matrix,
             "problems": self._whole(self._views.problems),
             "history": self._history,
+            "day": self._day,
             "explain/{kind}/{namespace}/{name}": self._explain,
             "objects/{kind}/{namespace}/{name}": self._object,
             "live/{cluster}/{kind}/{namespace}/{name}": self._live,
@@ -161,6 +172,10 @@ class Api:
         if isinstance(found, NotFound):
             return _not_found(found)
         return await self._json(asked, found[0], {LAST: str(found[1])})
+
+    async def _day(self, asked: PageRequest) -> web.StreamResponse:
+        only(asked.query, "by")
+        return await self._json(asked, await self._views.day(day_by(asked.query)))
 
     async def _explain(self, asked: PageRequest) -> web.StreamResponse:
         found = await self._found(asked)

@@ -24,7 +24,7 @@ from reconciler.observations import age_s
 from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import itself
 from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
-from reconciler.report.views.live_shapes import LiveView
+from reconciler.report.views.live_shapes import DayView, LiveView
 from reconciler.report.views.live_view import live_view
 from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
@@ -44,6 +44,7 @@ _KEPT_MAX: Final = 64
 """So many answers of one moment are kept."""
 _STALE_S: Final = 10.0
 """A view counts as current this long: ended suspensions and the like disappear after that."""
+_HOUR_CHARS: Final = len("2026-11-23T10")
 _NOTHING_NOTED: Final = JournalRows()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
 _STANDS_BY: Final = "this process stands by; the one that leads shows the fleet"
@@ -114,6 +115,11 @@ class LiveViews:
     async def history(self, question: HistoryQuestion) -> tuple[dict[str, Any], int] | NotFound:
         """Return the document of `history -o json`, and the number to continue after."""
         return await self._made(lambda shown, signs: self._desk_or_not().history(question))
+
+    async def day(self, by: str) -> DayView:
+        """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`."""
+        key = ("day", by, self._clock.now()[:_HOUR_CHARS])
+        return await self._made(lambda shown, signs: self._of(shown, signs, key, lambda _: self._desk_or_not().day(by)))
 
     async def status(self) -> dict[str, Any]:
         """The document of `status -o json`."""

@@ -18,7 +18,7 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import NotShown
 from reconciler.report.views.questions import NotFound
 from reconciler.report.views.view_shapes import MatrixView
-from reconciler.server.api import BadQuestion, history_question, matrix_question, object_in_path, offset, only
+from reconciler.server.api import BadQuestion, day_by, history_question, matrix_question, object_in_path, offset, only
 from reconciler.server.limits import Slots
 from reconciler.server.live_views import LiveViews
 from reconciler.server.metrics import CONTENT_TYPE, exposition
@@ -86,11 +86,13 @@ class Site:
         return answer
 
     async def _history(self, views: LiveViews, asked: PageRequest) -> Any:
-        question = history_question(asked.query, self._clock.now())
-        found = await views.history(question)
+        query = {name: value for name, value in asked.query.items() if name != "by"}
+        question = history_question(query, self._clock.now())
+        day, found = await views.day(day_by(asked.query)), await views.history(question)
         if isinstance(found, NotFound):
             return _nothing(found)
-        return HTTPStatus.OK, history_page, (found[0]["events"], replace(question, since=asked.query.get("since", "")))
+        asked_as = replace(question, since=query.get("since", ""), until=query.get("until", ""))
+        return HTTPStatus.OK, history_page, (found[0]["events"], asked_as, day)
 
     async def _sent(self, asked: PageRequest, draw: Callable[..., str], of: tuple[Any, ...]) -> Packed:
         """The page; one that was drawn of the same values a moment ago as it is."""

@@ -24,7 +24,7 @@ from reconciler.server.pages import (
     object_page,
     problems_page,
 )
-from tests.fakes.views import NOW, Views
+from tests.fakes.views import NOW, Views, day
 
 
 class PageServer:
@@ -130,7 +130,7 @@ class PageServer:
             "objects": lambda: object_page(views.fleet, views.object, views.live if "cluster" in query else None, now),
             "clusters": lambda: cluster_page(views.fleet, views.cluster, now),
             "problems": lambda: problems_page(views.fleet, views.problems, now),
-            "history": lambda: history_page(views.fleet, views.fleet.events, HistoryQuestion(), now),
+            "history": lambda: history_page(views.fleet, views.fleet.events, HistoryQuestion(), day(), now),
         }
         if first not in drawn:
             return 404, not_found_page(views.fleet, NotFound(why="there is no such page"), now)

@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.report.views.live_shapes import DiffLine, LiveEvent, LiveLog, LiveView, OwnedObject
+from reconciler.report.views.live_shapes import (
+    DayCell,
+    DayRow,
+    DayView,
+    DiffLine,
+    LiveEvent,
+    LiveLog,
+    LiveView,
+    OwnedObject,
+)
 from reconciler.report.views.view_shapes import (
     Alert,
     AlertKind,
@@ -526,6 +535,19 @@ def _cluster() -> ClusterView:
     )
 
 
+def day() -> DayView:
+    """A day with a bad hour."""
+    hours = tuple(at(3600 * back + 33 * 60 + 20) for back in range(23, -1, -1))
+    many = tuple(DayCell(hour=number, events={"updated": 1 + number % 4}) for number in range(2, 24, 3))
+    bad = DayCell(hour=21, events={"failed": 12, "cluster-away": 1})
+    rows = (
+        DayRow(name="beijing", cells=(*many[:6], bad, DayCell(hour=23, events={"drift": 2}))),
+        DayRow(name="hangzhou", cells=many),
+        DayRow(name="fleet", cells=(DayCell(hour=9, events={"advanced": 2, "in-step": 1}),)),
+    )
+    return DayView(by="cluster", hours=hours, rows=rows, total=3)
+
+
 def _problems() -> ProblemsView:
     return ProblemsView(
         problems=(
@@ -622,6 +644,12 @@ def large() -> Views:
     )
     fleet = _fleet(matrix, needs=needs, needs_total=len(needs), timers=small.fleet.timers, events=small.fleet.events)
     return small._replace(fleet=fleet, matrix=matrix)
+
+
+def calm_large() -> Views:
+    """300 workloads in 40 clusters in which all is well."""
+    matrix, small = generated(300, 40, troubles=0), calm()
+    return small._replace(fleet=_fleet(matrix, events=small.fleet.events), matrix=matrix)
 
 
 def broken() -> Views:

@@ -27,6 +27,8 @@ from reconciler.observations import in_force
 from reconciler.report.naming import called, close_to, is_called
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.status_document import StatusDocument, status_document
+from reconciler.report.views.day_view import HourCount, day_view, hours_of
+from reconciler.report.views.live_shapes import DayView
 from reconciler.report.views.questions import HistoryQuestion, NotFound
 from reconciler.report.views.view_inputs import CommitWords, JournalRows
 from reconciler.store.uncommitted import Commits
@@ -101,7 +103,11 @@ def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
     named = question.resource
     about = str(one_subject(known_subjects(journal), named, namespace)) if named else ""
     return EventFilter(
-        about=about, namespace=question.namespace if not named else "", cluster=question.cluster, since=question.since
+        about=about,
+        namespace=question.namespace if not named else "",
+        cluster=question.cluster,
+        since=question.since,
+        until=question.until,
     )
 
 
@@ -278,6 +284,16 @@ class JournalReader:
 
         found = self._asked(told)
         return found if isinstance(found, NotFound) else (found.document(self._commits.words), found.last)
+
+    def day(self, by: str) -> DayView:
+        """Return the events of the last 24 hours by the hour. `by`: `cluster` or `object`.
+
+        Raises:
+            NotShown: the journal cannot be read.
+        """
+        now = self._clock.now()
+        counts = self._asked(lambda journal: journal.hour_counts(EventFilter(since=hours_of(now)[0])))
+        return day_view(map(HourCount._make, counts), by, now)
 
     def events(self, *, about: str = "", cluster: str = "", limit: int) -> tuple[Event, ...]:
         """The newest events about a subject or a cluster, newest first; none where the journal cannot be read."""

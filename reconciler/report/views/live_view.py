@@ -191,11 +191,12 @@ def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
     kind, status = live.identity.kind, live.body.get("status")
     states = container_states(live) if kind == "Pod" else []
     reasons = [reason for _, is_ready, _, reason in states if reason and not is_ready]
-    words = reasons[0] if reasons else text(dig(live.body, "status", "phase"))
+    words = reasons[0] if reasons else _unscheduled(live.body) or text(dig(live.body, "status", "phase"))
     numbers = dict(status) if isinstance(status, Mapping) else {}
     ready, wanted = numbers.get("readyReplicas", 0), dig(live.body, "spec", "replicas")
     if kind == "Pod":
-        ready, wanted = sum(is_ready for _, is_ready, *_ in states), len(states)
+        containers = dig(live.body, "spec", "containers")
+        ready, wanted = sum(is_ready for _, is_ready, *_ in states), len(states or containers or ())
     is_counted = isinstance(ready, int) and isinstance(wanted, int)
     return OwnedObject(
         depth=depth,
@@ -206,6 +207,15 @@ def _owned(masker: Masker, depth: int, live: LiveObject) -> OwnedObject:
         restarts=sum(count for _, _, count, _ in states),
         is_broken=is_broken(live) if kind == "Pod" else is_counted and ready < wanted,
     )
+
+
+def _unscheduled(pod: JsonObject) -> str:
+    """Return why no scheduler gave a pod a node, as its condition says; empty: one did, or none looked."""
+    conditions = dig(pod, "status", "conditions")
+    for found in conditions if isinstance(conditions, list) else ():
+        if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == ("PodScheduled", "False"):
+            return text(found.get("reason"))
+    return ""
 
 
 def _events(masker: Masker, found: Iterable[LiveObject]) -> Iterator[LiveEvent]:

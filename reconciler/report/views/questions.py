@@ -44,14 +44,15 @@ class MatrixQuestion(Struct, frozen=True, kw_only=True):
 class HistoryQuestion(Struct, frozen=True, kw_only=True):
     """A filter of history entries: an empty field does not restrict them.
 
-    `resource`: KIND/NAME as people write it. `since`: RFC 3339 in UTC. At most `limit` entries, newest first; with
-    `after`, the number of an entry, all later ones, oldest first.
+    `resource`: KIND/NAME as people write it. `since`, `until`: RFC 3339 in UTC. At most `limit` entries, newest
+    first; with `after`, the number of an entry, all later ones, oldest first.
     """
 
     resource: str = ""
     namespace: str = ""
     cluster: str = ""
     since: str = ""
+    until: str = ""
     limit: int = 50
     after: int | None = None
 

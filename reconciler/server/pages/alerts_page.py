@@ -8,8 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.ledger import EventKind
 from reconciler.report.status.history_text import event_detail
+from reconciler.report.views.day_view import FLEET
+from reconciler.report.views.live_shapes import DayRow, DayView
 from reconciler.report.views.view_shapes import Alert, Timer, Weight
-from reconciler.server.pages.page_links import cluster_link, object_link, shown_name, subject_link
+from reconciler.server.pages.page_links import cluster_link, history_link, object_link, shown_name, subject_link
 from reconciler.server.pages.styles import EVENTS
 
 _ORDER = {Weight.ERROR: 0, Weight.WARNING: 1, Weight.INFO: 2}
@@ -101,7 +103,7 @@ def _key(found: Alert | Timer) -> str:
     return f"{found.what} {found.cluster or ''} {subject} {'' if subject or found.cluster else words}"
 
 
-_TONES: Final = {
+_TONES: Final[Mapping[str, str]] = {
     EventKind.FAILED: "bad",
     EventKind.SOURCE_FAILED: "bad",
     EventKind.STORE_BROKEN: "bad",
@@ -119,6 +121,48 @@ _TONES: Final = {
     EventKind.EVICTED: "warn",
     EventKind.SUSPENDED: "warn",
 }
+
+
+class HourCell(NamedTuple):
+    """An hour of a row: how many events, the worst of them as a colour, all of them in words, and where they are."""
+
+    events: int
+    tone: str
+    words: str
+    link: str
+
+
+class DaySeries(NamedTuple):
+    """A row of a day. `link`: the page of its cluster or object; empty: it has none. None: nothing happened then."""
+
+    name: str
+    link: str
+    cells: tuple[HourCell | None, ...]
+
+
+def day_rows(day: DayView) -> tuple[DaySeries, ...]:
+    """Return the rows of a day, with a cell for each hour."""
+    return tuple(_series(day, row) for row in day.rows)
+
+
+def _series(day: DayView, row: DayRow) -> DaySeries:
+    found = {cell.hour: cell.events for cell in row.cells}
+    is_object = day.by == "object" and " " in row.name
+    subject = row.name if is_object else f"cluster {row.name}" if day.by == "cluster" and row.name != FLEET else ""
+    ends = (*day.hours[1:], "")
+    hours = zip(day.hours, ends, strict=True)
+    cells = (_hour(row.name, subject, start, end, found.get(number)) for number, (start, end) in enumerate(hours))
+    return DaySeries(row.name, subject_link(subject) if subject else "", tuple(cells))
+
+
+def _hour(name: str, subject: str, start: str, end: str, events: Mapping[str, int] | None) -> HourCell | None:
+    if not events:
+        return None
+    tones = {_TONES.get(kind, "plain") for kind in events}
+    words = ", ".join(f"{count} {EVENTS.get(kind, kind)}" for kind, count in sorted(events.items()))
+    link = history_link(subject, since=start, until=end)
+    tone = next(tone for tone in ("bad", "warn", "plain") if tone in tones)
+    return HourCell(sum(events.values()), tone, f"{name} at {start[11:16]}: {words}", link)
 
 
 class EventEntry(NamedTuple):

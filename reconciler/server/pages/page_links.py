@@ -90,6 +90,21 @@ def subject_link(subject: str) -> str:
     return f"/objects/{_part(found['kind'])}/{_part(found['namespace'] or '-')}/{_part(found['name'])}"
 
 
+def history_link(subject: str, **asked: str) -> str:
+    """Return the history of a subject, as events name it; of all where it is empty.
+
+    >>> history_link("Deployment shop/web", since="2h"), history_link("cluster m1")
+    ('/history?resource=Deployment%2Fweb&namespace=shop&since=2h', '/history?cluster=m1')
+    """
+    named: dict[str, str] = {}
+    if subject.startswith("cluster "):
+        named = {"cluster": subject.removeprefix("cluster ")}
+    elif found := _SUBJECT.fullmatch(subject):
+        named = {"resource": f"{found['kind']}/{found['name']}", "namespace": found["namespace"] or ""}
+    parts = {name: value for name, value in {**named, **asked}.items() if value}
+    return f"/history?{urlencode(parts, errors='replace')}" if parts else "/history"
+
+
 def named_link(words: str) -> str:
     """Return the page of a name as on the command line; empty if it is no object.
 
@@ -116,7 +131,7 @@ def _part(text: str) -> str:
 def is_narrowed(asked: MatrixQuestion | HistoryQuestion) -> bool:
     """Return whether a filter leaves anything out."""
     if isinstance(asked, HistoryQuestion):
-        return bool(asked.resource or asked.namespace or asked.cluster or asked.since)
+        return bool(asked.resource or asked.namespace or asked.cluster or asked.since or asked.until)
     return asked.troubles or any(getattr(asked, name) for name in (*(each.name for each in FILTERS), *FOLDS))
 
 

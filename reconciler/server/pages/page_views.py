@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from reconciler.report.difference import cut
-from reconciler.report.views.live_shapes import LiveView
+from reconciler.report.views.live_shapes import DayView, LiveView
 from reconciler.report.views.matrix import FILTERS, FOLDS
 from reconciler.report.views.questions import ROWS_MAX, HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.report.views.view_shapes import (
@@ -28,7 +28,7 @@ from reconciler.report.views.view_shapes import (
     ObjectView,
     ProblemsView,
 )
-from reconciler.server.pages.alerts_page import changes, coming, told
+from reconciler.server.pages.alerts_page import changes, coming, day_rows, told
 from reconciler.server.pages.drawing import Pill, draw, head_of, text
 from reconciler.server.pages.page_links import is_narrowed, matrix_query, named_link, object_link, shown_name
 from reconciler.server.pages.styles import HEALTHS, STATES, StateStyle, copy_look
@@ -272,9 +272,11 @@ def problems_page(fleet: FleetView, view: ProblemsView, now: str) -> str:
     return _page("problems.html", fleet, now, view=view)
 
 
-def history_page(fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuestion, now: str) -> str:
+def history_page(
+    fleet: FleetView, entries: Sequence[Mapping[str, Any]], asked: HistoryQuestion, day: DayView, now: str
+) -> str:
     """The history as HTML: the `events` of its document, newest first, that answer `asked`. `now`: RFC 3339."""
-    return _page("history.html", fleet, now, events=changes(entries), asked=asked)
+    return _page("history.html", fleet, now, events=changes(entries), asked=asked, day=day, day_rows=day_rows(day))
 
 
 def not_found_page(fleet: FleetView, found: NotFound, now: str) -> str:

@@ -227,6 +227,13 @@ def test_the_role_is_printed_without_any_cluster(desk: Desk) -> None:
     }
 
 
+def test_logs_may_be_read_only_where_the_page_is_to_show_them(desk: Desk) -> None:
+    objects = desk.role("--rbac", "read", "--page", "objects")
+    assert objects["events", "pods"] == ["list"]
+    assert "log" not in str(objects)
+    assert desk.role("--rbac", "read", "--page", "logs") == {**objects, ("pods/log",): ["get"]}
+
+
 def test_the_role_is_a_list_for_kubectl_as_json_too(desk: Desk) -> None:
     found = json.loads(desk.run("--rbac", "read", "-o", "json").out)
     assert (found["kind"], [item["kind"] for item in found["items"]]) == (

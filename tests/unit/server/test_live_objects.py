@@ -167,6 +167,22 @@ def replace_namespace(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "namespace": "shop"}}
 
 
+def test_a_pod_without_a_node_says_so() -> None:
+    found = Scene("m1")
+    found.apply()
+    status = {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+    }
+    waits = made("Pod", "waits", "web", spec={"containers": [{"name": "main"}, {"name": "side"}]}, status=status)
+    live = made("ReplicaSet", "web", group="apps", spec={"replicas": 1}, status={})
+    reading = LiveReading(at="2026-11-23T10:00:00Z", live=live, owned=(waits,))
+    owned = live_view(sight_of(found.facts()), APP, "m1", reading).owned
+    assert [(each.depth, each.words, each.ready, each.is_broken) for each in owned] == [
+        (0, "", "0 of 1", True), (1, "Unschedulable", "0 of 2", True),
+    ]  # fmt: skip
+
+
 def test_the_difference_is_of_the_fields_that_the_store_names() -> None:
     found = Scene("m1")
     found.apply()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import NamedTuple
 
+from reconciler.report.views.live_shapes import DayView
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound
 from reconciler.server.pages import (
     cluster_page,
@@ -80,8 +81,8 @@ def drawn(found: Views) -> dict[str, str]:
         "object": object_page(found.fleet, found.object, found.live, NOW),
         "cluster": cluster_page(found.fleet, found.cluster, NOW),
         "problems": problems_page(found.fleet, found.problems, NOW),
-        "history": history_page(found.fleet, found.fleet.events, HistoryQuestion(cluster="m1"), NOW),
-        "history of nothing": history_page(found.fleet, (), HistoryQuestion(), NOW),
+        "history": history_page(found.fleet, found.fleet.events, HistoryQuestion(cluster="m1"), views.day(), NOW),
+        "history of nothing": history_page(found.fleet, (), HistoryQuestion(), DayView(by="cluster", hours=()), NOW),
         "not found": not_found_page(found.fleet, NotFound(why="there is none", close=("Deployment/web -n shop",)), NOW),
         "not shown": not_shown_page(found.fleet, "the journal cannot be read", NOW),
     }
