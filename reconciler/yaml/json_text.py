@@ -76,7 +76,7 @@ def _advice(text: str, position: int) -> str:
         return "; JSON has no comments: take it out, or let the file end with .yaml"
     if rest[:1] in ("}", "]") and before.endswith(","):
         return "; take out the comma before it"
-    return "; JSON quotes with \"" if rest[:1] in ("'", "“") else ""
+    return '; JSON quotes with "' if rest[:1] in ("'", "“") else ""
 
 
 def _check(value: Json, line: int) -> None:

@@ -375,7 +375,9 @@ def check_url(name: str, what: str, url: str, schemes: tuple[str, ...]) -> None:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ConfigurationError(f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)} ({schemes[0]}://HOST:PORT)")
+        raise ConfigurationError(
+            f"cluster {name}: {what} must be a URL with scheme {' or '.join(schemes)} ({schemes[0]}://HOST:PORT)"
+        )
 
 
 def context_names(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
