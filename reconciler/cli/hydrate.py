@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -71,14 +71,21 @@ def command(
     check_ordinary(location)
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
 
-    def hydrate(place: StoreLocation) -> bool:
+    def hydrate(place: StoreLocation) -> _Hydrated:
         kept_out = place.repository or place.path
         tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
         is_current = _updated(place, only, tools) if update and not check else True
-        is_whole = _hydrate(place, only, tools, check=check, update=update, allow_network=allow_network)
-        return is_current and is_whole
+        is_sound = _hydrate(place, only, tools, check=check, update=update, allow_network=allow_network)
+        return _Hydrated(is_current=is_current, is_sound=is_sound)
 
-    sys.exit(0 if (_on_branch(location, branch, hydrate) if branch else hydrate(location)) else 1)
+    sys.exit(0 if all(_on_branch(location, branch, hydrate) if branch else hydrate(location)) else 1)
+
+
+class _Hydrated(NamedTuple):
+    """The end of a run. `is_current`: every registry answered. `is_sound`: every output is as it should be."""
+
+    is_current: bool
+    is_sound: bool
 
 
 def _updated(location: StoreLocation, only: tuple[str, ...], tools: Tools) -> bool:
@@ -97,8 +104,8 @@ def _read(
     return read_fleet(str(location.path), as_directory=is_directory, parsed=parsed, snapshots=snapshots)
 
 
-def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLocation], bool]) -> bool:
-    """Hydrate a copy of the newest commit, and commit what that changes; whether all is well. Files stay as they are.
+def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLocation], _Hydrated]) -> _Hydrated:
+    """Hydrate a copy of the newest commit, and commit what that changes, if it is sound. Files stay as they are.
 
     Raises:
         ConfigurationError: the store is in no repository.
@@ -111,19 +118,20 @@ def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLoc
         raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; leave --branch out")
     base = base_of(location.repository, branch)
     with copied(location.repository, base) as copy:
-        if not hydrate(locate_store(str(copy / location.subdir))):
+        ran = hydrate(locate_store(str(copy / location.subdir)))
+        if not ran.is_sound:
             prose("nothing is committed\n")
-            return False
+            return ran
         edits = edits_of(location.repository, base, copy)
     subject = "Update charts, images and what is rendered of them" if edits else ""
     names = "".join(f"{edit.path}\n" for edit in edits)
     done = commit_on(location.repository, branch, base, edits, f"{subject}\n\n{names}", os.environ) if edits else None
     if done is None:
-        remark("all of it is current; there is nothing to commit")
-        return True
+        remark("there is nothing to commit")
+        return ran
     answer(f"commit {done.commit[:12]} on {done.branch}\n")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
-    return True
+    return ran
 
 
 def _hydrate(

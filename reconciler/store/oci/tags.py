@@ -27,7 +27,7 @@ async def tags_of(image: str, access: RegistryAccess) -> tuple[str, ...]:
         for _ in range(_PAGES_MAX):
             last = f"&last={found[-1]}" if found else ""
             page = await registry.find(f"tags/list?n={_PAGE}{last}")
-            tags = _tags(page, image)
+            tags = _tags(page)
             new = [tag for tag in tags if tag not in found] if last else tags
             if not new:
                 break
@@ -52,10 +52,10 @@ def _url(image: str) -> GitUrl:
     return parse_git_url(f"oci://{place}:any")
 
 
-def _tags(page: bytes | None, image: str) -> list[str]:
+def _tags(page: bytes | None) -> list[str]:
     if page is None:
-        raise StoreError(f"{image}: the registry has no such image, or it is hidden from this login (404)")
+        raise StoreError("the registry has no such image, or it is hidden from this login (404)")
     try:
         return [str(tag) for tag in orjson.loads(page)["tags"] or ()]
     except (ValueError, KeyError, TypeError):
-        raise StoreError(f"{image}: the registry gives no list of tags that can be read") from None
+        raise StoreError("the registry gives no list of tags that can be read") from None
