@@ -125,6 +125,8 @@ class GuardsInForce(Struct, frozen=True, kw_only=True):
     """Of the revision itself, each with the names of its clusters."""
     former_windows: tuple[FleetWindow, ...] = ()
     """Of the revision before, as long as they count too."""
+    approved: Mapping[str, str] = field(default_factory=dict)
+    """Since when approvals without `until` are written, RFC 3339 by Rollout, stage and revision."""
     review_confirm: str = ""
     loosening: LooseningHold = LooseningHold.HOLD
 

@@ -25,6 +25,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollouts import FleetWindow
 from reconciler.observations import instant
 from reconciler.policy import named_windows
+from reconciler.rollouts import approved_since
 from reconciler.templates import replicas_moved
 
 ALWAYS_CONFIRMED = frozenset(
@@ -120,6 +121,7 @@ def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInFo
         guards_in_force(record, settings.guards, head.revision, now),
         windows=named_windows(settings.windows, head.clusters.values()) if settings.windows else (),
         former_windows=former_windows(record, head),
+        approved=approved_since(record.approved if record is not None else {}, head, now),
         review_confirm=settings.review_confirm,
         loosening=settings.loosening,
     )

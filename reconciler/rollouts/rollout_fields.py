@@ -199,7 +199,7 @@ ROLLOUT_SHAPE = document_shape(
             "Revisions that may leave a stage.",
             text_field("stage", "The stage that it may leave.", required=True),
             text_field("revision", "The commit id, or its beginning.", required=True),
-            text_field("until", "When the approval ends (RFC 3339).", default="never"),
+            text_field("until", "When the approval ends (RFC 3339).", default="7 days after it was first seen"),
         ),
         map_field("pin", "A stage or a cluster to the revision that is in force there, without a gate."),
         required=True,

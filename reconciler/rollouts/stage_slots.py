@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from reconciler.api.fleet import Fleet
 from reconciler.api.rollout_progress import (
     Begin,
     Paused,
@@ -26,12 +28,14 @@ from reconciler.api.rollout_progress import (
     WaitsForTime,
     WaitsForWindow,
 )
-from reconciler.api.rollouts import Approval, OnFailure, StageLayout, number_of
+from reconciler.api.rollouts import Approval, OnFailure, Rollout, StageLayout, number_of
 from reconciler.observations import is_in_force, later
 from reconciler.policy import opening
 from reconciler.rollouts.gate import has_failed, is_too_late, note_success
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
+_APPROVED_S: Final = 7 * 24 * 3600
+"""An approval without `until` ends so long after it was first seen."""
 _PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
 _WORDS_OF_YAML: Final = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
 _NUMBER: Final = re.compile(r"[0-9]+(?:e[0-9]+)?")
@@ -205,6 +209,25 @@ def approval_entry(stage: str, revision: str, until: str = "") -> str:
     end = f', until: "{until}"' if until else ""
     written = f'"{revision}"' if _NUMBER.fullmatch(revision) else revision
     return f"{{stage: {name}, revision: {written}{end}}}"
+
+
+def approved_since(known: Mapping[str, str], fleet: Fleet, now: str) -> dict[str, str]:
+    """Return since when approvals without `until` are written. `known`: what was recorded of the revision before."""
+    keys = (_approval_key(rollout, one) for rollout in fleet.rollouts for one in rollout.approvals if not one.until)
+    return {key: known.get(key, now) for key in keys}
+
+
+def with_ends(rollout: Rollout, since: Mapping[str, str]) -> Rollout:
+    """Return a Rollout whose approvals end. `since`: of `approved_since`. Source: design#confirm."""
+    ended = tuple(
+        replace(one, until=later(since[key], _APPROVED_S)) if (key := _approval_key(rollout, one)) in since else one
+        for one in rollout.approvals
+    )
+    return replace(rollout, approvals=ended) if ended != rollout.approvals else rollout
+
+
+def _approval_key(rollout: Rollout, approval: Approval) -> str:
+    return f"{rollout.name} {approval.stage} {approval.revision}" if not approval.until else ""
 
 
 def _is_approved(scene: StageInputs, stage: str) -> bool:

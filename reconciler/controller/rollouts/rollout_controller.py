@@ -41,12 +41,14 @@ from reconciler.rollouts import (
     RolloutSelection,
     RolloutStatus,
     SelectedTables,
+    approved_since,
     begun_with,
     kept_problem,
     revisions_of,
     rollout_documents,
     staged,
     stand,
+    with_ends,
 )
 from reconciler.scheduler import Schedule
 from reconciler.state import FleetState
@@ -157,7 +159,9 @@ class RolloutController:
         """
         over: frozenset[str] = frozenset()
         while True:
-            found = await self._with_documents(decision, over)
+            guards = look.journal.losses.guards
+            since = approved_since(guards.approved if guards is not None else {}, decision.fleet, now)
+            found = await self._with_documents(decision, over, since)
             if not found.fleet.rollouts:
                 return found, None
             standing = await self._stand_by(found, look, now)
@@ -166,7 +170,8 @@ class RolloutController:
                 return found, self._told_of_kept(standing, found.fleet, decision.fleet)
             over |= done
 
-    async def _with_documents(self, decision: Schedule, over: frozenset[str]) -> Schedule:
+    async def _with_documents(self, decision: Schedule, over: frozenset[str], since: Mapping[str, str]) -> Schedule:
+        """Return the schedule with the documents in force, whose approvals end. `since`: when these were written."""
         head = decision.fleet
         if self._given is not None and self._given[0] is decision and self._given[1] >= over:
             return self._given[2]
@@ -177,8 +182,9 @@ class RolloutController:
         own = {rollout.name: rollout for rollout in head.rollouts}
         self._kept = {name: older[name] for name, rollout in found.items() if rollout is not own.get(name)}
         made = decision
-        if self._kept:
-            made = replace(decision, fleet=replace(head, rollouts=tuple(found[name] for name in sorted(found))))
+        if self._kept or since:
+            rollouts = tuple(with_ends(found[name], since) for name in sorted(found))
+            made = replace(decision, fleet=replace(head, rollouts=rollouts))
         self._given = decision, over, made
         return made
 

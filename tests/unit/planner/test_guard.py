@@ -16,7 +16,7 @@ from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
 from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.policies import ClusterAffinity, LabelRequirement, LabelSelector, Operator
 from reconciler.api.refs import GVK, Identity
-from reconciler.api.rollouts import FleetWindow, Window, WindowKind
+from reconciler.api.rollouts import Approval, FleetWindow, RemainingClusters, Rollout, Stage, Window, WindowKind
 from reconciler.planner.guard import (
     Guarded,
     former_windows,
@@ -29,6 +29,7 @@ from reconciler.planner.guard import (
     losses_of,
 )
 from reconciler.policy import closed_clusters, parse_cron
+from reconciler.rollouts import with_ends
 
 NOW = "2026-11-21T10:00:00Z"
 GUARDS = Guards()
@@ -356,3 +357,15 @@ def test_what_both_revisions_close_is_closed_until_the_later_of_both() -> None:
     assert both["m1"].until == "2026-11-21T13:00:00Z"
     assert not both["m1"].is_former
     assert closed_clusters([], [Cluster(name="m1")], NOON, [OPEN_LATER])["m1"].is_former
+
+
+def test_an_approval_without_an_end_ends_a_week_after_it_was_seen() -> None:
+    stage = Stage(name="canary", clusters=RemainingClusters())
+    own, dated = Approval(stage="canary", revision="1234567"), Approval(stage="canary", revision="7654321", until=at(9))
+    rollout = Rollout(name="web", stages=(stage,), approvals=(own, dated))
+    first = judged_by(None, replace(head("r1"), rollouts=(rollout,)), NOW)
+    later = judged_by(first, replace(head("r2"), rollouts=(rollout,)), at(9))
+    assert later.approved == first.approved == {"web canary 1234567": NOW}
+    ends = [one.until for one in with_ends(rollout, later.approved).approvals]
+    assert ends == ["2026-11-28T10:00:00Z", at(9)]
+    assert not judged_by(later, head("r3"), at(9)).approved
