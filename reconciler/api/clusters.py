@@ -131,6 +131,8 @@ class ClusterObservation(Struct, frozen=True, kw_only=True):
     name: str
     reachable: bool = True
     observed_at: str = ""
+    kube_version: str = ""
+    """As its API server tells it, `v1.36.3`; empty: it was not asked."""
     apis: frozenset[GVK] | None = None
     pending_requests: Resources = field(default_factory=lambda: NO_RESOURCES)
     """Requests of pods that wait for a node, less those that no node will ever take."""

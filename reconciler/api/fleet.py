@@ -363,6 +363,10 @@ LOCK_NAME: Final = "render.lock.json"
 """The file beside the output that names its inputs."""
 
 
+Served = Mapping[str, tuple[str, ...]]
+"""By variant (empty: the base) API versions that its chart sees, `group/version` and `group/version/Kind`."""
+
+
 class RenderLock(Struct, frozen=True, kw_only=True):
     """The inputs and the tool of an output. Files are named by Git blob ids, whatever holds the store."""
 
@@ -371,6 +375,7 @@ class RenderLock(Struct, frozen=True, kw_only=True):
     tool: Mapping[str, str]
     spec: str
     outputs: Mapping[str, str]
+    served: Served = field(default_factory=dict)
 
 
 class Fleet(Struct, frozen=True, kw_only=True):

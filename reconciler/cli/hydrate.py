@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,10 +12,11 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.printing import answer, prose, remark, show_problems
-from reconciler.cli.store_reading import cache_folder, read_fleet
+from reconciler.cli.store_reading import cache_folder, read_fleet, read_observations
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from reconciler.api.clusters import ClusterObservation
     from reconciler.api.content import JsonObject
     from reconciler.api.fleet import Fleet, Render, Snapshot
     from reconciler.api.problem import Problem
@@ -35,6 +36,13 @@ if TYPE_CHECKING:
 )
 @options.option("--update", is_flag=True, help="First fetch served charts, and write newer versions in their ranges.")
 @options.option("--branch", default="", metavar="NAME", help="Commit on this branch; files of the store stay.")
+@options.option(
+    "--observations",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Let charts see the API versions that clusters serve, as `observe` wrote them. Default: those in the locks.",
+)
 @options.option("--allow-network", is_flag=True, help="Render where no process without network can be started.")
 @options.option("--helm", default="", metavar="PATH", help="The helm to use, by absolute path. Default: on the PATH.")
 @options.option("--helm-sha256", default="", metavar="DIGEST", help="What --helm must be.")
@@ -48,6 +56,7 @@ def command(
     check: bool,
     update: bool,
     branch: str,
+    observations: Path | None,
     allow_network: bool,
     helm: str,
     helm_sha256: str,
@@ -70,12 +79,13 @@ def command(
     location = locate_store(store, as_directory=as_directory)
     check_ordinary(location)
     wanted = {"helm": Wanted(helm, helm_sha256), "kubectl": Wanted(kubectl, kubectl_sha256)}
+    observed = read_observations(observations).clusters if observations is not None else None
 
     def hydrate(place: StoreLocation) -> _Hydrated:
         kept_out = place.repository or place.path
         tools = Tools(kept_out, wanted, os.environ, cache_folder(), network=allow_network)
         is_current = _updated(place, only, tools) if update and not check else True
-        is_sound = _hydrate(place, only, tools, check=check, update=update, allow_network=allow_network)
+        is_sound = _hydrate(place, only, tools, observed, check=check, update=update, allow_network=allow_network)
         return _Hydrated(is_current=is_current, is_sound=is_sound)
 
     sys.exit(0 if all(_on_branch(location, branch, hydrate) if branch else hydrate(location)) else 1)
@@ -135,10 +145,19 @@ def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLoc
 
 
 def _hydrate(
-    location: StoreLocation, only: tuple[str, ...], tools: Tools, *, check: bool, update: bool, allow_network: bool
+    location: StoreLocation,
+    only: tuple[str, ...],
+    tools: Tools,
+    observed: Mapping[str, ClusterObservation] | None,
+    *,
+    check: bool,
+    update: bool,
+    allow_network: bool,
 ) -> bool:
     """Render, and write or compare the outputs; whether all is well."""
     from reconciler.helm.files import RenderFiles, tree_of
+    from reconciler.helm.run_render import ToolRenderer
+    from reconciler.plugins import with_plugins
     from reconciler.processes.run_program import hides_files
 
     parsed: dict[str, ParsedFile] = {}
@@ -149,11 +168,13 @@ def _hydrate(
     made: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
+        renderer = ToolRenderer(
+            files, tools, with_plugins(), _text, fleet, allow_network=allow_network, observed=observed
+        )
         for render in renders:
             if update and render.helm is not None and render.helm.is_remote:
                 is_good &= _fetched(render, files, tools, location.path)
-            output = _output(fleet, render, files, tools, always=check, allow_network=allow_network)
-            made.append((render, output))
+            made.append((render, renderer.output(render, fleet.locks.get(render.lock_path), always=check)))
         made = _checked(made, snapshots[0], parsed)
         for render, output in made:
             is_good &= _finish(fleet, render, files, output, location.path, check=check)
@@ -207,17 +228,6 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
     write_file(root, render.helm.path, data)
     prose(f"{render.name}: fetched {render.helm.path}\n")
     return True
-
-
-def _output(
-    fleet: Fleet, render: Render, files: RenderFiles, tools: Tools, *, always: bool, allow_network: bool
-) -> Output:
-    from reconciler.helm.run_render import ToolRenderer
-    from reconciler.plugins import with_plugins
-
-    groups = {group for group, _ in fleet.custom_kinds}
-    renderer = ToolRenderer(files, tools, with_plugins(), _text, allow_network=allow_network, groups=groups)
-    return renderer.output(render, fleet.locks.get(render.lock_path), always=always)
 
 
 def _checked(

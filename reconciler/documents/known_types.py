@@ -125,6 +125,11 @@ def _written_as(group: str, version: str, kind: str) -> tuple[str, str]:
     return (f"{group}/{version}" if group else version, kind)
 
 
+def is_built_in_group(group: str) -> bool:
+    """Return whether a group is one of Kubernetes itself."""
+    return group in _BUILT_IN_GROUPS
+
+
 def stable_versions(group: str) -> tuple[str, ...]:
     """The stable versions of a built-in group, the newest first."""
     return _STABLE.get(group, ("v1",))

@@ -38,10 +38,11 @@ HELM_OUTPUT: Final = "helm.yaml"
 
 
 class ToolInputs(NamedTuple):
-    """Blob ids of the files of a render, or why it is not rendered."""
+    """Blob ids of the files of a render, or why it is not rendered. `served`: the API versions that its chart sees."""
 
     ids: dict[str, str]
     problems: tuple[Problem, ...]
+    served: Mapping[str, tuple[str, ...]] = {}
 
 
 def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
@@ -184,6 +185,28 @@ def _values(files: RenderFiles, path: str) -> JsonObject:
     """Return the tree of a YAML file; empty where helm has more to say about it."""
     documents = read_yaml("values.yaml", files.read(path)).documents
     return documents[0].body if documents else {}
+
+
+def chart_texts(render: Render, ids: Mapping[str, str], files: RenderFiles) -> list[bytes]:
+    """Return what helm reads of a render: the files of the chart, those of archives in it too, and of values.
+
+    Raises:
+        InputRefused: an archive cannot be unpacked.
+    """
+    found = []
+    for path in ids:
+        try:
+            found += _unpacked(path, files.read(path))
+        except ValueError as error:
+            raise InputRefused(f"{path} is no archive of a chart: {error}") from error
+    return found
+
+
+def _unpacked(path: str, data: bytes) -> list[bytes]:
+    if not path.endswith((".tgz", ".tar.gz")):
+        return [data]
+    inside = archived_files(data, bytes_max=_MAX_UNPACKED_BYTES, entries_max=MAX_FILES)
+    return [text for file in inside for text in _unpacked(file.path, file.data)]
 
 
 def asked_apis(chart: HelmChart, ids: Mapping[str, str], files: RenderFiles) -> frozenset[str]:

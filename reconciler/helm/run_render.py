@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from reconciler.api.clusters import ClusterObservation
 from reconciler.api.content import JsonObject
-from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, HelmChart, LeftOut, Render, RenderLock
+from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, Fleet, HelmChart, LeftOut, Render, RenderLock, Served
 from reconciler.api.problem import Problem, Severity
 from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
@@ -24,6 +25,7 @@ from reconciler.helm.inputs import (
     HELM_OUTPUT,
     ToolInputs,
     asked_apis,
+    chart_texts,
     digest_of_archive,
     export,
     inputs_of,
@@ -41,6 +43,7 @@ from reconciler.hydration import (
     lock_text,
     nondeterminism,
     read_rendered,
+    served_apis,
     split_file,
 )
 from reconciler.kinds.registry import Registry
@@ -55,7 +58,10 @@ class Output(NamedTuple):
 
 
 class ToolRenderer:
-    """Renders one after another. `write`: a document as text, the same for the same document."""
+    """Renders one after another. `write`: a document as text, the same for the same document.
+
+    `observed`: the clusters whose API versions charts see; None: those that the lock has.
+    """
 
     def __init__(
         self,
@@ -63,12 +69,14 @@ class ToolRenderer:
         tools: Tools,
         interpreters: Registry,
         write: Callable[[JsonObject], str],
+        fleet: Fleet,
         *,
         allow_network: bool = False,
-        groups: Collection[str] = (),
+        observed: Mapping[str, ClusterObservation] | None = None,
     ) -> None:
         self._files, self._tools, self._interpreters, self._write = files, tools, interpreters, write
-        self._allow_network, self._groups = allow_network, groups
+        self._allow_network, self._clusters, self._observed = allow_network, fleet.clusters, observed
+        self._groups = {group for group, _ in fleet.custom_kinds}
 
     def output(self, render: Render, lock: RenderLock | None, *, always: bool = False) -> Output:
         """The output of a render; `always`: also where the lock says that it is fresh.
@@ -84,18 +92,37 @@ class ToolRenderer:
         names = [name for name, is_used in (("helm", render.helm), ("kubectl", render.kustomize)) if is_used]
         tools = [self._tools.tool(name) for name in names]
         tool = Tool(tools[0].path, {name: version for tool in tools for name, version in tool.versions.items()})
-        if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
-            return Output(None)
         try:
+            inputs, told = self._with_served(render, lock, inputs)
+            if _has_errors(told):
+                return Output({}, told)
+            if not always and lock is not None and self._is_fresh(render, lock, inputs, tool):
+                return Output(None, told)
             written = self._run(render, inputs, tool)
-            return self._compiled(render, lock, inputs, tool, written)
+            found = self._compiled(render, lock, inputs, tool, written)
+            return found._replace(problems=(*told, *found.problems))
         except InputRefused as error:
             return Output({}, (problem(render, "render-refused", str(error)),))
         except RenderFailed as error:
             return Output({}, (problem(render, "render-failed", str(error)),))
 
+    def _with_served(
+        self, render: Render, lock: RenderLock | None, inputs: ToolInputs
+    ) -> tuple[ToolInputs, tuple[Problem, ...]]:
+        """Return the inputs with the API versions that the chart sees, of the clusters or else of the lock."""
+        if render.helm is None or self._observed is None:
+            return inputs._replace(served=lock.served if lock is not None else {}), ()
+        texts = chart_texts(render, inputs.ids, self._files)
+
+        def is_mentioned(group: str) -> bool:
+            return any(group.encode() in text for text in texts)
+
+        served, problems = served_apis(render, self._clusters, self._observed, is_mentioned)
+        return inputs._replace(served=served), problems
+
     def _is_fresh(self, render: Render, lock: RenderLock, inputs: ToolInputs, tool: Tool) -> bool:
-        if lock.spec != render.digest or lock.inputs != inputs.ids or lock.tool != tool.versions:
+        made_of = (lock.spec, lock.inputs, lock.tool, lock.served)
+        if made_of != (render.digest, inputs.ids, tool.versions, inputs.served):
             return False
         outputs = self._files.ids([render.output])
         outputs.pop(f"{render.output}/{LOCK_NAME}", None)
@@ -107,7 +134,9 @@ class ToolRenderer:
             export(render, inputs.ids, self._files, folder / "store")
             names = ["", *(variant.name for variant in render.variants)]
             unchecked = bool(self._remote_schemas(render, inputs))
-            commands = [command(render, name, tool, folder / "store", unchecked=unchecked) for name in names]
+            commands = [
+                command(render, name, tool, folder / "store", inputs.served, unchecked=unchecked) for name in names
+            ]
             written = render_twice(commands, folder, allow_network=self._allow_network)
             return self._patched(render, names, written, folder) if render.helm and render.kustomize else written
 
@@ -169,7 +198,7 @@ class ToolRenderer:
         wrong = list(disproofs(render, base, found, texts_of, self._interpreters))
         assert not wrong, f"what was compiled is not what was rendered: {wrong}"
         ids = {path: blob_id(text) for path, text in texts_of.items()}
-        text = lock_text(render, inputs.ids, tool.versions, ids)
+        text = lock_text(render, inputs.ids, tool.versions, ids, inputs.served)
         return Output({**texts_of, render.lock_path: text}, tuple(sorted(set(problems))))
 
     def _remote_schemas(self, render: Render, inputs: ToolInputs) -> list[str]:
@@ -179,7 +208,8 @@ class ToolRenderer:
         """Yield a hint for each API version that a chart asks for, that the store defines, and that no one named."""
         if render.helm is None:
             return
-        named = {text.partition("/")[0] for text in render.helm.api_versions}
+        seen = (*render.helm.api_versions, *(api for apis in inputs.served.values() for api in apis))
+        named = {text.partition("/")[0] for text in seen}
         for asked in sorted(asked_apis(render.helm, inputs.ids, self._files)):
             group = asked.partition("/")[0]
             if group in self._groups and group not in named:
@@ -191,7 +221,8 @@ class ToolRenderer:
 
     def _committed(self, render: Render, lock: RenderLock | None, inputs: ToolInputs, tool: Tool) -> Bodies:
         """Return the encrypted objects that the same inputs made before: what they hold is the same, too."""
-        if lock is None or (lock.spec, lock.inputs, lock.tool) != (render.digest, inputs.ids, tool.versions):
+        made_of = (render.digest, inputs.ids, tool.versions, inputs.served)
+        if lock is None or (lock.spec, lock.inputs, lock.tool, lock.served) != made_of:
             return {}
         ids = self._files.ids([render.output])
         kept = [path for path, blob in lock.outputs.items() if ids.get(path) == blob]
@@ -228,10 +259,13 @@ def _has_errors(problems: Sequence[Problem]) -> bool:
     return any(found.severity is Severity.ERROR for found in problems)
 
 
-def command(render: Render, name: str, tool: Tool, store: Path, *, unchecked: bool = False) -> list[str]:
+def command(
+    render: Render, name: str, tool: Tool, store: Path, served: Served, *, unchecked: bool = False
+) -> list[str]:
     """Return the fixed command line for a variant (empty: the base); `store`: the folder with the exported files.
 
-    `unchecked`: helm does not compare values with the schema of the chart.
+    `served`: API versions beside those that the document names. `unchecked`: helm does not compare values with the
+    schema of the chart.
     """
     variant = next((found for found in render.variants if found.name == name), None)
     if render.helm is None:
@@ -241,8 +275,8 @@ def command(render: Render, name: str, tool: Tool, store: Path, *, unchecked: bo
     options = ["--namespace", helm.namespace, "--kube-version", helm.kube_version]
     for path in (*helm.values, *(variant.values if variant is not None else ())):
         options += ["--values", str(store / path)]
-    for served in (*_SERVED_BY_ALL, *helm.api_versions):
-        options += ["--api-versions", served]
+    for api in (*_SERVED_BY_ALL, *helm.api_versions, *served.get(name, ())):
+        options += ["--api-versions", api]
     if helm.include_crds:
         options.append("--include-crds")
     if unchecked:

@@ -27,5 +27,6 @@ from reconciler.hydration.lock import (
 from reconciler.hydration.objects import Bodies, is_in_clear, is_same, nondeterminism, operations, read_rendered
 from reconciler.hydration.output_files import split_file
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
+from reconciler.hydration.served_apis import served_apis
 from reconciler.hydration.variants import Compiled, compile_variants, disproofs, encrypted_objects, overlaps
 from reconciler.hydration.version_range import is_newer, is_range, newest

@@ -45,6 +45,17 @@ HYDRATION_CODES: Mapping[str, Code] = {
     "render-schema-remote": Code(
         "The schema for a chart's values is served elsewhere: helm renders without it.", "Check the values yourself."
     ),
+    "render-served-unknown": Code(
+        "The observations lack API versions of a cluster of the Render.", "Run reconciler observe while it answers."
+    ),
+    "render-served-differs": Code(
+        "Clusters of a variant serve different API versions that its chart may ask for.",
+        "Give them variants of their own, or write the API version into spec.helm.apiVersions.",
+    ),
+    "render-version-differs": Code(
+        "Clusters of a Render run another version of Kubernetes than its chart sees.",
+        "Write the oldest as spec.helm.kubeVersion.",
+    ),
     "render-leave-out-unused": Code("An entry of leaveOut matches nothing.", "Correct it, or take it out."),
     "render-hook-dropped": Code(
         "Hooks for deletion and tests, and what no tool applies, are left out; of custom kinds they only come in turn.",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from reconciler.api.content import Json
-from reconciler.api.fleet import LOCK_NAME, Render, RenderLock
+from reconciler.api.fleet import LOCK_NAME, Render, RenderLock, Served
 from reconciler.api.problem import Document, Problem, Source
 from reconciler.hydration.render_document import is_below, is_plain_path
 from reconciler.regex import regex
@@ -19,6 +19,7 @@ KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomizati
 
 _KEYS: Final = frozenset({"inputs", "outputs", "spec", "tool"})
 _ID: Final = regex(r"[0-9a-f]{40}", re.ASCII)
+_API: Final = regex(r"[A-Za-z0-9][A-Za-z0-9./-]{0,500}", re.ASCII)
 _MOST_NAMED: Final = 3
 
 
@@ -35,10 +36,14 @@ def blob_id(data: bytes) -> str:
 def parse_lock(document: Document) -> tuple[RenderLock | None, tuple[Problem, ...]]:
     """Return the lock of a document; None with a problem if the command did not write it."""
     body = document.body
-    if body.keys() == _KEYS and isinstance(body["spec"], str):
-        inputs, outputs, tool = body["inputs"], body["outputs"], body["tool"]
-        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool):
-            return RenderLock(path=document.path, inputs=inputs, tool=tool, spec=body["spec"], outputs=outputs), ()
+    if body.keys() - {"served"} == _KEYS and isinstance(body["spec"], str):
+        inputs, outputs, tool, served = body["inputs"], body["outputs"], body["tool"], body.get("served", {})
+        if _are_files(inputs) and _are_files(outputs) and _are_texts(tool) and _are_served(served):
+            seen = {variant: tuple(apis) for variant, apis in served.items()}
+            lock = RenderLock(
+                path=document.path, inputs=inputs, tool=tool, spec=body["spec"], outputs=outputs, served=seen
+            )
+            return lock, ()
     message = "this is no lock as the command writes it; run reconciler hydrate"
     return None, (document.problem("render-lock", message),)
 
@@ -51,9 +56,24 @@ def _are_texts(found: Json) -> bool:
     return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
 
 
-def lock_text(render: Render, inputs: Mapping[str, str], tool: Mapping[str, str], outputs: Mapping[str, str]) -> bytes:
+def _are_served(found: Json) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(apis, list) and all(isinstance(api, str) and _API.fullmatch(api) for api in apis)
+        for apis in found.values()
+    )
+
+
+def lock_text(
+    render: Render,
+    inputs: Mapping[str, str],
+    tool: Mapping[str, str],
+    outputs: Mapping[str, str],
+    served: Served,
+) -> bytes:
     """The lock as it is committed: sorted, a line an entry."""
     tree: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "spec": render.digest, "tool": tool}
+    if served:
+        tree["served"] = served
     return f"{json.dumps(tree, indent=2, sort_keys=True)}\n".encode()
 
 

@@ -48,6 +48,8 @@ def _cluster(seen: ClusterObservation) -> dict[str, Any]:
     tree: dict[str, Any] = {"name": seen.name, "reachable": seen.reachable}
     if seen.observed_at:
         tree["observedAt"] = seen.observed_at
+    if seen.kube_version:
+        tree["kubeVersion"] = seen.kube_version
     if seen.apis is not None:
         tree["apis"] = sorted(f"{gvk.api_version}/{gvk.kind}" for gvk in seen.apis)
     tree["pendingRequests"] = _amounts(seen.pending_requests)

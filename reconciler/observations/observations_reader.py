@@ -111,6 +111,7 @@ CLUSTER_SHAPE = shape(
     text_field("name", "The name of the Cluster document.", required=True),
     flag_field("reachable", "Whether its API server answered.", default="true"),
     text_field("observedAt", "When this was seen, as RFC 3339."),
+    text_field("kubeVersion", "The version of its API server; absent: not known."),
     texts_field("apis", "Kinds that are served, like apps/v1/Deployment. Absent: built-in kinds are assumed."),
     any_field("pendingRequests", "What pods request that wait for a node; `pods` is their number."),
     objects_field("pendingPods", "Pods that wait for a node.", shape=PENDING_SHAPE),
@@ -224,6 +225,7 @@ class _Reader:
             name=fields.text("name"),
             reachable=True if reachable is None else reachable,
             observed_at=self._time(fields, "observedAt"),
+            kube_version=fields.text("kubeVersion"),
             apis=self._apis(fields),
             pending_requests=self._amounts(fields, "pendingRequests"),
             pending=tuple(

@@ -400,3 +400,43 @@ def test_no_binary_of_the_store_is_run(store: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", "bin:.")
     assert "is not on the PATH" in fault(store)
     assert not (store / "was-run").exists()
+
+
+def test_a_chart_sees_what_the_clusters_serve_and_the_lock_says_so(store: Path, tmp_path: Path) -> None:
+    """The lock records what was observed: later runs and `--check` need neither the file nor a cluster."""
+    one_render(store, "web")
+    (store / "charts/web/templates/monitor.yaml").write_text(
+        '{{ if .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}\n'
+        "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\n"
+        "metadata: {name: web, namespace: demo}\nspec: {endpoints: [], selector: {}}\n{{ end }}\n"
+    )
+    names = [
+        found.body["metadata"]["name"] for found in read_yaml("c", (store / "clusters.yaml").read_bytes()).documents
+    ]
+    apis = ["apps/v1/Deployment", "monitoring.coreos.com/v1/ServiceMonitor", "cert-manager.io/v1/Issuer"]
+    observed = tmp_path / "observed.yaml"
+
+    def observe(lacking: str = "") -> None:
+        clusters = [{"name": name, "apis": apis if name != lacking else apis[:1]} for name in names]
+        observed.write_text(json.dumps({"version": 1, "clusters": clusters}))
+
+    def kinds() -> set[str]:
+        return {kind for kind, _ in bodies(store / "rendered/web/base.yaml")}
+
+    assert hydrate(store).exit_code == 0
+    assert "ServiceMonitor" not in kinds()
+    observe()
+    result = hydrate(store, "--observations", str(observed))
+    assert result.exit_code == 0, result.output
+    assert "ServiceMonitor" in kinds()
+    lock = json.loads((store / "rendered/web/render.lock.json").read_bytes())
+    assert lock["served"][""] == ["monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor"]
+    observed.unlink()
+    assert "fresh" in hydrate(store).output
+    assert "as committed" in hydrate(store, "--check").output
+    assert run("validate", store).exit_code == 0
+    observe(lacking=names[-1])
+    result = hydrate(store, "--observations", str(observed))
+    assert f"monitoring.coreos.com/v1 is not served by {names[-1]}" in " ".join(result.output.split())
+    assert result.exit_code == 0, result.output
+    assert "ServiceMonitor" not in kinds()

@@ -5,6 +5,7 @@ Rollouts are staged in the same look: what `apply` makes and `diff` shows is wha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,9 @@ from reconciler.api.clusters import ClusterObservation, Observations, Read
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.rollout_progress import RolloutProgress
-from reconciler.clock import Clock, SystemClock
+from reconciler.clock import Clock, SystemClock, within
+from reconciler.containment import try_await
+from reconciler.controller import timing
 from reconciler.controller.reading.cluster_filter import ClusterFilter, pulling
 from reconciler.controller.reading.interest import LaterKeys, Opener, no_keys, opened_for
 from reconciler.controller.reading.members import Reachable
@@ -39,6 +42,7 @@ from reconciler.errors import ConfigurationError
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
+from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig, load_members
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
 from reconciler.lint import with_confirmation
@@ -201,8 +205,19 @@ async def observe_once(fleet: Fleet, access: Access) -> Observations:
     async with open_members(fleet, access) as members:
         known = await _known(fleet, members, access.journal)
         reading = await read(fleet, members, known, access.clock, access.interpreters, ReadExtent(deep=True))
-    snapshot = reading.snapshot
-    return replace(snapshot.observations, clusters=dict(_with_what_served(snapshot)))
+        snapshot = reading.snapshot
+        clusters = dict(_with_what_served(snapshot))
+        versions = await asyncio.gather(*(_version(members.get(name), seen) for name, seen in clusters.items()))
+    told = zip(clusters.items(), versions, strict=True)
+    found = {name: replace(seen, kube_version=version) for (name, seen), version in told}
+    return replace(snapshot.observations, clusters=found)
+
+
+async def _version(member: MemberCluster | None, seen: ClusterObservation) -> str:
+    """Return the version of an API server; empty: it does not tell it now."""
+    if member is None or not seen.reachable:
+        return ""
+    return (await try_await(within(member.version(), timing.PATIENCE_S))).value or ""
 
 
 def _with_what_served(snapshot: FleetSnapshot) -> Iterator[tuple[str, ClusterObservation]]:

@@ -110,7 +110,7 @@ def test_a_broken_lock_is_told_and_freezes_nothing() -> None:
 
 
 def test_a_lock_is_kept_whole_beside_the_journal() -> None:
-    text = lock_text(fleet(STORE).renders[0], {"charts/web/templates/secret.yaml": "a" * 40}, {"helm": "4"}, {})
+    text = lock_text(fleet(STORE).renders[0], {"charts/web/templates/secret.yaml": "a" * 40}, {"helm": "4"}, {}, {})
     file = StoreFile(path="rendered/web/render.lock.json", blob="x", data=text)
     kept = without_secrets(file)
     assert parse_file(kept).locks == parse_file(file).locks

@@ -20,7 +20,7 @@ OUTPUTS = {"rendered/web/base.yaml": "c" * 40}
 
 
 def lock() -> RenderLock:
-    data = lock_text(RENDER, INPUTS, {"helm": "v4.3.1"}, OUTPUTS)
+    data = lock_text(RENDER, INPUTS, {"helm": "v4.3.1"}, OUTPUTS, {})
     (document,) = read_yaml(RENDER.lock_path, data).documents
     found, problems = parse_lock(document)
     assert found is not None, problems
