@@ -238,6 +238,8 @@ class FrozenReach(Struct, frozen=True, kw_only=True):
 
 UNKNOWN_DIGEST: Final = f"sha256:{'0' * 64}"
 """Placeholder in `spec.helm.digest` for an unknown one; `hydrate --update` prints the archive's digest."""
+Served = Mapping[str, tuple[str, ...]]
+"""By variant (empty: the base) API versions that its chart sees, `group/version` and `group/version/Kind`."""
 
 
 class HelmChart(Struct, frozen=True, kw_only=True):
@@ -361,10 +363,6 @@ class Render(Struct, frozen=True, kw_only=True):
 
 LOCK_NAME: Final = "render.lock.json"
 """The file beside the output that names its inputs."""
-
-
-Served = Mapping[str, tuple[str, ...]]
-"""By variant (empty: the base) API versions that its chart sees, `group/version` and `group/version/Kind`."""
 
 
 class RenderLock(Struct, frozen=True, kw_only=True):

@@ -31,6 +31,12 @@ _WHY: Final = {
     "layerSelector": "",
 }
 
+_OF_ARTIFACT: Final = {
+    "ref": "the files of the artifact are taken as they lie: unpack it before (oras pull), or follow one with the "
+    "whole store as oci:// (docs/how-to/oci-artifacts.md)",
+    "verify": "no signature is looked at here; one of a store that is an artifact is (RECONCILER_OCI_VERIFY_KEY)",
+}
+
 
 class Reference(NamedTuple):
     """Which source is meant."""
@@ -75,8 +81,10 @@ class Sources:
         spec = self.get(wanted)
         found = spec.text("url") or f"{spec.text('endpoint')}/{spec.text('bucketName')}"
         at = self.revision(wanted)
-        spec.leave("ref", f"{_WHY['ref']}{f': {at} runs' if at else ''}")
-        spoken_for(spec, but=("ref",))
+        why = _OF_ARTIFACT if wanted.kind == "OCIRepository" else _WHY
+        spec.leave("ref", f"{why['ref']}{f': {at} runs' if at else ''}")
+        spec.leave("verify", why["verify"])
+        spoken_for(spec, but=("ref", "verify"))
         return found
 
     def revision(self, wanted: Reference) -> str:
