@@ -23,6 +23,7 @@ from reconciler.diff.foreign import is_used_as_it_is, namespace_remark, problem_
 from reconciler.diff.immutable import why_not_replaced
 from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.fleet_snapshot import FleetSnapshot
+from reconciler.observations import has_succeeded
 from reconciler.ownership import (
     RELEASE,
     ObjectOwner,
@@ -191,7 +192,8 @@ class Comparer:
             return Comparison(change=replace(change, fields=(release,)), live=live)
         # A finished Job or Pod is history: it is only touched when its template changes.
         is_finished = row is not None and row.finished and live.uid == row.uid
-        if is_finished and row is not None and self._has_run(manifest, row, bodies):
+        has_run = is_finished and row is not None and self._has_run(manifest, row, bodies)
+        if has_run or _is_done_hook(manifest.body, live.body):
             ours = Comparison(in_sync=True, live=live)
         else:
             ours = self._ours(manifest, live, row, bodies)
@@ -376,6 +378,12 @@ class Comparer:
             resource_version=live.resource_version if live else "",
             steady_path=steady_path(body, live.body, self._replicas_path(manifest)) if live else (),
         )
+
+
+def _is_done_hook(manifest: JsonObject, live: JsonObject) -> bool:
+    """Return whether a hook succeeded for the release that it is for now; a command may not have seen its end."""
+    release = dig(manifest, "metadata", "annotations", RELEASE)
+    return release is not None and release == dig(live, "metadata", "annotations", RELEASE) and has_succeeded(live)
 
 
 def _other_release(manifest: JsonObject, other: JsonObject | None) -> FieldChange | None:

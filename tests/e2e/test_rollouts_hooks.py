@@ -76,6 +76,10 @@ class Scene:
     def until_said(self, is_so: Callable[[], bool], what: str) -> None:
         wait_until(is_so, what, PATIENCE_S, lambda: f"{self.live()} {self.status()} {self.daemon.text()[-3000:]}")
 
+    def stages(self) -> list[str]:
+        """Return the state of each stage, in order."""
+        return [str(stage["state"]) for stage in json.loads(self.status("-o", "json"))["rollouts"][0]["stages"]]
+
     def status(self, *options: str) -> str:
         done = run_text("status", "--journal", self.daemon.journal, *options, code=None)
         return done.stdout + done.stderr
@@ -102,9 +106,8 @@ def follow(scene: Scene, prepare: Callable[[int], None]) -> None:
             scene.daemon.stop()
             scene.daemon.start(RECONCILER_PROMETHEUS=f"main={fake.url}")
             scene.daemon.says("SourceAdvanced")
-            scene.until_said(lambda: "failed m2 at" in scene.status(), "the stage to be stopped again")
-            stages = json.loads(scene.status("-o", "json"))["rollouts"][0]["stages"]
-            assert [stage["state"] for stage in stages] == ["done", "paused", "waits-for-stage"], stages
+            scene.until_said(lambda: scene.stages() == ["done", "paused", "waits-for-stage"], "the stage to be paused")
+            scene.until_said(lambda: "failed m2 at" in scene.status(), "status to name its cluster")
             scene.until("211", "221", "the stage to stay as it was after a restart")
 
             # What mends it goes everywhere, and runs its hook once in each cluster.
