@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -77,9 +78,11 @@ class Scene:
     def said(self) -> dict[str, dict[str, int]]:
         """The counts of each cluster where `status`, the page and the metrics say the same ones."""
         found = {entry["name"]: counted(entry["objects"]) for entry in self.status()["clusters"]}
-        shown = {
-            entry["name"]: counted(entry["objects"]) for entry in json.loads(self.page("/status.json"))["clusters"]
-        }
+        try:
+            answer = json.loads(self.page("/status.json"))
+        except HTTPError:  # 503: no round has ended yet
+            return {}
+        shown = {entry["name"]: counted(entry["objects"]) for entry in answer["clusters"]}
         measured: dict[str, dict[str, int]] = {name: {} for name in found}
         for family in text_string_to_metric_families(self.page("/metrics")):
             for sample in family.samples if family.name == "fleet_reconciler_objects" else ():
