@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+from warnings import catch_warnings
 
 import orjson
 
@@ -29,11 +30,13 @@ def ends_of_validity(pem: bytes) -> list[datetime]:
     from cryptography.x509 import InvalidVersion, load_pem_x509_certificate  # noqa: PLC0415 - 60 ms that few need
 
     ends = []
-    for found in _PEM.finditer(pem):
-        try:
-            ends.append(load_pem_x509_certificate(found[0]).not_valid_after_utc)
-        except (ValueError, InvalidVersion):
-            continue
+    # What a certificate of another's does against the standard is not ours to warn of.
+    with catch_warnings(action="ignore"):
+        for found in _PEM.finditer(pem):
+            try:
+                ends.append(load_pem_x509_certificate(found[0]).not_valid_after_utc)
+            except (ValueError, InvalidVersion):
+                continue
     return ends
 
 
