@@ -46,7 +46,7 @@ def _fields(node: ast.ClassDef) -> str:
             items[-1][0].append(shown)
         else:
             items.append(([shown], kind, meaning))
-    lines = (f"- {', '.join(names)}: {kind}{f'. {meaning}' if meaning else ''}\n" for names, kind, meaning in items)
+    lines = (f"- {', '.join(names)} ({kind}){f': {meaning}' if meaning else ''}\n" for names, kind, meaning in items)
     return "".join(lines) + "\n"
 
 
@@ -77,10 +77,11 @@ def _camel(name: str) -> str:
 
 def _type(text: str) -> str:
     """A type as JSON has it."""
-    text = text.replace("dict[str, Any]", "object").replace("dict[str, int]", "object of numbers")
-    text = text.replace("dict[str, str]", "object of texts").replace("None", "null")
-    text = re.sub(r"tuple\[(.+), \.\.\.\]", r"list of \1", text)
-    for python, json in (("str", "text"), ("int", "number"), ("float", "number"), ("bool", "true or false")):
+    text = text.replace("dict[str, Any]", "object").replace("dict[str, int]", "{name: number}")
+    text = text.replace("dict[str, str]", "{name: text}").replace("None", "null")
+    text = re.sub(r"dict\[str, (.+)\]", r"{name: \1}", text)
+    text = re.sub(r"tuple\[(.+), \.\.\.\]", r"\1[]", text).replace(" | null", "?")
+    for python, json in (("str", "text"), ("int", "number"), ("float", "number"), ("bool", "boolean")):
         text = re.sub(rf"\b{python}\b", json, text)
     text = re.sub(r"\b([A-Z]\w+)\b", lambda found: f"[{found[1]}](#{found[1].lower()})", text)
     return text.replace(" | ", " or ")

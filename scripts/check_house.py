@@ -1,7 +1,7 @@
 """Print the figures of the house and refuse what is above its limit.
 
-Each limit is the figure of the last step, and is lowered with each step; a figure below its limit says so. Names that
-docs/glossary.md has replaced and that are still there stand in scripts/replaced_names.txt, which only shrinks. Run:
+Each limit is the figure of the last step, and is lowered with each step; a figure below its limit says so. Names of
+scripts/replaced_terms.md that are still there stand in scripts/replaced_names.txt, which only shrinks. Run:
 `python scripts/check_house.py`; with `--lower` it lowers the limits to the figures, and takes names that are gone out
 of that list. Exit code 1: a figure is above its limit, or a name is not in the list.
 """
@@ -110,15 +110,15 @@ def doubled(names: Iterator[str]) -> int:
 
 @cache
 def replaced() -> frozenset[str]:
-    """Return the names on the left of the last table of docs/glossary.md."""
-    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8").partition("## Replaced names")[2]
+    """Return the names on the left of the table of scripts/replaced_terms.md."""
+    text = (ROOT / "scripts/replaced_terms.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
     return frozenset(name.strip() for row in rows[2:] for name in row.split(","))
 
 
 @cache
 def replaced_names() -> Counter[str]:
-    """Return the classes, modules and functions that have a name that the glossary has replaced, as lines of `LEFT`."""
+    """Return the classes, modules and functions that have a name that others have replaced, as lines of `LEFT`."""
     kinds = {"class": (ast.ClassDef,), "function": (ast.FunctionDef, ast.AsyncFunctionDef)}
     named = [(module, "module", module.name) for module in modules()]
     named += [
@@ -278,7 +278,7 @@ FIGURES: Final = (
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 53),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 2),
     Figure("names of modules that are used more than once", lambda: doubled(module_names()), 14),
-    Figure("names that the glossary has replaced", lambda: replaced_names().total(), 0),
+    Figure("names that others have replaced", lambda: replaced_names().total(), 0),
     Figure("import circles, those inside functions too", lambda: len(import_circles()), 0),
     Figure("docstrings that begin with a question word", question_docstrings, 0),
     Figure("records that carry the ledger", ledger_records, 1),
@@ -320,7 +320,7 @@ def main() -> int:
         return 0
     refused = replaced_names() - names_left()
     for line in sorted(refused):
-        sys.stdout.write(f"REPLACED by docs/glossary.md, and not in {LEFT.name}: {line}\n")
+        sys.stdout.write(f"REPLACED by scripts/replaced_terms.md, and not in {LEFT.name}: {line}\n")
     is_over = bool(refused)
     for figure in FIGURES:
         found = figure.measure()

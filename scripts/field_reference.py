@@ -14,13 +14,17 @@ GENERATED = "<!-- Made by scripts/make_reference.py from the code. Do not edit. 
 SAME_FIELDS = {"ClusterPropagationPolicy": "PropagationPolicy", "ClusterOverridePolicy": "OverridePolicy"}
 SERVER_SET = "Set by an API server."
 LISTS = {FieldType.OBJECTS: "object", FieldType.TEXTS: "string"}
+PLAIN_TYPE = "string"
+PART_OF_UPSTREAM = "Part of the upstream kind."
 NOTE = {FieldSupport.REFUSED: "is refused", FieldSupport.NO_EFFECT: "has no effect"}
 INTRODUCTION = """\
 Every field that a document of a store may have; others are an error (`unknown-field`). `[]` stands for a list: the
-type and the fields are those of an item. Mappings that several fields share stand at the end.
+type and the fields are those of an item. A field without a type is a string or a mapping. Mappings that several fields
+share stand at the end.
 
-- **No effect**: the field may be there, and nothing depends on it. `validate` says so.
-- **Refused**: an error with file and line, since ignoring the field would mislead.
+- **No effect**: nothing depends on the field; `validate` says so. That holds for `status` and whatever else an API
+  server sets.
+- **Refused**: an error with file and line.
 
 Policies are accepted in the API groups `policy.one.alibabacloud.com/v1alpha1`, `one.alibabacloud.com/v1alpha1` and
 `policy.karmada.io/v1alpha1`.
@@ -99,10 +103,10 @@ def merged(items: Iterable[str]) -> Iterator[str]:
 
 def line_of(path: str, field: Field) -> str:
     """One field."""
-    kind = "" if field.shape is not None else LISTS.get(field.type, field.type.value)
+    kind = "" if field.shape is not None else LISTS.get(field.type, field.type.value).removeprefix(PLAIN_TYPE)
     default = "required" if field.required else f"default {field.default}" if field.default else ""
     notes = ", ".join(filter(None, (kind, default)))
-    meaning = [field.meaning]
+    meaning = [] if field.meaning == PART_OF_UPSTREAM else [field.meaning]
     values = dict.fromkeys(value for value in field.values.values() if value)
     if not values.keys() <= set(re.findall(r"\w+", field.meaning)):
         meaning.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
@@ -129,7 +133,7 @@ def section(fields: tuple[Field, ...], shared: Shared) -> str:
     """The list of the fields, and in one sentence those that API servers set."""
     found = "\n".join(merged(lines(fields, shared)))
     by_server = ", ".join(set_by_servers(fields, shared))
-    return found + (f"\n\n**No effect**, since an API server sets them: {by_server}." if by_server else "")
+    return found + (f"\n\nSet by API servers: {by_server}." if by_server not in ("", "`status`") else "")
 
 
 def policy_fields() -> str:

@@ -52,7 +52,8 @@ def problem_codes() -> str:
     parts = [
         "# Problem codes",
         GENERATED,
-        "A problem keeps its code when its text changes. A second paragraph says what to do, where the fault does not.",
+        "A problem keeps its code when its text changes. A second paragraph says what to do, where the fault does not; "
+        "`status` and the page have a remedy for each.",
     ]
     for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
         remedy = f"\n\n{explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
@@ -111,8 +112,8 @@ def command_line() -> str:
     return "\n\n".join(parts)
 
 
-SELF_EVIDENT_WORDS = 4
-"""A remedy of so few words ("Keep one of them.") is left out of the page."""
+SELF_EVIDENT_WORDS = 8
+"""A remedy of so few words ("Keep one of them.") is left out of the page: `status`, page and API show it."""
 
 COMMON = 3
 """An option that so many commands have alike is told of once."""
@@ -166,9 +167,9 @@ def _option(option: click.Option) -> str:
     variable = f"RECONCILER_{max(option.opts, key=len).removeprefix('--').replace('-', '_').upper()}"
     if isinstance(option.envvar, str) and option.envvar != variable:
         notes.append(code(option.envvar))
-    meaning = (option.help or "").replace(" (repeatable)", "")
+    meaning = (option.help or "").replace(" (repeatable)", "").removeprefix("Output format.")
     more = f" ({', '.join(notes)})" if notes else ""
-    return f"- {names}{' +' if option.multiple else ''}{more}: {meaning}"
+    return f"- {names}{' +' if option.multiple else ''}{more}{': ' if meaning else ''}{meaning}"
 
 
 def _names_of(line: str) -> str:
