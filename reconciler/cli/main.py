@@ -90,7 +90,10 @@ class LazyGroup(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise click.UsageError(unknown_command(name, [*COMMANDS, *ALIASES]), ctx)
-        return super().resolve_command(ctx, args)
+        found = super().resolve_command(ctx, args)
+        if not ctx.resilient_parsing and found[1] is not None:
+            _warn_of_misspelt_variables(found[1])
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the named command; an option of another tool is told with its counterpart here."""
@@ -113,6 +116,23 @@ class LazyGroup(click.Group):
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+_NEARLY: Final = 0.9
+"""Two names of variables are so alike, from 0 to 1, that one is surely a slip."""
+
+
+def _warn_of_misspelt_variables(command: click.Command) -> None:
+    """Name each variable that the command does not read and that is nearly one that it reads."""
+    known = {parameter.envvar for parameter in command.params if isinstance(parameter.envvar, str)}
+    for name in os.environ.keys() - known:
+        if name.startswith("RECONCILER_"):
+            from difflib import get_close_matches
+
+            from reconciler.cli.printing import remark
+
+            for near in get_close_matches(name, known, 1, _NEARLY):
+                remark(f"warning: {command.name} does not read {name}; it reads {near}")
 
 
 def all_commands() -> dict[str, click.Command]:

@@ -52,18 +52,18 @@ def git(folder: Path, *args: str) -> None:
     subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
 
 
-def run_in(store: Path, line: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
+def run_in(store: Path, line: str, home: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> Ran:
     """The command as a person with this home folder types it in a store."""
     monkeypatch.chdir(store)
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
-    return run(*shlex.split(line), HOME=str(home), XDG_STATE_HOME="", XDG_CACHE_HOME="", KUBECONFIG="")
+    return run(*shlex.split(line), HOME=str(home), XDG_STATE_HOME="", XDG_CACHE_HOME="", KUBECONFIG="", **more)
 
 
 @pytest.mark.parametrize("case", SLIPS, ids=lambda case: case["run"])
 def test_a_slip_is_told_with_where_and_what_next(
     case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = run_in(typed(case, tmp_path), case["run"], tmp_path, monkeypatch)
+    done = run_in(typed(case, tmp_path), case["run"], tmp_path, monkeypatch, **case.get("environment", {}))
     said = f"{done.out}{done.err}"
     assert [words for words in case["says"] if words not in said] == [], said
     assert done.code == case["code"], said
