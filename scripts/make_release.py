@@ -31,7 +31,8 @@ from reconciler.cli.completion import completion_script
 from reconciler.cli.main import all_commands, cli
 from reconciler.fleet import KINDS
 from reconciler.report.schema_json import kind_schema, store_schema
-from reconciler.report.views import view_shapes
+from reconciler.report.views import live_shapes, view_shapes
+from reconciler.report.views.matrix import FILTERS, FOLDS
 
 ROOT: Final = make_chart.ROOT
 PROJECT: Final[Mapping[str, Any]] = make_chart.PROJECT
@@ -49,13 +50,16 @@ _VIEWS: Final = {
     "problems": view_shapes.ProblemsView,
     "status": dict[str, Any],
     "history": dict[str, Any],
+    "day": live_shapes.DayView,
+    "live/{cluster}/{kind}/{namespace}/{name}": live_shapes.LiveView,
     "explain/{kind}/{namespace}/{name}": dict[str, Any],
 }
-"""The answers of the API. tests/unit/server/test_openapi.py compares them with its routes."""
+"""The answers of the API. tests/unit/test_release.py compares them with its routes."""
 _QUERY: Final = {
-    "matrix": ("namespace", "kind", "q", "troubles", "offset", "limit"),
+    "matrix": (*(each.name for each in FILTERS), "troubles", *FOLDS, "offset", "limit"),
     "clusters/{name}": ("offset",),
-    "history": ("resource", "namespace", "cluster", "since", "limit", "after"),
+    "history": ("resource", "namespace", "cluster", "since", "until", "limit", "after"),
+    "day": ("by",),
 }
 _NUMBERS: Final = ("offset", "limit", "after")
 
