@@ -157,6 +157,12 @@ _LINE: Final = regex(r"([\s{\[]*(?:- +)?)[\"']?([\w.-]{1,60})[\"']?(\s*:(?=\s|$)
 _SCALAR: Final = regex(r"([\"']?)[^\"'{}\[\],|>\s]{0,200}\1,?\s*")
 _WHOLE_LINES: Final = regex(r"[^\n]*\n|[^\n]+")
 _BRACKETS: Final = regex(r"[\s{}\[\],]*|---\s*")
+_FLOW: Final = regex(
+    r"(?P<space>(?:[\s,]|- )++)|(?P<opens>[{\[])|(?P<closes>[}\]])"
+    r"|(?:([\"'])(?P<quoted>[\w./-]{1,60})\4\s*+:|(?P<key>[\w./-]{1,60}):(?=[\s{\[]))"
+    r"|(?P<scalar>(?:\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|[^{}\[\],\"'\s][^{}\[\],\"'\n]*+)\s*+(?=[,}\]]|\Z))"
+)
+"""Tokens of YAML in flow form, JSON among it. A scalar that ends in another way is none: its line is hidden whole."""
 _PARTS: Final = frozenset(
     {"metadata", "users", "user", "exec", "clusters", "cluster", "contexts", "context", "items", "labels"}
 )
@@ -180,8 +186,12 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
             found = _LINE.match(line)
             if hidden_below is not None and line.strip() and depth <= hidden_below:
                 hidden_below = None
+            flow = _flow(line) if hidden_below is None and ("{" in line or "[" in line) else ()
             if _BRACKETS.fullmatch(line):
                 yield line, ""
+            elif flow:
+                yield from flow
+                hidden_below = depth if any(hidden for _, hidden in flow) else None
             elif hidden_below is not None or found is None:
                 yield line[:depth], line[depth:]
             elif (found[2] in _OPEN_LINES and _SCALAR.fullmatch(found[4])) or (
@@ -191,6 +201,40 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
             else:
                 hidden_below = depth
                 yield line[: found.start(4)], line[found.start(4) :]
+
+
+def _flow(line: str) -> list[tuple[str, str]]:
+    """Return the parts of a line that holds whole values in flow form, as `lines_of_secrets`; empty for another line.
+
+    A value below a field that is not known is hidden whole.
+    """
+    found: list[tuple[str, str]] = []
+    parents: list[bool] = []
+    key, place, shown, is_open_part = "", 0, 0, True
+    while place < len(line):
+        token = _FLOW.match(line, place)
+        if token is None or (token["closes"] and not parents):
+            return []
+        if token["opens"]:
+            parents.append(is_open_part)
+            if is_open_part and key and key not in _PARTS:
+                found.append((line[shown:place], ""))
+                is_open_part, shown = False, place
+            key = ""
+        elif token["closes"]:
+            was_open, is_open_part = is_open_part, parents.pop()
+            if is_open_part and not was_open:
+                found.append(("", line[shown : token.end()]))
+                shown = token.end()
+        elif token["scalar"] and is_open_part:
+            value = token["scalar"].rstrip()
+            if key not in _OPEN_LINES or not _SCALAR.fullmatch(value):
+                found.append((line[shown:place], value))
+                shown = place + len(value)
+        if not token["space"] or "," in token["space"]:
+            key = token["quoted"] or token["key"] or ""
+        place = token.end()
+    return [] if parents else [*found, (line[shown:], "")]
 
 
 _DOCUMENTS: Final = regex(r"(?m)^(?=---[ \t]*\r?$)")

@@ -44,6 +44,9 @@ TEXTS: Final = {
     "backslashes": filled("\\"), "brackets": filled('{"'), "Cyrillic": filled("\u0430a"),
     "blanks of no width": filled("\u200b"), "accents": filled("e\u0301"), "templates": filled("{{"),
     "a template": filled(" ", "{{"), "variables": filled("${"),
+    "a kubeconfig in flow form": filled("{a: b}, ", "kind: Config\nusers: [", "]"),
+    "brackets of a kubeconfig": filled("[", "kind: Config\nusers: "),
+    "blanks in a kubeconfig": filled(" ", "kind: Config\nusers: [a", '"]'),
 }  # fmt: skip
 SEARCHES: Final[dict[str, Callable[[str], object]]] = {
     "what a cache may hold": lambda text: may_hold_credentials(json.dumps(text).encode()),
