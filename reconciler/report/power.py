@@ -60,6 +60,8 @@ _TELLING: Final = re.compile(
 """Labels and annotations that give rights, or by which others serve the object. Source: Pod Security Admission; RBAC;
 workload identities of clouds; ingress-nginx."""
 _PORTS: Final = frozenset({"containerPort", "hostPort", "nodePort", "port", "externalIPs", "externalName"})
+_LOGIN: Final = re.compile(r"»@([\w.:\[\]-]{1,253})")
+"""The host of a URL whose user and password are hidden."""
 _VALUES_MAX: Final = 4
 _VALUE_CHARS_MAX: Final = 100
 
@@ -100,6 +102,9 @@ def _of_mapping(name: str, body: Mapping[str, Json]) -> Iterator[Power]:
         yield Power("host path", f"{name} {place}".strip())
     if name in ("labels", "annotations"):
         yield from (Power("identity", f"{key}: {value}") for key, value in body.items() if _TELLING.fullmatch(str(key)))
+    if name == "data":
+        hosts = (host for value in body.values() if isinstance(value, str) for host in _LOGIN.findall(value))
+        yield from (Power("network", f"password for {host}") for host in hosts)
     if name == "spec" and body.keys() >= _API_SERVICE:
         yield Power(*_webhook(body))
 

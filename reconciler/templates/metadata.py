@@ -83,6 +83,9 @@ def check_name(metadata: JsonObject, group_kind: tuple[str, str], findings: Find
     if rule:
         findings.error("name-illegal", f"{name[:80]!r} cannot name this kind: {rule}", "metadata", "name")
         return ""
+    if "generateName" in metadata:
+        message = "generateName has no effect: metadata.name names the object; take it out"
+        findings.warning("field-without-effect", message, "metadata", "generateName")
     return name
 
 
