@@ -13,7 +13,7 @@ from reconciler.diff.immutable import ALLOW_REPLACE
 from reconciler.documents import BRING
 from reconciler.fleet import ParsedFile, cluster_documents, parse_file
 from reconciler.ownership import TAKE_OVER
-from reconciler.templates import DOCUMENTED_ANNOTATIONS, HOOK, HOOK_FAILURE, HOOK_WEIGHT, told_identities
+from reconciler.templates import DOCUMENTED_ANNOTATIONS, HOOK, HOOK_FAILURE, HOOK_WEIGHT, WAVE, told_identities
 from reconciler.templates.metadata import MAX_ANNOTATIONS_BYTES
 from reconciler.templates.rules import MAX_OBJECT_BYTES
 from tests.unit.yaml_cases import cases
@@ -113,6 +113,7 @@ def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
         HOOK_FAILURE,
         HOOK_WEIGHT,
         TAKE_OVER,
+        WAVE,
         cluster_documents.CONTEXT_ANNOTATION,
         cluster_documents.ALIAS_ANNOTATION,
     } == DOCUMENTED_ANNOTATIONS
