@@ -87,7 +87,7 @@ def lines(fields: tuple[Field, ...], shared: Shared, prefix: str = "") -> Iterat
             continue
         path = f"{prefix}{field.name}" + ("[]" if field.type in LISTS else "")
         name = shared.name(field.shape)
-        line = line_of(path, field) + (f" See [{name}](#{name.lower()})." if name else "")
+        line = line_of(path, field, f"[{name}](#{name.lower()})" if name else "")
         if field.shape is None or name or len(line.split()) > TELLING_WORDS:
             yield line
         if field.shape is not None and not name:
@@ -101,15 +101,14 @@ def merged(items: Iterable[str]) -> Iterator[str]:
         yield f"- {', '.join(names)} {text}" if text else "\n".join(f"- {name.removesuffix('`')}" for name in names)
 
 
-def line_of(path: str, field: Field) -> str:
-    """One field."""
-    kind = "" if field.shape is not None else LISTS.get(field.type, field.type.value).removeprefix(PLAIN_TYPE)
+def line_of(path: str, field: Field, shared: str) -> str:
+    """One field. `shared`: the link to its mapping, where several fields have it."""
+    kind = shared if field.shape is not None else LISTS.get(field.type, field.type.value).removeprefix(PLAIN_TYPE)
     default = "required" if field.required else f"default {field.default}" if field.default else ""
-    notes = ", ".join(filter(None, (kind, default)))
-    meaning = [] if field.meaning == PART_OF_UPSTREAM else [field.meaning]
     values = dict.fromkeys(value for value in field.values.values() if value)
-    if not values.keys() <= set(re.findall(r"\w+", field.meaning)):
-        meaning.append(f"One of {', '.join(f'`{value}`' for value in values)}.")
+    is_told = values.keys() <= set(re.findall(r"\w+", field.meaning))
+    notes = ", ".join(filter(None, (kind, "" if is_told else f"`{'|'.join(values)}`", default)))
+    meaning = [] if field.meaning == PART_OF_UPSTREAM else [field.meaning]
     if field.spellings:
         meaning.append(f"Also spelled {', '.join(f'`{name}`' for name in field.spellings)}.")
     if field.status is not FieldSupport.SUPPORTED:

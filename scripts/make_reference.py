@@ -93,7 +93,7 @@ def command_line() -> str:
     counted = Counter(_option(option) for command in commands.values() for option in _options_below(command))
     common = dict[str, str]()
     for line, count in counted.most_common():
-        if count >= COMMON and _names_of(line) not in common.values():
+        if count >= COMMON:
             common[line] = _names_of(line)
     parts = [
         "# Command line",
@@ -112,7 +112,7 @@ def command_line() -> str:
     return "\n\n".join(parts)
 
 
-SELF_EVIDENT_WORDS = 8
+SELF_EVIDENT_WORDS = 12
 """A remedy of so few words ("Keep one of them.") is left out of the page: `status`, page and API show it."""
 
 COMMON = 3
@@ -173,8 +173,8 @@ def _option(option: click.Option) -> str:
 
 
 def _names_of(line: str) -> str:
-    """The names of the option that a line tells of."""
-    return ", ".join(re.findall(r"`--?[a-z0-9-]+`", line.partition(":")[0]))
+    """The long name of the option that a line tells of."""
+    return re.findall(r"`--[a-z0-9-]+`", line.partition(":")[0])[0]
 
 
 def kinds() -> str:
