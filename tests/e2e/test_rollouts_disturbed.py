@@ -131,5 +131,10 @@ def test_a_closed_window_of_the_fleet_holds_what_is_new(tmp_path: Path) -> None:
         put(store, "nginx:2")
         until(daemon, have(referee, images("nginx:1", "nginx:2")), "the second revision where no window is closed")
         store.write("fleet.yaml", fleet_document)
-        store.commit("open")
+        opened = store.commit("open")
+        until(daemon, lambda: followed(daemon) == opened, "the opening to be followed")
+        assert referee.images() == images("nginx:1", "nginx:2")
+        # What loosens counts from the next revision on.
+        store.write("fleet.yaml", {**fleet_document, "spec": {"history": {"maxEvents": 10_000}}})
+        store.commit("go on")
         until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
