@@ -197,8 +197,9 @@ def test_flux_becomes_what_helm_and_kustomize_say(
     changes = [change for change in fleet.plan().changes if change.identity.kind != "Namespace"]
     assert len(changes) == len(wanted)
     assert {change.action for change in changes} == {Action.ADOPT}
-    # Its mark goes, and the word that it may be taken over comes: nothing that runs changes.
-    marks = ("metadata.annotations", "metadata.labels['kustomize.toolkit.fluxcd.io/name']")
+    # Its mark goes, ours and the word that it may be taken over come: nothing that runs changes.
+    labels = ("kustomize.toolkit.fluxcd.io/name", "fleet.reconciler/fleet")
+    marks = ("metadata.annotations", *(f"metadata.labels['{name}']" for name in labels))
     paths = [field.path for change in changes for field in change.fields]
     assert [path for path in paths if not path.startswith(marks)] == []
     fleet.apply()
