@@ -164,7 +164,7 @@ FLEET_ROWS: Final[Rows] = {
             "other objects: drift of the fields is neither shown nor healed there", Looser.ALWAYS),
     "spec.mode": Effect(
         meaning="mode {after} (observe: nothing is applied, drift is not healed, nothing fails over)",
-        looser=Looser.MORE, order=("apply", "observe"),
+        looser=Looser.ALWAYS,
     ),
     "spec.failover.mode": Effect(
         meaning="failover: {after} (advise: unhealthy applications stay where they are)",

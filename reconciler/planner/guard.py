@@ -103,14 +103,15 @@ def former_windows(record: GuardsInForce | None, head: Fleet) -> tuple[FleetWind
     """Return the windows of the revision before that count beside those of HEAD. `record`: of the last round.
 
     A cluster may change when both have it open, until the revision after HEAD; a new `spec.review.confirm` lets HEAD's
-    windows count alone, and so does `spec.review.loosening: allow` in both. Source: design#guards-stricter.
+    windows count alone, and so does `spec.review.loosening: allow` in both. `spec.mode: observe` counts as a closed
+    window. Source: design#guards-stricter.
     """
     settings = head.settings
     if record is None or record.revision == head.revision:
         return record.former_windows if record is not None else ()
     is_confirmed = settings.review_confirm not in ("", record.review_confirm)
     is_allowed = LooseningHold.HOLD not in (record.loosening, settings.loosening)
-    is_same = record.windows == named_windows(settings.windows, head.clusters.values())
+    is_same = record.windows == named_windows(settings, head.clusters.values())
     return () if is_confirmed or is_allowed or is_same else record.windows
 
 
@@ -119,7 +120,7 @@ def judged_by(record: GuardsInForce | None, head: Fleet, now: str) -> GuardsInFo
     settings = head.settings
     return replace(
         guards_in_force(record, settings.guards, head.revision, now),
-        windows=named_windows(settings.windows, head.clusters.values()) if settings.windows else (),
+        windows=named_windows(settings, head.clusters.values()),
         former_windows=former_windows(record, head),
         approved=approved_since(record.approved if record is not None else {}, head, now),
         review_confirm=settings.review_confirm,

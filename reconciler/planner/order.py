@@ -337,6 +337,13 @@ def held_by_windows(plan: Plan, closed: Mapping[str, Closed], moved: Collection[
     return replace(plan, changes=changes, waves=waves_without(plan.waves, changes))
 
 
+def held_by_former_mode(plan: Plan) -> Plan:
+    """Return the plan with every change held, since the revision before was only observed."""
+    hold = Hold(HeldBy.SETTINGS, f"spec.mode is observe no more{_FORMER}")
+    changes = tuple([replace(change, hold=change.hold or hold) for change in plan.changes])
+    return replace(plan, changes=changes, waves=())
+
+
 def _held(change: Change, closed: Closed | None, moved: Collection[Identity]) -> Change:
     if closed is None or change.hold is not None:
         return change

@@ -12,6 +12,7 @@ from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
 from reconciler.policy.selectors import read_label_selector, readable_selectors
 from reconciler.policy.window_documents import (
     FLEET_WINDOW_SHAPE,
+    OBSERVED,
     WINDOW_SHAPE,
     Closed,
     Opening,

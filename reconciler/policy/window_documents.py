@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import FleetSettings
 from reconciler.api.policies import ClusterAffinity
 from reconciler.api.problem import NOWHERE
 from reconciler.api.rollouts import Cron, FleetWindow, Window, WindowKind
@@ -177,10 +178,21 @@ def closed_clusters(
     return closed
 
 
-def named_windows(windows: Iterable[FleetWindow], clusters: Iterable[Cluster]) -> tuple[FleetWindow, ...]:
-    """Return windows with the names of the clusters that they are for, to be met whatever labels these get."""
-    found, clusters = [], tuple(clusters)
-    for one in windows:
+_EVERY_DAY = parse_cron("0 0 * * *")
+assert isinstance(_EVERY_DAY, Cron), "an expression of our own"
+OBSERVED: Final = FleetWindow(
+    window=Window(kind=WindowKind.DENY, cron=_EVERY_DAY, duration_s=2 * 86_400), heals_drift=False
+)
+"""The window of a fleet that is only observed: every cluster, those that come later too, is closed for ever."""
+
+
+def named_windows(settings: FleetSettings, clusters: Iterable[Cluster]) -> tuple[FleetWindow, ...]:
+    """Return windows with the names of the clusters that they are for, to be met whatever labels these get.
+
+    `spec.mode: observe` is one of them.
+    """
+    found, clusters = [OBSERVED] if settings.observe_only else [], tuple(clusters)
+    for one in settings.windows:
         names = tuple(sorted(each.name for each in clusters if matches_cluster(one.clusters, each)[0]))
         if names:
             is_every = replace(one.clusters, source=NOWHERE) == ClusterAffinity()

@@ -1,4 +1,4 @@
-"""A commit that lifts a freeze does not use it: the one before counts too, until the next one or a confirmation."""
+"""A commit that lifts a freeze or `mode: observe` does not use it: the former counts until the next, or confirmed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from reconciler.journal.sqlite_journal import Journal
@@ -24,12 +25,19 @@ POLICY = {
     },
 }  # fmt: skip
 FREEZE = {"kind": "deny", "cron": "0 0 * * *", "duration": "48h"}
+OPEN: dict[str, Any] = {}
+CLOSINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "a freeze": ({"windows": [FREEZE]}, "a window of the fleet is closed"),
+    "a fleet that is only observed": ({"mode": "observe"}, "spec.mode of the Fleet document is observe"),
+}
 
 
-def put(store: GitRepository, value: str, *, is_frozen: bool, is_confirmed: bool = False, review: str = "") -> str:
+def put(
+    store: GitRepository, value: str, closing: dict[str, Any], *, is_confirmed: bool = False, review: str = ""
+) -> str:
     path = store.folder / "fleet.yaml"
     body: dict[str, Any] = yaml.safe_load(path.read_text())
-    body["spec"] = {"windows": [FREEZE] if is_frozen else []} | ({"review": {"confirm": review}} if review else {})
+    body["spec"] = closing | ({"review": {"confirm": review}} if review else {})
     path.write_text(yaml.safe_dump(body))
     object_ = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "demo"}}
     store.write("c.yaml", POLICY, {**object_, "data": {"a": value}})
@@ -38,7 +46,9 @@ def put(store: GitRepository, value: str, *, is_frozen: bool, is_confirmed: bool
     return store.commit(value)
 
 
-def test_a_freeze_that_a_commit_lifts_holds_what_it_brings(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CLOSINGS)
+def test_what_closes_the_fleet_holds_what_the_commit_brings_that_lifts_it(name: str, tmp_path: Path) -> None:
+    closing, why = CLOSINGS[name]
     with background_fleet([ClusterSpec(name="m1")], tmp_path) as fleet:
         store = GitRepository(tmp_path / "store", "shop", ("m1",))
 
@@ -53,30 +63,30 @@ def test_a_freeze_that_a_commit_lifts_holds_what_it_brings(tmp_path: Path) -> No
 
             return is_so
 
-        put(store, "first", is_frozen=False)
+        put(store, "first", OPEN)
         kubeconfig = fleet.call(lambda box: box.kubeconfig)
         daemon = Daemon(store.folder, kubeconfig, tmp_path / "journal.db", "--poll", "1")
         with daemon.start():
             wait_until(lambda: value() == "first", "the first write")
-            put(store, "frozen", is_frozen=True)
-            wait_until(says("a window of the fleet is closed"), "the freeze")
-            head = put(store, "lifted", is_frozen=False)
+            put(store, "frozen", closing)
+            wait_until(says(why), "the freeze")
+            head = put(store, "lifted", OPEN)
             wait_until(says(head), "the commit to be followed")
             wait_until(says("it was loosened: the former one counts"), "what is said of it")
             daemon.stop()
             daemon.start()
             wait_until(says("it was loosened: the former one counts"), "the same after a restart")
             assert value() == "first"
-            put(store, "lifted, and one more commit", is_frozen=False)
+            put(store, "lifted, and one more commit", OPEN)
             wait_until(lambda: value() == "lifted, and one more commit", "the next commit")
 
-            put(store, "frozen again", is_frozen=True)
-            wait_until(says("a window of the fleet is closed"), "the freeze")
-            put(store, "guessed", is_frozen=False, review="0123456789abcdef")
+            put(store, "frozen again", closing)
+            wait_until(says(why), "the freeze")
+            put(store, "guessed", OPEN, review="0123456789abcdef")
             wait_until(says("confirms nothing of this revision"), "the error")
             assert value() == "lifted, and one more commit"
-            head = put(store, "frozen once more", is_frozen=True)
+            head = put(store, "frozen once more", closing)
             wait_until(says(head), "the commit to be followed")
-            put(store, "confirmed", is_frozen=False, is_confirmed=True)
+            put(store, "confirmed", OPEN, is_confirmed=True)
             wait_until(lambda: value() == "confirmed", "what a person confirmed")
             assert daemon.stop() == 0

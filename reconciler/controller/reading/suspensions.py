@@ -13,8 +13,8 @@ from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import Change, Plan
 from reconciler.observations import moment_of
 from reconciler.placement import closed_by_order
-from reconciler.planner import Round, held_by_windows, waves_without
-from reconciler.policy import closed_clusters
+from reconciler.planner import Round, held_by_former_mode, held_by_windows, waves_without
+from reconciler.policy import OBSERVED, closed_clusters
 
 
 def closed_by(suspensions: Iterable[SuspensionRecord]) -> dict[str, str]:
@@ -28,8 +28,10 @@ def restrained(planned: Round, suspensions: Iterable[SuspensionRecord], now: str
     `now`: RFC 3339.
     """
     decision, fleet, moment = planned.decision, planned.decision.fleet, moment_of(now)
-    plan = suspend(planned.plan, suspensions)
-    closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, planned.guards.former_windows)
+    plan, former = suspend(planned.plan, suspensions), planned.guards.former_windows
+    if OBSERVED in former and not fleet.settings.observe_only:
+        plan = held_by_former_mode(plan)
+    closed = closed_clusters(fleet.settings.windows, fleet.clusters.values(), moment, former)
     plan = held_by_windows(plan, closed, {identity for identity, _ in decision.ticked})
     if fleet.settings.observe_only:
         plan = replace(plan, waves=())

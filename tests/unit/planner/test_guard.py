@@ -342,6 +342,15 @@ WINDOWS: dict[str, tuple[frozenset[str], tuple[Fleet, ...]]] = {
     "loosening is allowed by both": (
         NOBODY, (head("r1", FROZEN, loosening=LooseningHold.ALLOW), head("r2", loosening=LooseningHold.ALLOW)),
     ),
+    "a fleet that is observed no more": (ALL, (head("r1", observe_only=True), head("r2"))),
+    "a fleet that is observed no more, a revision later": (
+        NOBODY, (head("r1", observe_only=True), head("r2"), head("r3")),
+    ),
+    "a fleet that is observed no more, with another opening": (ALL, (head("r1", observe_only=True), head("r2", OPEN))),
+    "a fleet that is observed no more, by a person": (
+        NOBODY, (head("r1", observe_only=True), head("r2", review_confirm="d1")),
+    ),
+    "a fleet that begins to be observed": (NOBODY, (head("r1"), head("r2", observe_only=True))),
     "loosening is allowed by the new one": (ALL, (head("r1", FROZEN), head("r2", loosening=LooseningHold.ALLOW))),
 }  # fmt: skip
 
