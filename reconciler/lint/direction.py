@@ -24,7 +24,8 @@ def direction(effect: Effect, field: Field | None, before: Json, after: Json) ->
         case Looser.MORE | Looser.LESS:
             return _compared(effect, _size(effect, field, before), _size(effect, field, after))
         case _:
-            return Direction.LOOSENS
+            is_same = bool(effect.order) and _size(effect, field, before) == _size(effect, field, after)
+            return Direction.NEUTRAL if is_same else Direction.LOOSENS
 
 
 def window_direction(item: Json, others: list[Json], *, is_new: bool) -> Direction:

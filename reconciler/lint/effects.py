@@ -30,7 +30,7 @@ class Looser(Enum):
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """A row. `order`: values from the strictest. `is_always_held`: no setting lets it pass without a person."""
+    """A row. `order`: values from the strictest; none is where any change loosens. `is_always_held`: no setting lets it pass without a person."""
 
     meaning: str
     looser: Looser = Looser.NEVER
@@ -164,7 +164,7 @@ FLEET_ROWS: Final[Rows] = {
             "other objects: drift of the fields is neither shown nor healed there", Looser.ALWAYS),
     "spec.mode": Effect(
         meaning="mode {after} (observe: nothing is applied, drift is not healed, nothing fails over)",
-        looser=Looser.ALWAYS,
+        looser=Looser.ALWAYS, order=("apply", "observe"),
     ),
     "spec.failover.mode": Effect(
         meaning="failover: {after} (advise: unhealthy applications stay where they are)",
