@@ -30,7 +30,10 @@ class Looser(Enum):
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """A row. `order`: values from the strictest; none is where any change loosens. `is_always_held`: no setting lets it pass without a person."""
+    """A row. `order`: values from the strictest; none is where any change loosens.
+
+    `is_always_held`: no setting lets it pass without a person.
+    """
 
     meaning: str
     looser: Looser = Looser.NEVER

@@ -181,11 +181,14 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
             yield from ((line, "") for line in _WHOLE_LINES.findall(part))
             continue
         hidden_below: int | None = None
+        is_bracket_open = False
         for line in _WHOLE_LINES.findall(part):
             depth = len(line) - len(line.lstrip(" \t"))
             found = _LINE.match(line)
             if hidden_below is not None and line.strip() and depth <= hidden_below:
-                hidden_below = None
+                # Below a bracket that is open, a line that is not deeper belongs to it: nothing tells where that ends.
+                hidden_below = -1 if is_bracket_open and not _BRACKETS.fullmatch(line) else None
+            is_bracket_open = is_bracket_open and not line.strip()
             flow = _flow(line) if hidden_below is None and ("{" in line or "[" in line) else ()
             if _BRACKETS.fullmatch(line):
                 yield line, ""
@@ -199,7 +202,7 @@ def lines_of_secrets(text: str) -> Iterator[tuple[str, str]]:
             ):
                 yield line, ""
             else:
-                hidden_below = depth
+                hidden_below, is_bracket_open = depth, found[4].strip() in ("{", "[")
                 yield line[: found.start(4)], line[found.start(4) :]
 
 

@@ -299,3 +299,20 @@ def test_hostile_text_does_not_slow_the_masking(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     change = changed(CONFIG_MAP, field("data.a", text, MISSING))
     Masker().plan(plan_of(replace(change, hold=Hold(HeldBy.OTHERS, text))))
+
+
+FLOWS = {
+    "one line": "kind: Config\nclusters: [{cluster: {server: shown}}]\nusers: [{name: u, user: {token: c4n4ry}}]\n",
+    "JSON": '{"kind":"Config","clusters":[{"cluster":{"server":"shown"}}],"users":[{"user":{"password":"c4n4ry"}}]}',
+    "an item": "kind: Config\nclusters:\n- {cluster: {server: shown}}\nusers:\n- {user: {exec: {args: [c4n4ry]}}}\n",
+    "a comment": "{kind: Config, clusters: [{cluster: {server: 'shown'}}], users: [{user: {a: c4n4ry b}}]} # c4n4ry\n",
+    "a name below data": "{kind: Secret, metadata: {name: shown}, stringData: {name: c4n4ry, x: [{server: c4n4ry}]}}",
+    "JSON that is not indented": '{\n"kind": "Secret", \n"type": "shown",\n"stringData": {\n"name": "c4n4ry"\n}}\n',
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_flow_form_is_masked_by_value(name: str) -> None:
+    masked = Masker().text(FLOWS[name])
+    assert "shown" in masked
+    assert "c4n4ry" not in masked
