@@ -40,6 +40,11 @@ class Effect(Struct, frozen=True, kw_only=True):
     order: tuple[str, ...] = ()
     is_always_held: bool = False
 
+    @property
+    def has_scale(self) -> bool:
+        """Return whether its values can be compared with the default."""
+        return bool(self.order) or self.looser not in (Looser.ALWAYS, Looser.WINDOW)
+
 
 ADDED: Final = "(added)"
 REMOVED: Final = "(removed)"

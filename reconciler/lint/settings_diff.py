@@ -189,9 +189,7 @@ class _DocumentDiff:
         if found.direction not in (Direction.LOOSENS, Direction.CONFIRMS):
             return False
         row = effect_of(self._kind, found.path.partition("[")[0] if "annotations" not in found.path else found.path)
-        return row is not None and (
-            row.is_always_held or bool(row.order) or row.looser not in (Looser.ALWAYS, Looser.WINDOW)
-        )
+        return row is not None and (row.is_always_held or row.has_scale)
 
     def _fields(self, shape: Shape, at: _FieldPlace, before: Json, after: Json) -> Iterator[SettingChange]:
         old, new = _canonical(shape, before), _canonical(shape, after)
