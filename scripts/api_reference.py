@@ -38,7 +38,6 @@ def _fields(node: ast.ClassDef) -> str:
     items = list[tuple[list[str], str, str]]()
     found = list(zip(node.body, [*node.body[1:], None], strict=True))
     fields = [(field, below) for field, below in found if isinstance(field, ast.AnnAssign)]
-    fields = [(field, below) for field, below in fields if ast.unparse(field.target) != "version"]
     for place, (field, below) in enumerate(fields):
         name = ast.unparse(field.target)
         shown = f"{place} `{name}`" if is_array else f"`{_camel(name)}`"
