@@ -117,7 +117,7 @@ class EventBook:
     def _read_limits(self) -> None:
         """Go on with the limits that were recorded last."""
         found = self._file.value(_LIMITS)
-        self._limits = msgspec.json.decode(found, type=HistoryLimits) if found else HistoryLimits()
+        self._limits = HistoryLimits(**msgspec.json.decode(found)) if found else HistoryLimits()
 
     def lasting(self, kinds: Collection[EventKind]) -> tuple[Event, ...]:
         """Return the last beginning of each subject and kind that has no end yet, oldest first."""

@@ -132,10 +132,6 @@ def policy(store: Path) -> None:
     add(store, "charts/web/templates/policy.yaml", text)
 
 
-def schema_of_the_network(store: Path) -> None:
-    add(store, "charts/web/values.schema.json", '{"$ref": "https://example.com/schema.json"}')
-
-
 @pytest.mark.parametrize(
     ("spoil", "code", "words"),
     [
@@ -153,7 +149,6 @@ def schema_of_the_network(store: Path) -> None:
         (endless_template, "render-failed", "loop"),
         (environment, "render-failed", '"env" not defined'),
         (policy, "render-object", "steers the fleet"),
-        (schema_of_the_network, "render-failed", "schema"),
     ],
 )
 def test_a_hostile_chart(store: Path, spoil: Callable[[Path], None], code: str, words: str) -> None:

@@ -98,7 +98,7 @@ def test_without_a_cache_folder_nothing_is_kept(work: Path, monkeypatch: pytest.
     ("arguments", "says"),
     [
         (("--rev", "absent"), "absent"),
-        (("--dir",), "STORE is a Git URL"),
+        (("--dir",), "STORE is a URL"),
         (("--rev", "main~1"), "no branch, tag or full commit id"),
     ],
 )
