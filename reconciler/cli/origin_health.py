@@ -12,7 +12,7 @@ from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
     from reconciler.journal.sqlite_journal import Journal
-    from reconciler.promotion import Health
+    from reconciler.promotion import HealthWords
     from reconciler.store.location import StoreLocation
 
 _UNKNOWN = "health there is not known"
@@ -77,7 +77,7 @@ def location_of(store: str) -> StoreLocation | None:
 
 def origin_health(
     store: str, location: StoreLocation | None, commit: str, journal: Path | None, observations: Path | None
-) -> Health:
+) -> HealthWords:
     """Return the words on the health of an object, by the folder that has it and its subject.
 
     Nothing is read before the first question. `commit`: the revision of what is promoted.
@@ -155,18 +155,18 @@ def _recorded(picture: Mapping[str, Any], since: Mapping[str, str], subject: str
     return f"healthy there, without change or failure since {since[subject]}"
 
 
-def _observed(path: Path) -> Health:
-    from reconciler.api.clusters import Health as Observed
+def _observed(path: Path) -> HealthWords:
+    from reconciler.api.clusters import Health
     from reconciler.cli.store_reading import read_observations
 
-    found: dict[str, list[tuple[str, Observed]]] = {}
+    found: dict[str, list[tuple[str, Health]]] = {}
     for cluster in read_observations(path).clusters.values():
         for identity, workload in cluster.workloads.items():
             found.setdefault(str(identity), []).append((cluster.name, workload.health))
 
     def words(_folder: str, subject: str) -> str:
         seen = found.get(subject, [])
-        bad = [f"{health} in {cluster}" for cluster, health in seen if health is not Observed.HEALTHY]
+        bad = [f"{health} in {cluster}" for cluster, health in seen if health is not Health.HEALTHY]
         if not seen:
             return f"{_UNKNOWN}: the observations have nothing of it"
         return ", ".join(bad) or "healthy there as observed, since when is not known"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reconciler.api.plan import Plan, SettingChange
     from reconciler.api.problem import Problem, Source
     from reconciler.fleet import ParsedFile
-    from reconciler.promotion import Health
+    from reconciler.promotion import HealthWords
 
 
 def with_settings(
@@ -21,7 +21,7 @@ def with_settings(
     sides: tuple[Snapshot, Snapshot],
     fleets: tuple[Fleet, Fleet],
     parsed: Mapping[str, ParsedFile],
-    health: Health,
+    health: HealthWords,
 ) -> Plan:
     """Return the plan of two revisions with the settings that differ, those held that loosen, and what is promoted.
 
@@ -120,7 +120,7 @@ def _judges(history: _History | None, sides: tuple[Snapshot, Snapshot]) -> list[
 
 
 def _promoted(
-    store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: Health
+    store: str, sides: tuple[Snapshot, Snapshot], fleets: tuple[Fleet, Fleet], health: HealthWords
 ) -> tuple[SettingChange, ...]:
     """Return the rows of promotions whose target differs."""
     from reconciler.fleet import memo_key

@@ -2,4 +2,4 @@
 
 from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, goes_back, promoted
 from reconciler.promotion.promotion_document import PROMOTION_CODES, PROMOTION_SHAPE, parse_promotion
-from reconciler.promotion.promotion_review import Health, conflicts, promotion_changes
+from reconciler.promotion.promotion_review import HealthWords, conflicts, promotion_changes

@@ -11,7 +11,7 @@ from reconciler.api.promotions import Promotion
 from reconciler.promotion.promoted_fields import Carried, Promoted, PromotionRefused, goes_back, promoted
 from reconciler.yaml import NotEdited
 
-Health = Callable[[str, str], str]
+HealthWords = Callable[[str, str], str]
 """The health of an object in words, by its folder and subject: `Deployment shop/web`."""
 
 _SHOWN_MAX = 12
@@ -21,7 +21,7 @@ def promotion_changes(
     promotions: Iterable[Promotion],
     before: Iterable[StoreFile],
     after: Iterable[StoreFile],
-    health: Health,
+    health: HealthWords,
     write: Callable[[Json], str],
 ) -> tuple[SettingChange, ...]:
     """Return the rows of each promotion whose target differs between two revisions. `before`, `after`: all files."""
@@ -57,7 +57,7 @@ def _rows(
     rule: Promotion,
     old: tuple[StoreFile, ...],
     new: tuple[StoreFile, ...],
-    health: Health,
+    health: HealthWords,
     write: Callable[[Json], str],
 ) -> Iterator[SettingChange]:
     try:

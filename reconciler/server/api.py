@@ -38,7 +38,7 @@ class BadQuestion(Exception):
 
 
 def matrix_question(query: Mapping[str, str]) -> MatrixQuestion:
-    """Which workloads are asked for, and what they are folded by. Raises BadQuestion."""
+    """Return the question about the matrix: filters and folding. Raises BadQuestion."""
     only(query, *(each.name for each in FILTERS), "troubles", *FOLDS, "offset", "limit")
     for name, known in FOLDS.items():
         if query.get(name, "") not in ("", *known):

@@ -37,7 +37,7 @@ _LOG_BYTES: Final = 32_768
 _POD, _EVENT = GVK("", "v1", "Pod"), GVK("", "v1", "Event")
 _REPLICA_SET, _JOB = GVK("apps", "v1", "ReplicaSet"), GVK("batch", "v1", "Job")
 _OWNS: Final = {"Deployment": (_REPLICA_SET, _POD), "CronJob": (_JOB, _POD)}
-"""What a kind has below it; of any other one with a selector, its pods."""
+"""Kinds below a kind; below any other one with a selector, its pods."""
 
 _T = TypeVar("_T")
 

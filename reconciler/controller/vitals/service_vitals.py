@@ -80,9 +80,9 @@ class Vitals(Struct, kw_only=True):
     loop: HasMembers | None = None
     """The control loop that runs now; None: none does."""
     commit_url: str = ""
-    """Where the forge shows a commit, with `{revision}`; empty: not known."""
+    """The address of a commit at the forge, with `{revision}`; empty: not known."""
     file_url: str = ""
-    """Where it shows a line of a file, with `{revision}`, `{path}` and `{line}`."""
+    """The address of a line of a file there, with `{revision}`, `{path}` and `{line}`."""
     status: StatusStore = field(default_factory=StatusStore)
     """The published state of the fleet."""
 

@@ -28,7 +28,7 @@ _OWNER_LABELS: Final = ("team", "owner")
 """The last part of a label's name that says whose an object is (`team`, `example.com/owner`)."""
 _FIRST: Final = itemgetter(0)
 _NONE: Final = "none"
-"""Where a row or a column has nothing to be folded by."""
+"""The fold of a row or column that has nothing to be folded by."""
 
 
 class MatrixFilter(NamedTuple):
@@ -51,7 +51,7 @@ FILTERS: Final = (
     MatrixFilter("stage", "Stage of a rollout", "stage"),
 )
 FOLDS: Final[Mapping[str, tuple[str, ...]]] = {"rows": ("namespace", "team"), "columns": ("region", "stage")}
-"""What rows and columns may be folded by; each is a filter as well, which unfolds one of them."""
+"""Properties by which rows and columns may be folded; each is a filter as well, which unfolds one of them."""
 
 
 def rows_at_once(question: MatrixQuestion, columns: int) -> int:
