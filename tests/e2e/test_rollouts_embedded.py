@@ -149,7 +149,8 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
             store.write("rollout.yaml", rollout(approval=False, approvals=approvals))
         else:
             store.write("rollout.yaml", rollout(approval=True))
-            store.commit("as it was")
+            head = store.commit("as it was")
+            until(daemon, lambda: followed(daemon) == head, "what was taken away to be back")
             (store.folder / "rollout.yaml").unlink()
             confirm(store)
         store.commit("a person lets it pass")
