@@ -179,6 +179,10 @@ class CommitSource:
         """Earlier revisions are gone."""
         return None
 
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """The head alone."""
+        return (head,)
+
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """The head alone is there."""
         return Lineage(order=(head,), missing=frozenset(revisions) - {head})

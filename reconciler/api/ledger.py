@@ -134,12 +134,14 @@ class GuardsInForce(Struct, frozen=True, kw_only=True):
 class ReviewConfirmation(Struct, frozen=True, kw_only=True):
     """The `spec.review.confirm` of a revision, beside the one that stands for what the revision changes.
 
-    `expected`: empty where nothing that it changes is held by a review.
+    `expected`: empty where nothing that it changes is held by a review. `counts`: lets pass what the revision loosens;
+    empty where something of that is confirmed by nobody.
     """
 
     revision: str = ""
     written: str = ""
     expected: str = ""
+    counts: str = ""
 
 
 class Losses(Struct, frozen=True, kw_only=True):

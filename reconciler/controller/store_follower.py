@@ -6,7 +6,9 @@ Source: design#last-good-revision.
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from functools import cache
+from itertools import groupby
+from typing import Final, Protocol
 
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.ledger import EventKind, ReviewConfirmation
@@ -22,11 +24,13 @@ from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import StoreError, StoreFault
 from reconciler.fleet import LAST_GOOD, why_nameless
 from reconciler.incremental import changed_keys
-from reconciler.lint import review_digest, with_confirmation
+from reconciler.lint import HeldDifference, confirmation_of, held_difference, with_confirmation
 from reconciler.report.status.remedies import todo_of
 from reconciler.rollouts import refused_without_revisions
 
 log = logging.getLogger("reconciler")
+_CONFIRMATIONS_MAX: Final = 10
+"""So many confirmations at most are judged one by one: each costs as much as a review."""
 
 
 class Successor(Protocol):
@@ -120,24 +124,53 @@ class StoreFollower:
         return with_confirmation(parsed.value, self._confirmation), ""
 
     async def _confirmed(self, fleet: Fleet, snapshot: Snapshot) -> ReviewConfirmation:
-        """Return the confirmation of settings beside the one that fits, by what differs from the last revision."""
+        """Return the confirmation of settings in a revision, by what differs from the one in force."""
         known, written = self._parts.journal.confirmation(), fleet.settings.review_confirm
         former = self._parts.journal.revision_in_force
-        if known.written == written:
-            return known
-        if written and former not in ("", fleet.revision):
-            expected = await try_await(in_thread(self._review_digest, former, fleet, snapshot))
-            if expected.fault is not None:
-                self._why_not(expected.fault, self._parts.source.name)
-            return ReviewConfirmation(revision=fleet.revision, written=written, expected=expected.value or "")
-        return ReviewConfirmation(revision=fleet.revision, written=written, expected=written)
+        if former in ("", fleet.revision):
+            fresh = ReviewConfirmation(revision=fleet.revision, written=written, expected=written, counts=written)
+            return known if known.written == written else fresh
+        judged = await try_await(in_thread(self._judged_since, former, known, fleet, snapshot))
+        if judged.fault is not None:
+            self._why_not(judged.fault, self._parts.source.name)
+        unjudged = ReviewConfirmation(revision=fleet.revision, written=written)
+        return judged.value or (known if known.written == written else unjudged)
 
-    def _review_digest(self, former: str, fleet: Fleet, snapshot: Snapshot) -> str:
-        store, before = self._parts.store, self._parts.source.recall(former)
-        if before is None:
-            return ""
-        sides = tuple((side, store.files_at(side)) for side in (before, snapshot))
-        return review_digest((sides[0], sides[1]), (store.fleet_at(before), fleet))
+    def _judged_since(
+        self, former: str, known: ReviewConfirmation, fleet: Fleet, snapshot: Snapshot
+    ) -> ReviewConfirmation:
+        """Return the confirmation of settings in a revision, by all commits since the one in force. Reads files.
+
+        The newest alone is followed: each pull request that was merged since then has a confirmation of its own.
+        """
+        source, store, head = self._parts.source, self._parts.store, fleet.settings.review_confirm
+        commits = source.commits_since(former, fleet.revision)
+        if len(commits) == 1 and head == known.written:
+            return known
+        older = [source.recall(commit) for commit in (former, *commits[:-1])]
+        sides = [(side, store.files_at(side)) if side is not None else None for side in (*older, snapshot)]
+        written = [known.written]
+        for _, files in filter(None, sides[1:-1]):
+            # A commit that breaks the Fleet document leaves it as it was.
+            written.append(next((one.review_confirm for file in files for one in file.settings), written[-1]))
+        written.append(head)
+        if set(written) == {head}:
+            return known
+        if len(written) < len(sides) or len(list(groupby(written))) > _CONFIRMATIONS_MAX:
+            sides, written = [sides[0], sides[-1]], [known.written, head]
+
+        @cache
+        def fleet_of(index: int) -> Fleet | None:
+            side = sides[index]
+            return fleet if side is sides[-1] else store.fleet_at(side[0]) if side is not None else None
+
+        def difference(first: int, last: int) -> HeldDifference:
+            before, after, fleets = sides[first], sides[last], (fleet_of(first), fleet_of(last))
+            if before is None or after is None or fleets[0] is None or fleets[1] is None:
+                return HeldDifference("", loosens=True)
+            return held_difference((before, after), (fleets[0], fleets[1]))
+
+        return confirmation_of(fleet.revision, written, difference)
 
     def _why_not(self, fault: Exception, subject: str) -> str:
         """Return the reason of a failure; log an internal fault with its trace."""

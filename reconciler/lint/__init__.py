@@ -3,9 +3,11 @@
 from reconciler.lint.effects import Effect, Looser
 from reconciler.lint.held_settings import (
     REVIEW_ERRORS,
+    HeldDifference,
+    confirmation_of,
     content_changes,
+    held_difference,
     held_settings,
-    review_digest,
     steering_files,
     with_confirmation,
 )

@@ -5,8 +5,9 @@ Source: design#settings-plan; design#confirm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from reconciler.lint.settings_diff import has_settings, setting_changes, setting
 from reconciler.lint.sops_changes import sops_changes
 from reconciler.lint.template_contents import annotation_changes
 from reconciler.planner import is_held_by_guard
-from reconciler.policy import matches_cluster
+from reconciler.policy import matches_cluster, named_windows
 from reconciler.rollouts import lay_out
 
 ReadRevision = tuple[Snapshot, Sequence[ParsedFile]]
@@ -101,8 +102,19 @@ def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: Fleet
     ]
 
 
-def review_digest(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet, Fleet]) -> str:
-    """Return the `spec.review.confirm` that a review of two revisions names; empty where it holds nothing by its text.
+class HeldDifference(NamedTuple):
+    """The settings that a review of two revisions holds by their texts.
+
+    `digest`: the `spec.review.confirm` that it names; empty where it holds nothing. `loosens`: without it, limits of
+    the older one count.
+    """
+
+    digest: str
+    loosens: bool
+
+
+def held_difference(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet, Fleet]) -> HeldDifference:
+    """Return the settings that a review of two revisions holds, by their texts.
 
     `sides`: the files of both with their data, each beside what was parsed of it.
     """
@@ -113,7 +125,35 @@ def review_digest(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Fleet,
         for (side, _), found in zip(sides, steering, strict=True)
     )
     changes = (*setting_changes(before, after), *content_changes(*fleets))
-    return settings_digest(confirmable(changes, *(fleet.settings for fleet in fleets)))
+    found = confirmable(changes, *(fleet.settings for fleet in fleets))
+    windows, windows_after = (named_windows(fleet.settings, fleet.clusters.values()) for fleet in fleets)
+    leaves_windows = any(map(_is_place, found)) and windows != windows_after
+    loosens = leaves_windows or any(change.direction is Direction.LOOSENS for change in found)
+    return HeldDifference(settings_digest(found), loosens)
+
+
+def confirmation_of(
+    revision: str, written: Sequence[str], difference: Callable[[int, int], HeldDifference]
+) -> ReviewConfirmation:
+    """Return the confirmation that counts in REVISION, the newest of some commits, of which the oldest was followed.
+
+    WRITTEN: the `spec.review.confirm` of each, along first parents. A new one fits what differs since its parent, or
+    since the commit of the confirmation before. It counts if nothing else loosens, since it covers no other change.
+    `difference`: of two commits, by index. Source: design#settings-plan.
+    """
+    begin, last, counts, is_all = 0, len(written) - 1, "", True
+    for at, (before, now) in enumerate(pairwise(written), 1):
+        if now in ("", before):
+            continue
+        fits = [first for first in dict.fromkeys((begin, at - 1)) if difference(first, at).digest == now]
+        if fits:
+            is_all = is_all and (begin in fits or not difference(begin, fits[0]).loosens)
+            begin, counts = at, now
+    is_all = is_all and (begin == last or not difference(begin, last).loosens)
+    expected = written[last] if written[last] in ("", counts) else difference(begin, last).digest
+    return ReviewConfirmation(
+        revision=revision, written=written[last], expected=expected, counts=counts if is_all else ""
+    )
 
 
 def content_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
@@ -134,21 +174,21 @@ def steering_files(files: Iterable[tuple[StoreFile, ParsedFile]]) -> dict[str, S
 
 
 def with_confirmation(fleet: Fleet, found: ReviewConfirmation) -> Fleet:
-    """Return the fleet, without its `spec.review.confirm` where that is not the one of what its revision changes.
+    """Return the fleet with the confirmation that counts in its revision; in later ones it has no effect.
 
-    The revision that brings such a one has an error; in later ones it has no effect and is no error. Source:
+    The revision that brings one that fits nothing has an error. One that nobody has judged stays. Source:
     design#settings-plan.
     """
-    settings = fleet.settings
-    if settings.review_confirm != found.written or found.written in ("", found.expected):
+    settings, problems = fleet.settings, fleet.problems
+    if settings.review_confirm != found.written:
         return fleet
-    problems = fleet.problems
-    if found.revision == fleet.revision:
+    counts = found.counts if found.revision == fleet.revision else ""
+    if found.revision == fleet.revision and found.written not in ("", found.expected):
         now = f"what it changes and reviews hold is {found.expected}" if found.expected else _NOT_HERE
         message = f"{found.written} confirms nothing of this revision; {now}"
         problem = Problem(source=settings.source, path=_REVIEW, code=_MISFIT, message=message)
         problems = with_problems(problems, (problem,))
-    return replace(fleet, settings=replace(settings, review_confirm=""), problems=problems)
+    return replace(fleet, settings=replace(settings, review_confirm=counts), problems=problems)
 
 
 def _is_allowed(old: FleetSettings, new: FleetSettings) -> bool:

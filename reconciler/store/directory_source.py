@@ -91,6 +91,10 @@ class DirectorySource(LocalSource):
         """The copy, when it is of that revision."""
         return self._copy.snapshot(revision)
 
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """The head alone: a directory has no commits."""
+        return (head,)
+
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """No order, and all are missing: a directory has no revisions."""
         return Lineage(missing=frozenset({*revisions, head}))

@@ -71,6 +71,12 @@ class StoreSource(Protocol):
         It may be called while another task is in `read`. Raises nothing: what cannot be read is not there.
         """
 
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """Return what came after a revision up to HEAD, the oldest first: each commit along first parents.
+
+        HEAD alone where the former is none of these, or too far away. Reads files; raises nothing.
+        """
+
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of revisions to a head. Reads files, up to half a second of history for a new question.
 

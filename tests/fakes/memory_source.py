@@ -100,6 +100,9 @@ class MemorySource:
         files = self._older.get(revision)
         return _snapshot(revision, files) if files is not None else None
 
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        return (head,)
+
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         wanted = {*revisions, head}
         there = sorted((name for name in wanted if name in self._older), key=_number)

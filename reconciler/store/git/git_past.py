@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import Final
 
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.api.rollouts import Lineage
@@ -21,6 +22,9 @@ from reconciler.store.git.commit_history import (
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.past import StorePast, obstacles
+
+_STEPS_MAX: Final = 100
+"""So many commits that a service did not read are looked at one by one; each costs the reading of what differs."""
 
 
 class GitPast(StorePast):
@@ -115,6 +119,19 @@ class GitRevisions:
                 return self._reader.read_beside(store, revision)
         except StoreError:
             return None
+
+    def commits_since(self, former: str, head: str) -> tuple[str, ...]:
+        """The commits after the former along first parents, the oldest first; the head alone where it is not there."""
+        found = [head]
+        try:
+            with GitStore(self.past.repository) as store:
+                for commit in islice(store.first_parents(head), _STEPS_MAX):
+                    if commit == former:
+                        return tuple(reversed(found))
+                    found.append(commit)
+        except StoreError:
+            pass  # A shallow clone ends here.
+        return (head,)
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry of revisions to a head, as far as the repository has them."""
