@@ -118,8 +118,10 @@ def _read(path: str) -> tuple[list[Document], bool]:
     for name, data in _texts(path):
         found = read_yaml(name, data)
         broken = [problem for problem in found.problems if problem.severity is Severity.ERROR]
-        if broken and b"{{" in data:
-            remark(f"not read: {name} is a template and no document")
+        # A folder of a repository has JSON and YAML that is for no cluster: lists, reports of programs.
+        is_other = b"apiVersion" not in data and Path(path).expanduser().is_dir()
+        if broken and (b"{{" in data or is_other):
+            remark(f"not read: {name} is {'no document' if is_other else 'a template and no document'}")
             continue
         show_problems(broken)
         is_read &= not broken
@@ -159,12 +161,12 @@ def _write(folder: Path, store: ImportedStore) -> None:
         write_file(folder, name, data)
     for name in kept:
         remark(f"kept {folder / name}: it exists")
-    copied = sum(name.startswith("sources/") for name in texts)
+    copies = {name for name in texts if name.startswith("sources/") and isinstance(store.files[name], bytes)}
     for name in texts:
-        if not name.startswith("sources/"):
+        if name not in copies:
             answer(f"wrote {folder / name}")
-    if copied:
-        answer(f"wrote {copied} files below {folder / 'sources'}, as they are in their checkouts")
+    if copies:
+        answer(f"wrote {len(copies)} files below {folder / 'sources'}, as they are in their checkouts")
 
 
 def _bytes(content: bytes | tuple[Mapping[str, object], ...]) -> bytes:

@@ -15,6 +15,7 @@ from reconciler.api.fleet import HelmChart, Render
 from reconciler.api.problem import Problem
 from reconciler.helm.files import MAX_BYTES, MAX_FILES, InputRefused, RenderFiles
 from reconciler.hydration import (
+    HELM_OUTPUT,
     KUSTOMIZATIONS,
     StorePathKind,
     input_paths,
@@ -33,15 +34,17 @@ _MAX_UNPACKED_BYTES: Final = 64 * 2**20
 
 _ASKED: Final = re.compile(rb'APIVersions\.Has\s+\(?["`]([A-Za-z0-9./-]{1,200})["`]')
 _REMOTE_SCHEMA: Final = re.compile(rb'"\$ref"\s*:\s*"(https?://[^"\s]{1,300})"')
-HELM_OUTPUT: Final = "helm.yaml"
-"""The name under which a kustomization finds the output of helm."""
 
 
 class ToolInputs(NamedTuple):
-    """Blob ids of the files of a render, or why it is not rendered. `served`: the API versions that its chart sees."""
+    """Blob ids of the files of a render, or why it is not rendered. `served`: the API versions that its chart sees.
+
+    `helm_output`: the paths where its kustomizations take the output of helm.
+    """
 
     ids: dict[str, str]
     problems: tuple[Problem, ...]
+    helm_output: frozenset[str] = frozenset()
     served: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -52,10 +55,10 @@ def inputs_of(render: Render, files: RenderFiles) -> ToolInputs:
         StoreError: the store cannot be read.
     """
     try:
-        folders, problems = _folders(render, files)
+        folders, problems, helm_output = _folders(render, files)
         if render.helm is not None:
             folders, problems = folders | {*input_paths(render)}, (*problems, *_missing(render, files))
-        return ToolInputs({} if problems else files.ids(sorted(folders)), problems)
+        return ToolInputs({} if problems else files.ids(sorted(folders)), problems, helm_output)
     except InputRefused as error:
         return ToolInputs({}, (problem(render, "render-refused", str(error)),))
 
@@ -78,19 +81,16 @@ def _missing(render: Render, files: RenderFiles) -> tuple[Problem, ...]:
     return tuple(found)
 
 
-def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Problem, ...]]:
-    """The folders that kustomizations lead to."""
+def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Problem, ...], frozenset[str]]:
+    """The folders that kustomizations lead to, their problems, and the paths where they take the output of helm."""
     references: dict[str, tuple[str, ...]] = {}
     found: list[Problem] = []
     pending = [*kustomize_folders(render)]
-    made = f"{render.kustomize}/{HELM_OUTPUT}" if render.helm is not None and render.kustomize else ""
-    is_used = not made
-    if made and files.standing(made) is not StorePathKind.NOTHING:
+    is_patched = render.helm is not None and bool(render.kustomize)
+    made = f"{render.kustomize}/{HELM_OUTPUT}"
+    if is_patched and files.standing(made) is not StorePathKind.NOTHING:
         raise InputRefused(f"{made} stands for the output of helm; give the file another name")
-
-    def standing(path: str) -> StorePathKind:
-        return StorePathKind.FILE if path == made else files.standing(path)
-
+    taken: set[str] = set()
     while pending:
         folder = pending.pop()
         if folder in references:
@@ -100,13 +100,16 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
         if len(names) != 1:
             found.append(problem(render, "render-refused", _count(folder, names)))
             continue
-        path = f"{folder}/{names[0]}"
-        read = read_kustomization(path, files.read(path), standing, lambda wanted: _read(files, wanted))
+        path, made = f"{folder}/{names[0]}", f"{folder}/{HELM_OUTPUT}"
+        made = made if is_patched and files.standing(made) is StorePathKind.NOTHING else ""
+        read = read_kustomization(
+            path, files.read(path), functools.partial(_standing, files, made), lambda wanted: _read(files, wanted)
+        )
         found += read.problems
-        is_used |= made in read.named
+        taken |= {made} & set(read.named)
         references[folder] = read.folders
         pending += read.folders
-    if not is_used:
+    if is_patched and not taken:
         message = (
             f"{render.kustomize} does not name {HELM_OUTPUT} among its resources: write it there for what helm makes"
         )
@@ -114,7 +117,11 @@ def _folders(render: Render, files: RenderFiles) -> tuple[set[str], tuple[Proble
     circle = round_trip(references)
     if circle:
         found.append(problem(render, "render-refused", f"{' → '.join(circle)} lead round in a circle"))
-    return set(references), tuple(sorted(set(found)))
+    return set(references), tuple(sorted(set(found))), frozenset(taken)
+
+
+def _standing(files: RenderFiles, made: str, path: str) -> StorePathKind:
+    return StorePathKind.FILE if path == made else files.standing(path)
 
 
 def _count(folder: str, names: list[str]) -> str:

@@ -22,7 +22,6 @@ from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
 from reconciler.helm.inputs import (
-    HELM_OUTPUT,
     ToolInputs,
     asked_apis,
     chart_texts,
@@ -138,10 +137,15 @@ class ToolRenderer:
                 command(render, name, tool, folder / "store", inputs.served, unchecked=unchecked) for name in names
             ]
             written = render_twice(commands, folder, allow_network=self._allow_network)
-            return self._patched(render, names, written, folder) if render.helm and render.kustomize else written
+            return self._patched(render, inputs, names, written, folder) if inputs.helm_output else written
 
     def _patched(
-        self, render: Render, names: Sequence[str], written: Sequence[tuple[bytes, bytes]], folder: Path
+        self,
+        render: Render,
+        inputs: ToolInputs,
+        names: Sequence[str],
+        written: Sequence[tuple[bytes, bytes]],
+        folder: Path,
     ) -> list[tuple[bytes, bytes]]:
         """Return both outputs of helm for each variant, each built by kustomize."""
         overlays = {variant.name: variant.overlay for variant in render.variants}
@@ -152,7 +156,8 @@ class ToolRenderer:
         for number, (name, text) in enumerate(texts):
             store = after / str(number)
             shutil.copytree(folder / "store", store)
-            (store / render.kustomize / HELM_OUTPUT).write_bytes(text)
+            for path in inputs.helm_output:
+                (store / path).write_bytes(text)
             commands.append([kubectl.path, "kustomize", str(store / (overlays.get(name) or render.kustomize))])
         built = [pair[0] for pair in render_twice(commands, after, allow_network=self._allow_network)]
         return list(zip(built[::2], built[1::2], strict=True))

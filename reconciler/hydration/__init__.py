@@ -4,10 +4,13 @@ from reconciler.hydration.chart_dependencies import merged_values, missing_depen
 from reconciler.hydration.hydration_codes import HYDRATION_CODES
 from reconciler.hydration.image_updates import ImageVersion, image_versions, with_newer
 from reconciler.hydration.kustomization import (
+    CHART_FIELDS,
+    HELM_OUTPUT,
     Kustomization,
     StorePathKind,
     builds_on,
     is_kustomization,
+    named_files,
     read_kustomization,
     resolved,
     round_trip,

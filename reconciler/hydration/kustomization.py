@@ -19,7 +19,15 @@ _FOLDERS: Final = ("resources", "components", "bases")
 _FILES: Final = ("crds", "configurations", "patchesStrategicMerge")
 _WITH_PATH: Final = ("patches", "patchesJson6902", "replacements")
 _GENERATORS: Final = ("configMapGenerator", "secretGenerator")
-_CHARTS: Final = ("helmCharts", "helmChartInflationGenerator", "helmGlobals")
+HELM_OUTPUT: Final = "helm.yaml"
+"""The name under which a kustomization of a Render finds the output of helm, where the store has no such file."""
+CHART_FIELDS: Final = ("helmCharts", "helmGlobals")
+"""Fields of charts that kustomize would have rendered."""
+_OLD_CHARTS: Final = "helmChartInflationGenerator"
+_NO_CHARTS: Final = (
+    f"charts are rendered by a Render with helm, not by kustomize: write spec.helm there, and {HELM_OUTPUT} among the "
+    "resources here"
+)
 _PLUGINS: Final = ("generators", "transformers", "validators")
 _FUNCTIONS: Final = ("config.kubernetes.io/function", "config.k8s.io/function")
 
@@ -98,14 +106,16 @@ class _KustomizationReader:
 
     def result(self) -> Kustomization:
         body = self._document.body
-        for key in _CHARTS:
+        for key in CHART_FIELDS:
             if key in body:
-                self._refuse("charts are rendered by a Render with helm, not by kustomize", key)
+                self._refuse(_NO_CHARTS, key)
+        if _OLD_CHARTS in body:
+            self._refuse(f"{_NO_CHARTS} ('kustomize edit fix' makes helmCharts of it, which import takes)", _OLD_CHARTS)
         for key in _PLUGINS:
             for index, entry in enumerate(_list(body.get(key))):
                 self._plugin(entry, key, index)
         folders = [path for key in _FOLDERS for path in self._folders(key)]
-        for path, steps in _files(body):
+        for path, steps in named_files(body):
             self._inside(path, steps)
         return Kustomization(tuple(sorted(set(folders))), tuple(sorted(set(self._problems))), builds_on(self._document))
 
@@ -144,8 +154,8 @@ def _is_builtin(body: JsonObject) -> bool:
     return body.get("apiVersion") == "builtin" and not is_chart and not any(key in annotations for key in _FUNCTIONS)
 
 
-def _files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
-    """Every path of a file that a kustomization names."""
+def named_files(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    """Yield every path of a file that a kustomization names, its resources apart, and its place."""
     for key in _FILES:
         for index, text in enumerate(_list(body.get(key))):
             if isinstance(text, str) and "\n" not in text:

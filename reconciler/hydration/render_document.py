@@ -93,7 +93,7 @@ RENDER_SHAPE: Final = document_shape(
         object_field("helm", "A Helm chart.", shape=_HELM),
         object_field(
             "kustomize",
-            "A folder with a kustomization; with helm as well, its resource `helm.yaml` is the output of helm.",
+            "A folder with a kustomization; with helm as well, `helm.yaml` among the resources is the output of helm.",
             text_field("path", "The folder.", required=True),
         ),
         objects_field("variants", "Other values or overlays for some clusters.", shape=_VARIANT),

@@ -10,6 +10,9 @@ from msgspec import Struct, field
 from reconciler.api.content import JsonObject
 from reconciler.api.problem import Source
 
+Content = bytes | tuple[JsonObject, ...]
+"""A file as it is, or the documents to be written into it."""
+
 
 class Inline(Struct, frozen=True):
     """A file with values from the document itself. `values` as they are to be written."""
@@ -36,8 +39,8 @@ class App(Struct, frozen=True, kw_only=True):
     namespace: str = ""
     helm: Mapping[str, Any] | None = None
     values: tuple[str | Inline, ...] = ()
-    folder: Mapping[str, bytes | tuple[JsonObject, ...]] = field(default_factory=dict)
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    folder: Mapping[str, Content] = field(default_factory=dict)
+    files: Mapping[str, Content] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from reconciler.api.fleet import UNKNOWN_DIGEST
 from reconciler.api.problem import Document, Severity
 from reconciler.documents import may_be_allowed
 from reconciler.hydration import parse_render
-from reconciler.importers.app import App, Inline, Member, Membership
+from reconciler.importers.app import App, Content, Inline, Member, Membership
 from reconciler.importers.ignore import Ignored
 from reconciler.importers.names import safe_name
 from reconciler.importers.reading import Failure, LeftOut, NotKeptTo
@@ -24,8 +24,6 @@ from reconciler.yaml import SUFFIXES, read_yaml
 _FLEET: Final = "fleet.reconciler/v1alpha1"
 _SECRET_NAME: Final = re.compile(r"(?:password|passwd|secret|token|api[_-]?key)$", re.IGNORECASE)
 _CLUSTER: Final = "cluster.karmada.io/v1alpha1"
-Content = bytes | tuple[JsonObject, ...]
-"""A file as it is, or the documents to be written into it."""
 
 
 class ImportedStore(Struct, frozen=True, kw_only=True):
@@ -103,7 +101,8 @@ def compose_store(
             failed.append(Failure(copies[0].source, copies[0].name, why))
             continue
         for app in copies:
-            files.update(app.files)
+            # A kustomization that one application changed stays changed where another only copied it.
+            files.update({path: data for path, data in app.files.items() if not isinstance(files.get(path), tuple)})
         files.update(composing.files)
         files[f"renders/{name}.yaml"] = (document,)
     return dict(sorted(files.items())), tuple(failed)
@@ -170,14 +169,11 @@ class _Composing:
         """Return the Render of the copies; `selector`: of their clusters."""
         first = self._copies[0]
         spec: dict[str, Any] = {}
-        if first.helm is None:
-            spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
-            variants = self._overlays(first)
-        else:
-            shared, variants = self._values()
+        shared, variants = self._variants()
+        if first.helm is not None:
             spec["helm"] = {**first.helm, **({"values": shared} if shared else {})}
-            if first.folder:
-                spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
+        if first.folder:
+            spec["kustomize"] = {"path": self._folder(first.folder, self._name)}
         if variants:
             spec["variants"] = variants
         # Where clusters differ, one that comes later has no values of its own.
@@ -194,47 +190,34 @@ class _Composing:
     def _named(self, copies: Iterable[App]) -> dict[str, Any]:
         return {"clusterNames": sorted(app.cluster for app in copies)}
 
-    def _folder(self, files: Mapping[str, bytes | tuple[JsonObject, ...]], name: str) -> str:
+    def _folder(self, files: Mapping[str, Content], name: str) -> str:
         self.files.update({f"apps/{name}/{path}": content for path, content in files.items()})
         return f"apps/{name}"
 
-    def _overlays(self, first: App) -> list[dict[str, Any]]:
-        """A variant for the clusters of each other folder."""
+    def _variants(self) -> tuple[list[str], list[dict[str, Any]]]:
+        """The files with values that all copies begin with, and a variant for each other rest or folder."""
+        first, lists = self._copies[0], [app.values for app in self._copies]
+        count = 0
+        while all(len(values) > count and values[count] == lists[0][count] for values in lists):
+            count += 1
+        shared = self._written(lists[0][:count], "base")
         alike: list[list[App]] = []
         for app in self._copies:
-            group = next((group for group in alike if group[0].folder == app.folder), None)
+            group = next((group for group in alike if _is_alike(group[0], app)), None)
             if group is None:
                 alike.append([app])
             else:
                 group.append(app)
         found = []
         for group in alike:
-            if group[0].folder != first.folder:
-                variant = self._variant(group)
-                folder = self._folder(group[0].folder, f"{self._name}-{variant}")
-                found.append({"name": variant, "clusters": self._named(group), "overlay": folder})
-        return found
-
-    def _values(self) -> tuple[list[str], list[dict[str, Any]]]:
-        """The files with values that all copies begin with, and a variant for the clusters of each other rest."""
-        lists = [app.values for app in self._copies]
-        count = 0
-        while all(len(values) > count and values[count] == lists[0][count] for values in lists):
-            count += 1
-        shared = self._written(lists[0][:count], "base")
-        alike: list[tuple[tuple[str | Inline, ...], list[App]]] = []
-        for app in self._copies:
-            rest = app.values[count:]
-            group = next((apps for values, apps in alike if values == rest), None)
-            if group is None:
-                alike.append((rest, [app]))
-            else:
-                group.append(app)
-        found = []
-        for rest, group in alike:
-            if rest:
-                name = self._variant(group)
-                found.append({"name": name, "clusters": self._named(group), "values": self._written(rest, name)})
+            app, name = group[0], self._variant(group)
+            differing: dict[str, Any] = {}
+            if app.values[count:]:
+                differing["values"] = self._written(app.values[count:], name)
+            if app.folder != first.folder:
+                differing["overlay"] = self._folder(app.folder, f"{self._name}-{name}")
+            if differing:
+                found.append({"name": name, "clusters": self._named(group), **differing})
         return shared, found
 
     def _written(self, values: Sequence[str | Inline], name: str) -> list[str]:
@@ -252,6 +235,10 @@ class _Composing:
     @staticmethod
     def _variant(group: Sequence[App]) -> str:
         return safe_name(group[0].cluster if len(group) == 1 else "-".join(sorted(app.cluster for app in group)), 40)
+
+
+def _is_alike(one: App, other: App) -> bool:
+    return (one.values, one.folder) == (other.values, other.folder)
 
 
 def _mapping(value: Json) -> JsonObject:

@@ -1,16 +1,27 @@
-"""Folders of a checkout with a kustomization or plain manifests, as a folder of the store that kustomize builds."""
+"""Folders of a checkout with kustomizations or plain manifests, as a folder of the store that kustomize builds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.content import JsonObject, dig
-from reconciler.api.problem import Severity
+from reconciler.api.content import JsonObject, Step, dig, with_leaf
+from reconciler.api.problem import Document, Severity
 from reconciler.errors import StoreError
-from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, read_kustomization, round_trip
+from reconciler.hydration import (
+    CHART_FIELDS,
+    HELM_OUTPUT,
+    KUSTOMIZATIONS,
+    StorePathKind,
+    is_below,
+    named_files,
+    read_kustomization,
+    resolved,
+    round_trip,
+)
+from reconciler.importers.app import Content
 from reconciler.importers.checkouts import Place
 from reconciler.importers.kustomization import Overlay, overlay_of
 from reconciler.importers.reading import Uncarried
@@ -18,83 +29,107 @@ from reconciler.yaml import SUFFIXES, read_yaml
 
 _ABOVE: Final = "../.."
 """From a folder `apps/NAME` to the root of the store."""
+_OUTSIDE: Final = "outside"
+"""The folder of a kustomization for copies of files from outside of it."""
+_HOOKS: Final = (("annotationSelector", "helm.sh/hook"),)
 Edit = Callable[[str, bytes], bytes]
-"""A change of a file's text, by its path in the checkout."""
+"""A change of a file's text, by its path in the store."""
 
 
 class Manifests(NamedTuple):
     """`folder`: the files of the kustomization by their paths in it; `files`: its bases, in the store.
 
-    `bases`: the bases of the checkout's folder, which identify overlays of one base.
+    `bases`: the bases of the checkout's folders, which identify overlays of one base. `inflating`: kustomizations with
+    charts, by their paths in the checkout; their copies take the output of helm instead.
     """
 
-    folder: Mapping[str, bytes | tuple[JsonObject, ...]]
-    files: Mapping[str, bytes]
+    folder: Mapping[str, Content]
+    files: Mapping[str, Content]
     bases: tuple[str, ...]
+    inflating: tuple[Document, ...] = ()
 
 
-def folder_of_kustomization(
+class _Followed(NamedTuple):
+    """Kustomizations that others lead to. `references`: by folder; `changed`: those that are not copied as they are.
+
+    `outside`: copies of files from outside of a folder. All files by their paths in the store.
+    """
+
+    references: Mapping[str, tuple[str, ...]]
+    changed: Mapping[str, Content]
+    outside: Mapping[str, bytes]
+    inflating: tuple[Document, ...]
+
+
+def manifests_of(
     place: Place,
-    path: str,
     overlay: Overlay,
     *,
+    folders: tuple[str, ...] = (),
     components: tuple[str, ...] = (),
+    paths: Iterable[str] = (),
     steers: Callable[[JsonObject], Mapping[str, str] | None],
     edit: Edit | None = None,
 ) -> Manifests:
-    """Return a folder that builds the kustomization of a checkout, and copies of all referenced files.
+    """Return a folder that builds kustomizations and plain manifests of a checkout, and copies of all referenced files.
 
-    `steers`: returns kustomize's selector for an object of the other tool itself, so that it is left out. `edit`: the
-    change of each file; then the copies are of this folder alone.
+    `folders`, `components`: with kustomizations; `paths`: of plain manifests. `steers`: returns kustomize's selector
+    for an object of the other tool itself, so that it is left out. `edit`: the change of each file; then the copies
+    are of this folder alone.
 
     Raises:
-        Uncarried: it cannot be read, leads out of its repository, or does what no rendering may.
+        Uncarried: they cannot be read, hold nothing for a cluster, lead out of their repository, or do what no
+            rendering may.
     """
-    references = _references(place, (path, *components))
-    files = place.copied(references)
-    bases = references[path] or (path,)
-    without = {tuple(sorted(target.items())) for _, target in _steering(files, steers)}
+    followed = _follow(place, (*folders, *components), edit)
+    found = {**(place.copied(followed.references) if followed.references else {}), **followed.outside}
+    plain = _plain(place, paths, steers, is_alone=not folders)
+    without = {tuple(sorted(target.items())) for target in _steering({**found, **plain}, steers)}
+    if any(dig(chart, "skipHooks") for one in followed.inflating for chart in one.body.get("helmCharts") or ()):
+        without.add(_HOOKS)
     overlay = replace(overlay, without=tuple(dict(target) for target in sorted(without)))
-    if edit is None:
-        above, copies = _ABOVE, {}
-    else:
-        above, copies = "files", {f"files/{name}": edit(name, data) for name, data in files.items()}
+    at = {name: f"manifests/{name.removeprefix(f'{place.folder}/')}" for name in plain}
+    above, change = ("files", edit) if edit is not None else (_ABOVE, _unchanged)
+    copies: dict[str, Content] = {at[name]: change(name, data) for name, data in plain.items()}
+    files: dict[str, Content] = {**{name: change(name, data) for name, data in found.items()}, **followed.changed}
+    if edit is not None:
+        copies |= {f"{above}/{name}": data for name, data in files.items()}
         files = {}
-    resources = (f"{above}/{place.at(path)}",)
+    resources = (*sorted(at.values()), *(f"{above}/{place.at(folder)}" for folder in folders))
     parts = tuple(f"{above}/{place.at(component)}" for component in components)
-    return Manifests({**overlay_of(overlay, resources, parts), **copies}, files, bases)
+    bases = [base for folder in folders for base in followed.references[folder] or (folder,)]
+    return Manifests(
+        {**overlay_of(overlay, resources, parts), **copies}, files, (*bases, *sorted(at.values())), followed.inflating
+    )
 
 
-def folder_of_manifests(
+def _plain(
     place: Place,
     paths: Iterable[str],
-    overlay: Overlay,
-    *,
     steers: Callable[[JsonObject], Mapping[str, str] | None],
-    edit: Edit | None = None,
-) -> Manifests:
-    """A folder with copies of plain manifests and a kustomization that lists them.
+    *,
+    is_alone: bool,
+) -> dict[str, bytes]:
+    """Return the plain manifests that hold something for a cluster, by their paths in the store.
 
     Raises:
-        Uncarried: they cannot be read, or none of them holds anything for a cluster.
+        Uncarried: one cannot be read, or they are alone, and none does.
     """
-    found = place.copied(paths)
-    copies = {name.removeprefix(f"{place.folder}/"): data for name, data in found.items() if _has_objects(name, data)}
-    if not copies:
+    chosen = list(paths)
+    found = {name: data for name, data in (place.copied(chosen) if chosen else {}).items() if _has_objects(name, data)}
+    if is_alone and not found:
         raise Uncarried(f"no manifest was found for it in {place.url}")
-    mine = {name: [target for _, target in _steering({name: data}, steers)] for name, data in copies.items()}
-    kept = {name: data for name, data in copies.items() if len(mine[name]) < _count(name, data)}
-    if not kept:
+    kept = {name: data for name, data in found.items() if len(_steering({name: data}, steers)) < _count(name, data)}
+    if is_alone and not kept:
         raise Uncarried("it brings only documents of the tool itself: give these to this command")
-    without = sorted({tuple(sorted(target.items())) for name in kept for target in mine[name]})
-    overlay = replace(overlay, without=tuple(dict(target) for target in without))
-    folder = {f"manifests/{name}": edit(name, data) if edit else data for name, data in kept.items()}
-    return Manifests({**overlay_of(overlay, tuple(sorted(folder))), **folder}, {}, tuple(sorted(kept)))
+    return kept
 
 
-def _references(place: Place, starts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The folders that kustomizations lead to, by folder."""
+def _follow(place: Place, starts: Iterable[str], edit: Edit | None) -> _Followed:
     references: dict[str, tuple[str, ...]] = {}
+    changed: dict[str, Content] = {}
+    outside: dict[str, bytes] = {}
+    inflating: list[Document] = []
     pending = list(starts)
     while pending:
         folder = pending.pop()
@@ -104,22 +139,66 @@ def _references(place: Place, starts: Iterable[str]) -> dict[str, tuple[str, ...
         names = [path for path in paths if place.standing(path) is StorePathKind.FILE]
         if len(names) != 1:
             raise Uncarried(f"{folder or '.'} in {place.url} has {len(names)} kustomizations; it must have one")
-        try:
-            data = place.checkout.read(names[0])
-        except StoreError as error:
-            raise Uncarried(f"{place.url}: {error}") from error
-        read = read_kustomization(names[0], data, place.standing, lambda path: _read(place, path))
-        if read.problems:
-            first = read.problems[0]
+        data = _read(place, names[0])
+        read = read_kustomization(names[0], data, place.standing, lambda path: _read_if_there(place, path))
+        first = next((found for found in read.problems if found.path not in CHART_FIELDS), None)
+        if first is not None:
             raise Uncarried(f"{first.source.path}:{first.source.line} {first.path}: {first.message}")
+        document = read_yaml(names[0], edit(place.at(names[0]), data) if edit else data).documents[0]
+        body, copies = _with_files_inside(place, folder, document.body)
+        outside |= copies
+        if any(key in body for key in CHART_FIELDS):
+            inflating.append(document)
+            body = {key: value for key, value in body.items() if key not in CHART_FIELDS}
+            body["resources"] = [*(body.get("resources") or []), HELM_OUTPUT]
+        if body is not document.body:
+            changed[place.at(names[0])] = (body,)
         references[folder] = read.folders
         pending += read.folders
     if round_trip(references):
         raise Uncarried(f"kustomizations of {place.url} lead round in a circle")
-    return references
+    return _Followed(references, changed, outside, tuple(inflating))
 
 
-def _read(place: Place, path: str) -> bytes | None:
+def _with_files_inside(place: Place, folder: str, body: JsonObject) -> tuple[JsonObject, dict[str, bytes]]:
+    """Return a kustomization that names no file outside of its folder, and copies of such files, by paths in the store.
+
+    Flux builds without this restriction of kustomize, which stays here: what is rendered reads named folders alone.
+    """
+    copies: dict[str, bytes] = {}
+    for text, steps in (*_resources(body), *named_files(body)):
+        path = resolved(folder, text)
+        if not folder or path is None or is_below(path, folder) or place.standing(path) is not StorePathKind.FILE:
+            continue
+        copies[place.at(f"{folder}/{_OUTSIDE}/{path}")] = _read(place, path)
+        key = str(dig(body, *steps)).removesuffix(text)
+        body = _with(body, steps, f"{key}{_OUTSIDE}/{path}")
+    return body, copies
+
+
+def _with(body: JsonObject, steps: tuple[Step, ...], text: str) -> JsonObject:
+    made: JsonObject = with_leaf(body, steps, lambda _: text)
+    return made
+
+
+def _unchanged(_: str, data: bytes) -> bytes:
+    return data
+
+
+def _resources(body: JsonObject) -> Iterator[tuple[str, tuple[Step, ...]]]:
+    for index, text in enumerate(body.get("resources") or []):
+        if isinstance(text, str):
+            yield text, ("resources", index)
+
+
+def _read(place: Place, path: str) -> bytes:
+    try:
+        return place.checkout.read(path)
+    except StoreError as error:
+        raise Uncarried(f"{place.url}: {error}") from error
+
+
+def _read_if_there(place: Place, path: str) -> bytes | None:
     try:
         return place.checkout.read(path)
     except StoreError:
@@ -146,8 +225,8 @@ def _count(name: str, data: bytes) -> int:
 
 def _steering(
     files: Mapping[str, bytes], steers: Callable[[JsonObject], Mapping[str, str] | None]
-) -> list[tuple[str, Mapping[str, str]]]:
-    """Objects for the other tool alone, with how kustomize selects them."""
+) -> list[Mapping[str, str]]:
+    """Return kustomize's selectors of objects for the other tool alone, one for each object."""
     found = []
     for name, data in files.items():
         if not _is_manifest(name) or b"kind" not in data:
@@ -155,5 +234,5 @@ def _steering(
         for document in read_yaml(name, data).documents:
             target = steers(document.body) if isinstance(dig(document.body, "metadata"), Mapping) else None
             if target is not None:
-                found.append((name, target))
+                found.append(target)
     return found

@@ -19,8 +19,10 @@ from click.testing import CliRunner, Result
 from reconciler.cli.main import cli
 from reconciler.errors import ReconcilerError
 from reconciler.yaml import read_yaml
+from tests.e2e.test_hydrated_store import lacks
 from tests.fakes.sops import Sops
 from tests.hydration import copied_store, folder_of_helm
+from tests.yaml_text import load_documents
 
 pytestmark = pytest.mark.usefixtures("tools_on_path")
 
@@ -440,3 +442,47 @@ def test_a_chart_sees_what_the_clusters_serve_and_the_lock_says_so(store: Path, 
     assert f"monitoring.coreos.com/v1 is not served by {names[-1]}" in " ".join(result.output.split())
     assert result.exit_code == 0, result.output
     assert "ServiceMonitor" not in kinds()
+
+
+def test_an_imported_kustomization_with_a_chart_is_what_kustomize_makes_of_it(store: Path, tmp_path: Path) -> None:
+    checkout, fleet = tmp_path / "checkout", tmp_path / "fleet"
+    shutil.copytree(store / "charts/web", checkout / "base/charts/web")
+    chart = {"name": "web", "releaseName": "shop", "namespace": "shop", "kubeVersion": "1.36", "skipHooks": True,
+             "valuesFile": "values.yaml", "valuesInline": {"replicas": 3}}  # fmt: skip
+    # kustomize of Argo CD takes files from outside where --load-restrictor says so.
+    base = {"resources": ["../extra.yaml"], "labels": [{"pairs": {"by": "kustomize"}}], "helmCharts": [chart]}
+    patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": 5}])
+    overlay = {"resources": ["../base"], "patches": [{"target": {"kind": "Deployment"}, "patch": patch}]}
+    files = {"base/kustomization.yaml": base, "eu/kustomization.yaml": {"resources": ["../base"]},
+             "us/kustomization.yaml": overlay, "base/values.yaml": {"replicas": 2, "greeting": "hi"},
+             "extra.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}}  # fmt: skip
+    for path, body in files.items():
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / path).write_text(json.dumps(body))
+    url = "https://git.example.com/acme/platform"
+    spec = {"source": {"repoURL": url, "path": "{{at}}"}, "destination": {"name": "{{at}}", "namespace": "shop"}}
+    generators = [{"list": {"elements": [{"at": "eu"}, {"at": "us"}]}}]
+    template = {"metadata": {"name": "web-{{at}}"}, "spec": spec}
+    told = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "web"},
+            "spec": {"generators": generators, "template": template}}  # fmt: skip
+    (tmp_path / "told.json").write_text(json.dumps(told))
+    imported = run("import", "--from-argocd", tmp_path / "told.json", "--source", f"{url}={checkout}",
+                   "--cluster-name", "eu=eu", "--cluster-name", "us=us", "--folder", fleet)  # fmt: skip
+    assert imported.exit_code == 0, imported.output
+    assert hydrate(fleet).exit_code == 0
+    # The kustomize of kubectl looks for helm 3.
+    helm = tmp_path / "helm"
+    helm.write_text('#!/bin/sh\n[ "$1" = version ] && exec echo v3.0.0\nexec helm "$@"\n')
+    helm.chmod(0o755)
+    for cluster in ("eu", "us"):
+        options = ["--enable-helm", "--load-restrictor", "LoadRestrictionsNone", "--helm-command", str(helm)]
+        made = subprocess.run(
+            ["kubectl", "kustomize", *options, str(checkout / cluster)], capture_output=True, check=True
+        )
+        wanted = {(body["kind"], body["metadata"]["name"]): body for body in load_documents(made.stdout.decode())}
+        (tmp_path / f"{cluster}.yaml").write_text(run("render", fleet, "--cluster", cluster).output)
+        held = {key: body for key, body in bodies(tmp_path / f"{cluster}.yaml").items() if key[0] != "Namespace"}
+        assert held.keys() == wanted.keys()
+        for key, body in wanted.items():
+            expected = {**body, "metadata": {**body["metadata"], "namespace": "shop"}}
+            assert lacks(expected, held[key]) == [], f"{key} @ {cluster}"

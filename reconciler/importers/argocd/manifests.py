@@ -12,7 +12,7 @@ from reconciler.errors import StoreError
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
 from reconciler.importers.kustomization import Overlay
-from reconciler.importers.kustomized import Manifests, folder_of_kustomization, folder_of_manifests
+from reconciler.importers.kustomized import Manifests, manifests_of
 from reconciler.importers.reading import Reading, Uncarried
 from reconciler.yaml import SUFFIXES
 
@@ -64,11 +64,11 @@ def kustomized(source: Reading, place: Place, namespace: str) -> Manifests:
     components = tuple(plain(f"{path}/{text}") if path else plain(text) for text in block.texts("components"))
     block.leave("version", "kubectl builds it")
     for key in ("kubeVersion", "apiVersions"):
-        block.leave(key, "only charts that kustomize renders see it, and these are refused")
+        block.leave(key, "only charts that kustomize renders see it: write it into spec.helm of their Render")
     block.leave("ignoreMissingComponents", "all components are there")
     block.rest()
     overlay = Overlay(fields=fields, default_namespace=namespace)
-    return folder_of_kustomization(place, path, overlay, components=components, steers=steers)
+    return manifests_of(place, overlay, folders=(path,), components=components, steers=steers)
 
 
 def listed(source: Reading, place: Place, namespace: str) -> Manifests:
@@ -93,7 +93,7 @@ def listed(source: Reading, place: Place, namespace: str) -> Manifests:
         is_taken = name.endswith((*SUFFIXES, ".json")) and (recurse or "/" not in below)
         if is_taken and (not include or _globbed(below, include)) and not (exclude and _globbed(below, exclude)):
             chosen.append(name)
-    return folder_of_manifests(place, chosen, Overlay(default_namespace=namespace), steers=steers)
+    return manifests_of(place, Overlay(default_namespace=namespace), paths=chosen, steers=steers)
 
 
 def _image(text: str) -> dict[str, str]:

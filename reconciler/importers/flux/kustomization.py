@@ -6,12 +6,12 @@ Source: fluxcd.io/flux/components/kustomize/kustomizations/.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from reconciler.api.content import JsonObject, digest_of
 from reconciler.api.problem import Document
 from reconciler.errors import StoreError
-from reconciler.hydration import KUSTOMIZATIONS, StorePathKind, is_kustomization
+from reconciler.hydration import is_below, is_kustomization
 from reconciler.importers.app import App
 from reconciler.importers.charts import plain
 from reconciler.importers.checkouts import Place
@@ -19,10 +19,11 @@ from reconciler.importers.flux.shared_fields import Context, check_namespace, cl
 from reconciler.importers.flux.sources import GROUP, referred
 from reconciler.importers.flux.substitution import substituting
 from reconciler.importers.kustomization import Overlay
-from reconciler.importers.kustomized import Manifests, folder_of_kustomization, folder_of_manifests
+from reconciler.importers.kustomized import Manifests, manifests_of
 from reconciler.importers.names import safe_name
 from reconciler.importers.reading import PRUNE, Reading, Uncarried
-from reconciler.yaml import SUFFIXES
+
+_MANIFESTS: Final = (".yaml", ".yml")
 
 
 def steers(body: JsonObject) -> Mapping[str, str] | None:
@@ -128,18 +129,29 @@ def _manifests(
     components: tuple[str, ...],
     edit: Callable[[str, bytes], bytes] | None,
 ) -> Manifests:
-    """The kustomization of a folder; without one, all manifests at and below it, as Flux takes them."""
-    names = [f"{path}/{name}".lstrip("/") for name in KUSTOMIZATIONS]
-    if any(place.standing(name) is StorePathKind.FILE for name in names):
-        return folder_of_kustomization(place, path, overlay, components=components, steers=steers, edit=edit)
-    if components:
-        raise Uncarried(f"{path or '.'} has no kustomization.yaml that its components could be put around")
+    """The kustomization of a folder; without one, the one that Flux generates.
+
+    It lists all manifests at and below the folder; a folder below with a kustomization is one entry.
+    Source: fluxcd.io/flux/components/kustomize/kustomizations/#generating-a-kustomizationyaml-file.
+    """
     try:
         found = list(place.checkout.listed([path]))
     except StoreError as error:
         raise Uncarried(f"{place.url}: {error}") from error
-    nested = next((name for name in found if is_kustomization(name)), None)
-    if nested is not None:
-        raise Uncarried(f"{path or '.'} has no kustomization.yaml, and {nested} below it; write one that lists both")
-    chosen = [name for name in found if name.endswith(SUFFIXES)]
-    return folder_of_manifests(place, chosen, overlay, steers=steers, edit=edit)
+    folders: list[str] = []
+    for folder in sorted(name.rpartition("/")[0] for name in found if is_kustomization(name)):
+        if not any(_is_in(folder, above) for above in folders):
+            folders.append(folder)
+    manifests = [
+        name for name in found if name.endswith(_MANIFESTS) and not any(_is_in(name, above) for above in folders)
+    ]
+    made = manifests_of(
+        place, overlay, folders=tuple(folders), components=components, paths=manifests, steers=steers, edit=edit
+    )
+    if made.inflating:
+        raise Uncarried(f"{made.inflating[0].path} has charts, which Flux does not render; write a HelmRelease")
+    return made
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return not folder or is_below(path, folder)

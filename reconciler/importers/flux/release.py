@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reconciler.api.content import JsonObject, dig, digest_of
 from reconciler.api.problem import Document
-from reconciler.hydration import StorePathKind
+from reconciler.hydration import HELM_OUTPUT, StorePathKind
 from reconciler.importers.app import App, Inline
 from reconciler.importers.charts import local_chart, plain, remote_chart
 from reconciler.importers.checkouts import Place
@@ -86,7 +86,7 @@ def _after(spec: Reading) -> JsonObject:
         block.refuse(key, "write them as patches, which Flux takes too")
     block.rest()
     renderers[0].rest()
-    kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["helm.yaml"]}
+    kind = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [HELM_OUTPUT]}
     return {**kind, **{key: entries for key, entries in found.items() if entries}}
 
 

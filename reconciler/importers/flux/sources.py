@@ -128,16 +128,21 @@ class Sources:
 def _copied_from(wanted: Reference, copies: Json, path: str) -> tuple[str, str]:
     """Return the alias of the source that a path of an artifact is copied from, and the path there.
 
-    Source: fluxcd.io/flux/components/source/artifactgenerators/: `from: @alias/dir/**`, `to: @artifact/dir/`.
+    Source: fluxcd.io/flux/components/source/artifactgenerators/: `from: @alias/dir/**`, `to: @artifact/dir/`. A folder
+    without a glob is copied into the destination, as by cp (source-watcher, internal/builder).
     """
     found = []
     for copy in copies if isinstance(copies, list) else []:
         start, end = str(dig(copy, "from") or ""), str(dig(copy, "to") or "").removeprefix("@artifact/").strip("/")
-        alias, _, folder = start.removeprefix("@").partition("/")
-        is_plain = folder == "**" or (folder.endswith("/**") and "*" not in folder[:-3])
-        if is_plain and not dig(copy, "exclude") and (not end or path == end or path.startswith(f"{end}/")):
+        alias, _, pattern = start.removeprefix("@").partition("/")
+        folder = "" if pattern == "**" else pattern.removesuffix("/**").strip("/")
+        is_plain = not set(folder) & set("*?[]") and not (dig(copy, "exclude") or dig(copy, "strategy"))
+        if is_plain and (not end or path == end or path.startswith(f"{end}/")):
             below = path.removeprefix(end).strip("/")
-            found.append((alias, "/".join(part for part in (folder[:-2].strip("/"), below) if part)))
+            first, _, rest = below.partition("/")
+            if not pattern.endswith("**") and first == folder.rpartition("/")[2]:
+                below = rest
+            found.append((alias, "/".join(part for part in (folder, below) if part)))
     if len(found) != 1:
         raise Uncarried(
             f"the path {path or '.'} of the ExternalArtifact {wanted.name} is of {len(found)} copies of folders; "

@@ -144,6 +144,25 @@ def test_an_input_that_is_broken_or_too_large_is_told_with_its_line(desk: Desk) 
     assert "[file-too-large]" in large.err + large.out
 
 
+def test_what_is_no_document_in_a_folder_is_named_and_no_error(desk: Desk, tmp_path: Path) -> None:
+    for name, text in (
+        ("app.yaml", SECRET + APPLICATION),
+        ("list.json", "[1]"),
+        ("scenes.yaml", "- a"),
+        ("half.json", "{"),
+    ):
+        (tmp_path / "told" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "told" / name).write_text(text)
+    arguments = ("--source", f"{URL}={desk.checkout}", "--folder", str(desk.store))
+    done = run("import", "--from-argocd", str(tmp_path / "told"), *arguments)
+    assert done.code == 0, done.err
+    assert [line.split("/")[-1] for line in done.err.splitlines() if line.startswith("not read")] == [
+        f"{name} is no document" for name in ("half.json", "list.json", "scenes.yaml")
+    ]
+    single = run("import", "--from-argocd", str(tmp_path / "told/list.json"), *arguments)
+    assert (single.code, "[not-an-object]" in single.err + single.out) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [
