@@ -9,44 +9,7 @@ import pytest
 import yaml
 
 from tests.fakes.store_trees import commit_all, write_files
-from tests.unit.cli.command_line import run
-
-STORE = """\
-apiVersion: fleet.reconciler/v1alpha1
-kind: Fleet
-metadata: {name: shop}
-spec:
-  namespaces: {allowed: [kube-system]}
----
-apiVersion: cluster.karmada.io/v1alpha1
-kind: Cluster
-metadata: {name: m1}
----
-apiVersion: policy.one.alibabacloud.com/v1alpha1
-kind: ClusterPropagationPolicy
-metadata: {name: all}
-spec:
-  resourceSelectors:
-  - {apiVersion: v1, kind: ConfigMap}
-  - {apiVersion: v1, kind: Service}
-  - {apiVersion: v1, kind: ServiceAccount}
-  - {apiVersion: v1, kind: Namespace}
-  - {apiVersion: v1, kind: Pod}
-  - {apiVersion: v1, kind: Secret}
-  - {apiVersion: v1, kind: PersistentVolume}
-  - {apiVersion: batch/v1, kind: Job}
-  - {apiVersion: batch/v1, kind: CronJob}
-  - {apiVersion: apps/v1, kind: Deployment}
-  - {apiVersion: networking.k8s.io/v1, kind: Ingress}
-  - {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy}
-  - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition}
-  - {apiVersion: apiregistration.k8s.io/v1, kind: APIService}
-  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}
-  - {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding}
-  - {apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration}
-  - {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy}
-  placement: {clusterAffinity: {clusterNames: [m1]}}
-"""
+from tests.security.tricks import STORE, reviewed
 
 
 def config(data: str, annotation: str = "", field: str = "data") -> str:
@@ -100,10 +63,8 @@ def test_a_trick_is_not_hidden(row: dict[str, Any], tmp_path: Path) -> None:
         (tmp_path / path).unlink()
     write_files(tmp_path, head)
     commit_all(tmp_path)
-    comment = tmp_path / "comment.md"
-    also = f"markdown={comment}"
-    ran = run("diff", str(tmp_path), "--base", before, "--head", "HEAD", "--detailed-exitcode", "--also", also)
-    assert (ran.code == 0) is (row.get("code") == 0), ran.out
-    for text in (ran.out + ran.err, comment.read_text() if comment.exists() else ran.err):
+    code, texts = reviewed(tmp_path, before, tmp_path / "comment.md")
+    assert (code == 0) is (row.get("code") == 0), texts[0]
+    for text in texts:
         assert row["said"] in text, text[:3000]
         assert not [word for word in row.get("never", ()) if word in text], text[:3000]

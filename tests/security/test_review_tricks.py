@@ -9,31 +9,7 @@ import pytest
 
 from reconciler.report.safe import visible
 from tests.fakes.store_trees import commit_all, write_files
-from tests.unit.cli.command_line import run
-
-STORE = """\
-apiVersion: fleet.reconciler/v1alpha1
-kind: Fleet
-metadata: {name: shop}
----
-apiVersion: cluster.karmada.io/v1alpha1
-kind: Cluster
-metadata: {name: m1}
----
-apiVersion: policy.one.alibabacloud.com/v1alpha1
-kind: ClusterPropagationPolicy
-metadata: {name: all}
-spec:
-  resourceSelectors:
-  - {apiVersion: v1, kind: ConfigMap}
-  - {apiVersion: v1, kind: Service}
-  - {apiVersion: v1, kind: Pod}
-  - {apiVersion: apps/v1, kind: Deployment}
-  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole}
-  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding}
-  - {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration}
-  placement: {clusterAffinity: {clusterNames: [m1]}}
-"""
+from tests.security.tricks import STORE, reviewed
 
 
 class Trick(NamedTuple):
@@ -229,11 +205,8 @@ def test_a_trick_is_not_hidden(name: str, tmp_path: Path) -> None:
     base = commit_all(tmp_path, new=True)
     write_files(tmp_path, {"object.yaml": trick.head})
     commit_all(tmp_path)
-    comment = tmp_path / "comment.md"
-    ran = run(
-        "diff", str(tmp_path), "--base", base, "--head", "HEAD", "--detailed-exitcode", "--also", f"markdown={comment}"
-    )
-    assert ran.code != 0, ran.out
-    for text in (ran.out, comment.read_text()):
+    code, texts = reviewed(tmp_path, base, tmp_path / "comment.md")
+    assert code != 0, texts[0]
+    for text in texts:
         assert trick.said in text
         assert not trick.never or trick.never not in text

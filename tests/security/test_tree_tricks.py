@@ -2,91 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.fakes.store_trees import commit_all, write_files
-from tests.security.test_review_tricks import STORE
-from tests.unit.cli.command_line import run
-
-Files = dict[str, str]
-Edit = Callable[[Path], None]
-
-
-class Trick(NamedTuple):
-    """Files of the base beside the store, an edit, what must be said, and the exit codes that do."""
-
-    base: Files
-    edit: Edit
-    said: str
-    codes: frozenset[int] = frozenset({1, 2, 3, 4})
-
-
-def config(value: str, name: str = "c", more: str = "") -> str:
-    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: shop}}\ndata:\n  a: {value}\n{more}"
-
-
-def indented(text: str) -> str:
-    return text.replace("\n", "\n  ")
-
-
-def written(files: Mapping[str, str | bytes]) -> Edit:
-    return lambda root: void(write_files(root, files))
-
-
-def replaced(path: str, old: str, new: str) -> Edit:
-    def edit(root: Path) -> None:
-        text = (root / path).read_bytes()
-        assert old.encode() in text
-        (root / path).write_bytes(text.replace(old.encode(), new.encode(), 1))
-
-    return edit
-
-
-def linked(path: str, target: str) -> Edit:
-    def edit(root: Path) -> None:
-        (root / path).unlink(missing_ok=True)
-        (root / path).symlink_to(target)
-
-    return edit
-
-
-def moved(old: str, new: str, then: Edit | None = None) -> Edit:
-    def edit(root: Path) -> None:
-        (root / new).parent.mkdir(parents=True, exist_ok=True)
-        (root / old).rename(root / new)
-        if then is not None:
-            then(root)
-
-    return edit
-
-
-def both(*edits: Edit) -> Edit:
-    def edit(root: Path) -> None:
-        for one in edits:
-            one(root)
-
-    return edit
-
-
-def void(_: object) -> None:
-    """Nothing, of a value that nobody needs."""
-
-
-def submodule(path: str) -> Edit:
-    """The folder becomes another repository, at a commit of it."""
-
-    def edit(root: Path) -> None:
-        subprocess.run(["git", "-C", str(root), "rm", "-rq", path], check=True)
-        info = f"160000,{'1' * 40},{path}"
-        subprocess.run(["git", "-C", str(root), "update-index", "--add", "--cacheinfo", info], check=True)
-
-    return edit
-
+from tests.security.tricks import (
+    STORE,
+    Trick,
+    both,
+    config,
+    indented,
+    linked,
+    moved,
+    played,
+    replaced,
+    submodule,
+    written,
+)
 
 C = {"apps/c.yaml": config("good")}
 TWO = {"apps/c.yaml": config("good"), "apps/d.yaml": config("good", "d")}
@@ -254,26 +186,8 @@ def test_there_are_tricks_enough() -> None:
 
 @pytest.mark.parametrize("name", TRICKS)
 def test_a_trick_is_not_hidden(name: str, tmp_path: Path) -> None:
-    trick, store = TRICKS[name], tmp_path / "store"
-    write_files(store, {"store.yaml": STORE, **trick.base})
-    base = commit_all(store, new=True)
-    trick.edit(store)
-    if name == "a submodule takes a folder":
-        settings = ("-c", "user.name=Jo", "-c", "user.email=jo@example.com")
-        subprocess.run(["git", *settings, "-C", str(store), "commit", "-qm", "x"], check=True)
-    else:
-        commit_all(store)
-    comment = tmp_path / "comment.md"
-    also = f"markdown={comment}"
-    ran = run("diff", str(store), "--base", base, "--head", "HEAD", "--detailed-exitcode", "--also", also)
-    assert ran.code in trick.codes, ran.out
-    for text in (ran.out + ran.err, comment.read_text() if comment.exists() else ran.err):
+    trick = TRICKS[name]
+    code, texts = played(trick, tmp_path)
+    assert code in trick.codes, texts[0]
+    for text in texts:
         assert trick.said in text, text
-
-
-def test_a_mode_alone_is_no_change(tmp_path: Path) -> None:
-    write_files(tmp_path, {"store.yaml": STORE, **C})
-    base = commit_all(tmp_path, new=True)
-    (tmp_path / "apps/c.yaml").chmod(0o700)
-    commit_all(tmp_path)
-    assert run("diff", str(tmp_path), "--base", base, "--head", "HEAD", "--detailed-exitcode").code == 0
