@@ -34,7 +34,8 @@ def repository_effect(path: str) -> str:
 
 def is_judge(path: str) -> bool:
     """Return whether a file of a repository takes part in judging its pull requests."""
-    return path.startswith((f"{PROGRAM}/", ".github/", ".gitlab/")) or path in (GITLAB, *OWNER_FILES)
+    # A link or a submodule may stand in the place of a folder.
+    return path.partition("/")[0] in (PROGRAM, ".github", ".gitlab") or path in (GITLAB, *OWNER_FILES)
 
 
 def review_faults(files: Mapping[str, bytes]) -> list[str]:

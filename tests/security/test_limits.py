@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -31,7 +29,7 @@ from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import SnapshotReader
 from reconciler.store.ignore import MAX_IGNORE_BYTES, MAX_PATTERN, MAX_PATTERNS, MAX_STARS
 from reconciler.yaml import MAX_BYTES
-from tests.fakes.packs import BLOB, BY_OFFSET, COMMIT, TAG, TREE, Entry, cut_to, number, object_name, write_pack
+from tests.fakes.packs import BLOB, BY_OFFSET, COMMIT, TAG, TREE, Entry, cut_to, loose, number, object_name, write_pack
 from tests.fakes.store_trees import AUTHOR
 from tests.yaml_text import load_yaml
 
@@ -213,31 +211,13 @@ def test_a_tree_of_many_levels_is_read_down_to_the_limit(tmp_path: Path) -> None
     assert len(store.changed_paths(_commit(repository, _nested(repository, 1, 1)), deep)) == 2
 
 
-def _loose(root: Path, kind: str, size: int) -> str:
-    """An object of blanks, written without ever holding it."""
-    packer, hasher = zlib.compressobj(9), hashlib.sha1(usedforsecurity=False)
-    header = f"{kind} {size}\0".encode()
-    chunks = [packer.compress(header)]
-    hasher.update(header)
-    block = b" " * 2**20
-    for at in range(0, size, len(block)):
-        piece = block[: min(len(block), size - at)]
-        hasher.update(piece)
-        chunks.append(packer.compress(piece))
-    name: str = hasher.hexdigest()
-    path = root / "objects" / name[:2] / name[2:]
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"".join([*chunks, packer.flush()]))
-    return name
-
-
 def test_a_blob_of_blanks_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     repository = _repository(tmp_path)
     builder = repository.TreeBuilder()
     for name in ("a.yaml", "b.yaml", ".reconcilerignore"):
-        builder.insert(name, pygit2.Oid(hex=_loose(tmp_path, "blob", 100 * 2**20)), 0o100644)
+        builder.insert(name, pygit2.Oid(hex=loose(tmp_path, "blob", 100 * 2**20)), 0o100644)
     builder.insert("at.yaml", repository.create_blob(b"#".ljust(MAX_BYTES, b"#")), 0o100644)
-    builder.insert("link.yaml", pygit2.Oid(hex=_loose(tmp_path, "blob", 20 * 2**20)), 0o120000)
+    builder.insert("link.yaml", pygit2.Oid(hex=loose(tmp_path, "blob", 20 * 2**20)), 0o120000)
     commit = _commit(repository, builder.write())
     before_kb = _peak_kb()
     snapshot = GitStore(tmp_path).snapshot(commit)
@@ -288,7 +268,7 @@ def test_a_tree_or_commit_of_blanks_is_refused_before_it_is_unpacked(tmp_path: P
     before_kb = _peak_kb()
     for kind in ("commit", "tag"):
         with pytest.raises(StoreError, match="bytes"):
-            GitStore(tmp_path).resolve(_loose(tmp_path, kind, 100 * 2**20))
+            GitStore(tmp_path).resolve(loose(tmp_path, kind, 100 * 2**20))
     assert _peak_kb() - before_kb < 60_000
 
 

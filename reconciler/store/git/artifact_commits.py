@@ -18,6 +18,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from reconciler.errors import StoreError
+from reconciler.store.git.ancestry import is_ancestor
 from reconciler.store.git.repository import ARTIFACTS, using_repository
 from reconciler.store.git.url import GitUrl
 from reconciler.store.oci.artifact import Artifact, pull
@@ -79,7 +80,7 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
     there, newest = (repository.references.get(name) for name in (ARTIFACTS + digest, _NEWEST))
     commit, tip = (found.target if found is not None else None for found in (there, newest))
     after = tip if is_next else None
-    if commit is None or not (after is None or after == commit or repository.descendant_of(after, commit)):
+    if commit is None or not (after is None or is_ancestor(repository, commit, after)):
         if commit is not None:
             made, tree = repository[commit], repository[commit].tree.id
             author, message = made.author, made.message
@@ -90,7 +91,7 @@ def _commit(repository: Any, url: GitUrl, digest: str, artifact: Artifact | None
         parents = [after] if after is not None else []
         commit = repository.create_commit(None, author, author, message, tree, parents)
         repository.references.create(ARTIFACTS + digest, commit, force=True)
-    if is_next and (tip is None or repository.descendant_of(commit, tip)):
+    if is_next and tip != commit and (tip is None or is_ancestor(repository, tip, commit)):
         repository.references.create(_NEWEST, commit, force=True)
     return commit
 

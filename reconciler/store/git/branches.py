@@ -15,6 +15,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from reconciler.errors import StoreError
+from reconciler.store.git.ancestry import is_ancestor
 from reconciler.store.git.repository import using_repository
 from reconciler.store.git.work_tree import Committed, refuse_signing, signature
 
@@ -122,10 +123,9 @@ def _base(repository: Any, folder: Path, branch: str, onto: str) -> Any:
     if found is None:
         return start
     tip = found.peel(pygit2.Commit).id
-    common = repository.merge_base(tip, start)
-    if common == tip:
+    if is_ancestor(repository, tip, start):
         return start
-    if common == start:
+    if is_ancestor(repository, start, tip):
         return tip
     raise StoreError(
         f"{folder}: the branch {branch} and {onto} went different ways; rebase or merge it, or delete it: "
@@ -154,12 +154,7 @@ def _committed(
     author, committer = (signature(repository, folder, who, environ) for who in ("AUTHOR", "COMMITTER"))
     made = repository.create_commit(None, author, committer, message, tree, [parent.id])
     found: Any = repository.lookup_branch(branch)
-    moved = (
-        found is not None
-        and found.peel(pygit2.Commit).id not in (parent.id,)
-        and not repository.descendant_of(parent.id, found.peel(pygit2.Commit).id)
-    )
-    if moved:
+    if found is not None and not is_ancestor(repository, found.peel(pygit2.Commit).id, parent.id):
         raise StoreError(f"{folder}: the branch {branch} moved meanwhile; begin again")
     repository.references.create(f"refs/heads/{branch}", made, force=found is not None)
     return Committed(str(made), branch)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pygit2
-from pygit2.enums import SortMode
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.rollouts import Lineage
@@ -28,7 +27,16 @@ from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable, is_lfs_pointer, resolved
-from reconciler.store.git.repository import ARTIFACTS, oid_of, peeled, refuse_bomb, using_repository
+from reconciler.store.git.ancestry import descendants, is_ancestor, newest_first
+from reconciler.store.git.repository import (
+    ARTIFACTS,
+    is_same,
+    last_change,
+    oid_of,
+    peeled,
+    refuse_bomb,
+    using_repository,
+)
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.snapshot_reader import is_document
 from reconciler.yaml import MAX_BYTES
@@ -38,8 +46,6 @@ _FULL_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 _PREFIX: Final = re.compile(r"[0-9a-f]{7,63}", re.ASCII)
 _TAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,254}", re.ASCII)
 _FORBIDDEN_IN_TAG: Final = ("..", "//", "/.", ".lock")
-_WALKED_MAX: Final = 50_000
-"""Commits that are looked through: half a second. What is older than all of these is older than any that matters."""
 _KEPT: Final = "refs/fleet/rollouts"
 
 
@@ -87,16 +93,11 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
     found: dict[str, str] = {}
     try:
         with using_repository(folder) as repository:
-            walker = repository.walk(head, SortMode.TOPOLOGICAL | SortMode.TIME)
-            walker.hide(base)
-            for commit in islice(walker, _WALKED_MAX):
-                for path in set(paths) - found.keys():
-                    entries = [_entry_id(one, path) for one in (commit, *commit.parents)]
-                    if entries[0] is not None and entries[0] not in entries[1:]:
-                        when = datetime.fromtimestamp(commit.commit_time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                        found[path] = f"{commit.author.name[:60]}, since {when}"
-                if len(found) == len(paths):
-                    break
+            for path in paths:
+                commit = last_change(repository, head, path)
+                if commit is not None and not is_same(repository, base, head, path):
+                    when = datetime.fromtimestamp(commit.commit_time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                    found[path] = f"{commit.author.name[:60]}, since {when}"
     except _FAULTS:
         return found
     return found
@@ -110,15 +111,10 @@ def newest_with(folder: Path, commit: str, line: str) -> str | None:
     """
     try:
         with using_repository(folder) as repository:
-            walker = repository.walk(commit, SortMode.TOPOLOGICAL | SortMode.TIME)
-            lines = ((str(found.id), found.message.splitlines()) for found in islice(walker, _WALKED_MAX))
+            lines = ((str(found.id), found.message.splitlines()) for found in newest_first(repository, commit))
             return next((found for found, message in lines if line in map(str.strip, message)), None)
     except _FAULTS as error:
         raise StoreError(f"{folder}: its history cannot be read: {error}") from error
-
-
-def _entry_id(commit: Any, path: str) -> str | None:
-    return str(commit.tree[path].id) if path in commit.tree else None
 
 
 def resolve_revisions(folder: Path, texts: Collection[str]) -> dict[str, str]:
@@ -218,33 +214,11 @@ def _abbreviated(repository: Any, text: str) -> str | None:
 
 def _order(repository: Any, wanted: frozenset[str], head: str) -> tuple[str, ...]:
     """The head and those of its ancestors that are wanted, the oldest first."""
-    newest_first = _first_of(repository.walk(pygit2.Oid(hex=head), SortMode.NONE), set(wanted))
-    if len(newest_first) < 3:
-        return tuple(reversed(newest_first))
-    base = repository.merge_base_octopus([pygit2.Oid(hex=commit) for commit in newest_first])
-    walk = repository.walk(pygit2.Oid(hex=head), SortMode.TOPOLOGICAL)
-    if base is not None:
-        walk.hide(base)
-    # Times of commits are what their authors' clocks said; descent is what counts.
-    sought = set(newest_first) - ({str(base)} if base is not None else set())
-    sorted_first = _first_of(walk, sought)
-    last = [str(base)] if base is not None and str(base) in newest_first else []
-    exact = [*sorted_first, *last]
-    return tuple(reversed(exact if len(exact) == len(newest_first) else newest_first))
-
-
-def _first_of(walk: Iterable[Any], sought: set[str]) -> list[str]:
-    """Those that are sought in the order of a walk, which ends when all were found, at a bound, or where it breaks."""
-    found: list[str] = []
-    try:
-        for commit in islice(walk, _WALKED_MAX):
-            if str(commit.id) in sought:
-                found.append(str(commit.id))
-                if len(found) == len(sought):
-                    break
-    except _FAULTS:
-        pass  # A shallow clone ends here.
-    return found
+    heads = descendants(repository, [pygit2.Oid(hex=commit) for commit in (head, *sorted(wanted - {head}))])
+    ancestors = [commit for commit in heads if str(commit) in wanted | {head} and heads[commit] & 1]
+    # An ancestor has all descendants of its descendants and itself.
+    ordered = sorted(ancestors, key=lambda commit: (-heads[commit].bit_count(), repository[commit].commit_time))
+    return tuple(map(str, ordered))
 
 
 class Relation(StrEnum):
@@ -281,7 +255,7 @@ def pin(folder: Path, name: str, commit: str) -> None:
             oid = oid_of(repository, commit)
             if before is not None and before != commit:
                 old = oid_of(repository, before)
-                if not repository.descendant_of(oid, old):
+                if not is_ancestor(repository, old, oid):
                     repository.references.create(f"refs/fleet/kept/{before}", old, force=True)
             artifact = ARTIFACTS + commit
             repository.references.create(name, artifact if artifact in repository.references else oid, force=True)
@@ -294,14 +268,14 @@ def relation(folder: Path, old: str, new: str) -> Relation:
     try:
         with using_repository(folder) as repository:
             before, after = oid_of(repository, old), oid_of(repository, new)
-            if before == after or repository.descendant_of(after, before):
-                return Relation.FORWARD
-            base: Any = repository.merge_base(before, after)
+            found = descendants(repository, [after, before])
     except _FAULTS:
         return Relation.UNRELATED
-    if base is None:
-        return Relation.UNRELATED
-    return Relation.REWOUND if base == after else Relation.REWRITTEN
+    if found[before] & 1:
+        return Relation.FORWARD
+    if found[after] & 2:
+        return Relation.REWOUND
+    return Relation.REWRITTEN if 3 in found.values() else Relation.UNRELATED
 
 
 COMMITS_MAX: Final = 500

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import pygit2
-from pygit2.enums import FileMode, RepositoryOpenFlag
+from pygit2.enums import FileMode, ObjectType, RepositoryOpenFlag
 
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import MAX_ENTRIES
@@ -31,8 +31,14 @@ _EXACTLY: Final = RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.NO_DOTGIT
 _DIGEST_LENGTH: Final = 64
 
 
+class CountedRepository(pygit2.Repository):
+    """A repository, and how much of it was unpacked since it was opened, of large objects alone."""
+
+    unpacked_bytes = 0
+
+
 @contextmanager
-def using_repository(path: Path) -> Iterator[pygit2.Repository]:
+def using_repository(path: Path) -> Iterator[CountedRepository]:
     """The repository until the block ends.
 
     Raises:
@@ -54,14 +60,14 @@ def close(repository: pygit2.Repository) -> None:
     vars(repository).clear()
 
 
-def open_repository(path: Path) -> pygit2.Repository:
+def open_repository(path: Path) -> CountedRepository:
     """The repository whose work tree `path` is; where it has no `.git`, the bare one that `path` itself is.
 
     Raises:
         pygit2.GitError: it is none, or cannot be opened.
     """
     own = path / ".git"
-    return pygit2.Repository(str(own if os.path.lexists(own) else path), _EXACTLY)
+    return CountedRepository(str(own if os.path.lexists(own) else path), _EXACTLY)
 
 
 def oid_of(repository: Any, revision: str) -> Any:
@@ -91,9 +97,16 @@ def reference_folders(repository: Path) -> list[tuple[Path, bool]]:
 
 
 MAX_OBJECT_BYTES: Final = 64 * 2**20
-"""Of a tree, a commit or a tag: more than as many names as a store can have; and of what any object is a delta of."""
+"""Of a tree: more than as many names as a store can have; and of what any object is a delta of."""
+MAX_COMMIT_BYTES: Final = 2**20
+"""Of a commit or a tag: twenty thousand parents, or a book as its message."""
+MAX_TAGS: Final = 100
+"""So many tags may lead to one another before one leads to a commit."""
 MAX_CHAIN_BYTES: Final = 2**30
 """Of the bases over the size of a file that are unpacked with one object: half a second."""
+MAX_UNPACKED_BYTES: Final = 2**34
+"""Of all objects over 64 KiB that are unpacked, with their bases, of a repository that was opened once: ten seconds."""
+_UNCOUNTED_BYTES: Final = 2**16
 
 
 def refuse_bomb(repository: Any, oid: Any) -> None:
@@ -103,24 +116,26 @@ def refuse_bomb(repository: Any, oid: Any) -> None:
         StoreError: it is larger than any tree, commit or tag of a store, or is unpacked with such objects.
     """
     refuse_large_bases(repository, oid)
-    _, size = repository.odb.read_header(oid)
-    if size > MAX_OBJECT_BYTES:
+    kind, size = repository.odb.read_header(oid)
+    if size > (MAX_OBJECT_BYTES if kind == ObjectType.TREE else MAX_COMMIT_BYTES):
         raise StoreError(f"the object {oid} has {size:,} bytes, more than a tree or commit of a store can have")
+    _count(repository, [size])
 
 
 def peeled(repository: Any, oid: Any) -> Any:
     """Return the object that a tag leads to over any others; of other objects the object itself.
 
     Raises:
-        StoreError: one of them is too large to be unpacked.
+        StoreError: one of them is too large to be unpacked, or they are too many.
         KeyError, pygit2.GitError: one of them is missing or corrupt.
     """
-    refuse_bomb(repository, oid)
-    found = repository[oid]
-    while isinstance(found, pygit2.Tag):
-        refuse_bomb(repository, found.target)
-        found = repository[found.target]
-    return found
+    for _ in range(MAX_TAGS):
+        refuse_bomb(repository, oid)
+        found = repository[oid]
+        if not isinstance(found, pygit2.Tag):
+            return found
+        oid = found.target
+    raise StoreError(f"more than {MAX_TAGS} tags lead to one another; delete the tag that begins them")
 
 
 def refuse_large_bases(repository: Any, oid: Any) -> None:
@@ -139,8 +154,23 @@ def refuse_large_bases(repository: Any, oid: Any) -> None:
                     f"the object {oid} is packed as a difference to {sum(sizes):,} bytes in {len(sizes):,} objects; "
                     "that is not unpacked (`git repack -adf` where the repository is served packs it anew)"
                 )
+            _count(repository, sizes[1:])
     except (OSError, ValueError, IndexError, struct.error, zlib.error) as error:
         raise StoreError(f"the pack of the object {oid} cannot be read: {error}") from error
+
+
+def _count(repository: Any, sizes: Iterable[int]) -> None:
+    """Add what is unpacked of a repository that was opened here.
+
+    Raises:
+        StoreError: it is more than one reading of a store can need.
+    """
+    repository.unpacked_bytes += sum(size for size in sizes if size > _UNCOUNTED_BYTES)
+    if repository.unpacked_bytes > MAX_UNPACKED_BYTES:
+        raise StoreError(
+            f"more than {MAX_UNPACKED_BYTES:,} bytes would be unpacked of large objects and what they are differences "
+            "to (`git repack -adf` where the repository is served packs them anew)"
+        )
 
 
 @lru_cache(maxsize=8)
@@ -154,14 +184,13 @@ def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
     """Yield paths of non-folders that differ below two trees; either may be None. Equal subtrees are not entered.
 
     Raises:
-        StoreError: more differs than a store can hold.
+        StoreError: more differs than a store can hold, or a name is none that Git writes.
     """
     pending: list[tuple[str, Any, Any]] = [("", before, after)]
     seen = 0
     while pending:
         prefix, old_tree, new_tree = pending.pop()
-        old = {item.name: item for item in old_tree} if old_tree is not None else {}
-        new = {item.name: item for item in new_tree} if new_tree is not None else {}
+        old, new = (entries_by_name(tree) if tree is not None else {} for tree in (old_tree, new_tree))
         seen += len(old) + len(new)
         if seen > 2 * MAX_ENTRIES:
             raise StoreError(f"the commits differ in more than {MAX_ENTRIES:,} names")
@@ -171,40 +200,70 @@ def changed_entries(repository: Any, before: Any, after: Any) -> Iterator[str]:
                 continue
             trees = [item if item is not None and item.filemode == FileMode.TREE else None for item in (one, other)]
             if any(item is not None for item in trees):
-                old_one, new_one = [_tree(repository, item.id) if item is not None else None for item in trees]
+                old_one, new_one = [tree_at(repository, item.id) if item is not None else None for item in trees]
                 pending.append((f"{prefix}{name}/", old_one, new_one))
             if any(item is not None and item.filemode != FileMode.TREE for item in (one, other)):
                 yield prefix + name
 
 
 _CHANGES_MAX: Final = 1_000
-"""So many commits are looked through for the last change of a file."""
+"""So many commits, with their parents, are looked through for the last change of a file."""
 
 
-def last_change(repository: Any, commit: str, path: str) -> str:
-    """Return the newest of a commit and its ancestors that changed a file; the commit itself where none is found."""
+def last_change(repository: Any, commit: str, path: str) -> Any:
+    """Return the newest of a commit and its ancestors that changed a file; None: none of the first thousand did."""
     found = peeled(repository, oid_of(repository, commit))
-    for _ in range(_CHANGES_MAX):
-        here = _entry(repository, found, path)
-        parents = (peeled(repository, each) for each in found.parent_ids)
+    here, left = _entry(repository, found, path), iter(range(_CHANGES_MAX))
+    while found.parent_ids:
+        parents = (peeled(repository, each) for each, _ in zip(found.parent_ids, left, strict=False))
         same = next((parent for parent in parents if _entry(repository, parent, path) == here), None)
         if same is None:
-            return str(found.id) if found.parent_ids or here else commit
+            return found if next(left, None) is not None else None
         found = same
-    return commit
+    return found if here else None
+
+
+def is_same(repository: Any, one: str, other: str, path: str) -> bool:
+    """Return whether a file is the same in two commits, or in none of them."""
+    entries = (_entry(repository, peeled(repository, oid_of(repository, commit)), path) for commit in (one, other))
+    return len({*entries}) == 1
 
 
 def _entry(repository: Any, commit: Any, path: str) -> str:
     """Return the id of a file of a commit; empty: it has none."""
-    oid = commit.tree_id
+    oid, mode = commit.tree_id, FileMode.TREE
     for name in path.split("/"):
-        found = _tree(repository, oid)
-        if not isinstance(found, pygit2.Tree) or name not in found:
+        found: Any = tree_at(repository, oid) if mode == FileMode.TREE else ()
+        if name not in found:
             return ""
-        oid = found[name].id
+        oid, mode = found[name].id, found[name].filemode
     return str(oid)
 
 
-def _tree(repository: Any, oid: Any) -> Any:
+def tree_at(repository: Any, oid: Any) -> pygit2.Tree:
+    """Return a folder.
+
+    Raises:
+        StoreError: it is too large to be unpacked, or no folder, whatever the mode of its entry says.
+        KeyError, pygit2.GitError: it is missing or corrupt.
+    """
     refuse_bomb(repository, oid)
-    return repository[oid]
+    found = repository[oid]
+    if not isinstance(found, pygit2.Tree):
+        raise StoreError(f"the object {oid} stands where a folder belongs, and is none")
+    return found
+
+
+def entries_by_name(tree: pygit2.Tree) -> dict[str, Any]:
+    """Return the entries of a folder by their names.
+
+    Raises:
+        StoreError: one is twice there, or such as leads to another folder. Git writes none of these, and what it would
+            check out of them is not told.
+    """
+    found = {(item.raw_name or b"").decode("utf-8", errors="surrogateescape"): item for item in tree}
+    odd = [name for name in found if name in ("", ".", "..") or "/" in name]
+    if odd or len(found) < len(tree):
+        told = f"the name {odd[0]!r}" if odd else "a name twice"
+        raise StoreError(f"the folder {tree.id} has {told}, which Git never writes: nothing is read of it")
+    return found

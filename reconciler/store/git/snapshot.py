@@ -24,12 +24,13 @@ from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker,
 from reconciler.store.git.repository import (
     changed_entries,
     close,
+    entries_by_name,
     last_change,
     oid_of,
     open_repository,
     peeled,
-    refuse_bomb,
     refuse_large_bases,
+    tree_at,
 )
 from reconciler.yaml import MAX_BYTES
 
@@ -191,7 +192,8 @@ class GitStore:
     def last_change(self, commit: str, path: str) -> str:
         """Return the last commit up to this one that changed a file; StoreError: one is missing or corrupt."""
         try:
-            return last_change(self._repository, commit, path)
+            found = last_change(self._repository, commit, path)
+            return str(found.id) if found is not None else commit
         except _FAULTS as error:
             raise StoreError(f"the history of {commit} is missing or corrupt: {error}") from error
 
@@ -238,7 +240,6 @@ class GitStore:
                 f"there is no branch or tag {text}, and it is no commit id{self._branches_near(text)}"
             )
         try:
-            # Only an abbreviation must be looked up, for which libgit2 unpacks the object.
             found = oid_of(self._repository, text) if len(text) in (40, 64) else self._repository.expand_id(text)
             if found not in self._repository.odb:
                 raise KeyError(text)
@@ -276,21 +277,16 @@ class GitStore:
             raise RevisionNotFound(f"{_shown(commit)} is no commit id") from error
 
     def _tree(self, commit: str, subdir: str) -> pygit2.Tree:
-        found = self._commit(commit)
-        refuse_bomb(self._repository, found.tree_id)
-        tree: Any = found.tree
-        for part in subdir.strip("/").split("/") if subdir.strip("/") else ():
-            try:
-                tree = tree[part]
-            except KeyError as error:
-                raise RevisionNotFound(f"the commit {commit[:12]} has no folder {subdir}") from error
-            except pygit2.GitError as error:
-                raise StoreError(f"{subdir} of {commit} cannot be read: {error}") from error
-            if not isinstance(tree, pygit2.Tree):
-                raise RevisionNotFound(f"{subdir} is no folder in the commit {commit[:12]}")
-            refuse_bomb(self._repository, tree.id)
-        root: pygit2.Tree = tree
-        return root
+        oid = self._commit(commit).tree_id
+        try:
+            tree = tree_at(self._repository, oid)
+            for part in filter(None, subdir.split("/")):
+                if part not in tree or tree[part].filemode != FileMode.TREE:
+                    raise RevisionNotFound(f"the commit {commit[:12]} has no folder {subdir}")
+                tree = tree_at(self._repository, tree[part].id)
+        except _FAULTS as error:
+            raise StoreError(f"a folder of {commit} is missing or corrupt: {error}") from error
+        return tree
 
 
 _KINDS: Final = {
@@ -351,9 +347,10 @@ class _CommitTree:
 
     def _names_in(self, oid: Any) -> dict[str, FolderEntry]:
         try:
-            refuse_bomb(self._repository, oid)
-            tree: Any = self._repository[oid]
-            return {entry.name: entry for entry in map(_entry, tree)}
+            return {
+                name: FolderEntry(name, _KINDS.get(item.filemode, EntryKind.SPECIAL), item.id)
+                for name, item in entries_by_name(tree_at(self._repository, oid)).items()
+            }
         except _FAULTS as error:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
 
@@ -380,13 +377,6 @@ class _CommitTree:
 @lru_cache(maxsize=4)
 def _blanks(length: int) -> bytes:
     return b" " * length
-
-
-def _entry(found: Any) -> FolderEntry:
-    name = found.raw_name.decode("utf-8", errors="surrogateescape")
-    # Git itself never writes such names; a hostile tree may hold them.
-    is_sound = name not in ("", ".", "..") and "/" not in name and "\0" not in name
-    return FolderEntry(name, _KINDS.get(found.filemode, EntryKind.SPECIAL) if is_sound else EntryKind.SPECIAL, found.id)
 
 
 def _clean(text: str) -> str:

@@ -17,6 +17,7 @@ from reconciler.errors import StoreError
 from reconciler.fleet import is_store_file
 from reconciler.store.file_walk import (
     MAX_FILES,
+    MAX_FOLDER_DEPTH,
     EntryKind,
     FolderEntry,
     StoreTree,
@@ -77,7 +78,7 @@ class SnapshotReader:
         files = {file.path: file for file in last.files}
         is_sorted = True
         for path in paths:
-            if not _is_simple(path) or is_misnamed(path):
+            if not _is_simple(path) or is_misnamed(path) or path.count("/") > MAX_FOLDER_DEPTH:
                 return None
             entry = tree.entry(path)
             if entry is None or entry.kind is EntryKind.FOLDER:

@@ -14,8 +14,9 @@ from typing import Any, Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode, FileStatus
 
-from reconciler.errors import StoreError
+from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.git.repository import close, open_repository
+from reconciler.store.git.snapshot import GitStore
 
 _PARTS: Final = ("NAME", "EMAIL")
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
@@ -55,15 +56,10 @@ def resolved(folder: Path, revision: str) -> str:
     """
     root = _work_tree_of(folder / "any")
     try:
-        repository = open_repository(root)
-    except pygit2.GitError as error:
-        raise StoreError(f"{root}: the repository cannot be opened: {error}") from error
-    try:
-        return str(repository.revparse_single(f"{revision}^{{commit}}").id)
-    except _FAULTS:
+        with GitStore(root) as store:
+            return store.resolve(revision)
+    except RevisionNotFound:
         raise StoreError(f"{root}: it has no commit {revision}; 'git fetch' may bring it") from None
-    finally:
-        close(repository)
 
 
 def _work_tree_of(file: Path) -> Path:
