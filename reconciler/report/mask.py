@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import orjson
@@ -260,6 +260,12 @@ class Masker:
             if values is not None:
                 self._hidden_data(values, plain=part == "stringData")
 
+    def learn_secrets(self, changes: Iterable[Change]) -> None:
+        """Take note of the values of Secrets and of encrypted objects that changes carry, as `learn` does."""
+        for change in changes:
+            if change.is_sealed or is_secret_kind(change.identity.kind):
+                self.change(change)
+
     def _worded(self, change: Change) -> Change:
         if change.hold is None and change.reason is None:
             return change
@@ -386,11 +392,3 @@ def is_hidden_ciphertext(value: Json) -> bool:
 def scrub_text(text: str) -> str:
     """Return the redacted message."""
     return Masker().text(text)
-
-
-def scrubber(secrets: Iterable[JsonObject]) -> Callable[[str], str]:
-    """Return a function that redacts messages. `secrets`: manifests with values that the messages may quote."""
-    masker = Masker()
-    for manifest in secrets:
-        masker.learn(manifest)
-    return masker.text

@@ -69,14 +69,22 @@ _VALUE_CHARS_MAX: Final = 100
 def powers_in(body: Json, name: str = "") -> Iterator[Power]:
     """Yield the powers in a manifest or a part of one, wherever they stand. `name`: that of the part."""
     if isinstance(body, Mapping):
-        yield from _of_mapping(name, body)
+        if name in _TELLING_MAPPINGS:
+            yield from _of_mapping(name, body)
         for key, below in body.items():
-            yield from powers_in(below, key)
+            if key in _LEAVES or not isinstance(below, str | int | float | None):
+                yield from powers_in(below, key)
     elif isinstance(body, list) and name in ("command", "args"):
         yield Power(name, " ".join(map(str, body)))
     elif isinstance(body, list):
-        yield from (found for item in body for found in powers_in(item, name))
-    elif name in _TEXTS and isinstance(body, str) and body:
+        for item in body:
+            yield from powers_in(item, name)
+    elif name in _LEAVES:
+        yield from _of_leaf(name, body)
+
+
+def _of_leaf(name: str, body: Json) -> Iterator[Power]:
+    if name in _TEXTS and isinstance(body, str) and body:
         yield Power(_TEXTS[name], body)
     elif (name in _FLAGS and body is True) or (name == "runAsUser" and body == 0):
         yield Power("privilege", "runs as root" if body == 0 and body is not False else name)
@@ -150,6 +158,9 @@ _PARTS: Final[Mapping[str, Callable[[Mapping[str, Json]], tuple[str, str]]]] = {
     "image": lambda body: ("image", str(body.get("reference") or "")),
 }
 """By the name of a mapping the power that it is; an empty one is none."""
+_TELLING_MAPPINGS: Final = _PARTS.keys() | _OF_SECRETS | _MOUNTED | {"labels", "annotations", "data", "spec"}
+_LEAVES: Final = _TEXTS.keys() | _FLAGS | _PORTS | _WEAK.keys() | {"runAsUser", "nameservers", "hostnames"}
+"""Names of fields that are asked for their values. `command` and `args` are lists."""
 
 
 def _words(items: Json) -> str:

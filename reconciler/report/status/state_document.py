@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.ledger import EventKind
@@ -19,8 +18,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.planner import Round
 from reconciler.report.json_parts import resource_part
-from reconciler.report.known_values import secrets_among
-from reconciler.report.mask import Masker, scrub_text, scrubber
+from reconciler.report.mask import Masker, scrub_text
 from reconciler.report.plan.plan_json import rollouts_part, summary
 from reconciler.report.status.broken_files import broken_part
 from reconciler.report.status.remedies import behind_state, todo_of
@@ -141,14 +139,14 @@ def state_document(
     policies, unclaimed = tables.of(
         picture.round.decision, *([facts.journal.ledger, facts.frozen] if facts is not None else ())
     )
-    decision, plan = picture.round.decision, masker.plan(replace(picture.round.plan, problems=()))
+    decision, plan = picture.round.decision, picture.round.plan
+    masker.learn_secrets(plan.changes)  # Messages of API servers may quote what is sent.
     changes = facts.changes if facts is not None else {}
     due = tuple(change for change in plan.changes if (change.cluster, change.identity) in changes)
     held = [change for change in due if change.held is not None]
     clusters = _clusters(picture, before)
-    scrubbed = scrubber(secrets_among(picture.round.plan.changes))
-    troubles = Troubles(picture.state, scrubbed)
-    broken = broken_part(decision, picture.time, before, scrubbed)
+    troubles = Troubles(picture.state, masker.text)
+    broken = broken_part(decision, picture.time, before, masker.text)
     return {
         "version": VERSION,
         "revision": decision.fleet.revision,
@@ -166,15 +164,15 @@ def state_document(
         "policies": policies,
         # Where every file can be read, documents of before stay as they are.
         **({"broken": broken} if broken else {}),
-        "held": [_held(change) for change in sorted(held, key=_order)],
+        "held": [_held(change, masker) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
-        "failed": _failures(picture),
+        "failed": _failures(picture, masker),
         "troubles": troubles.rows(),
         "troublesTotal": troubles.total,
-        "problems": tables.problems.of(picture.round.plan.problems, masker),
+        "problems": tables.problems.of(plan.problems, masker),
         "unclaimed": unclaimed,
         # Where there is no Rollout, documents of before stay as they are.
-        **({"rollouts": rollouts_part(picture.rollouts, scrubbed)} if picture.rollouts else {}),
+        **({"rollouts": rollouts_part(picture.rollouts, masker.text)} if picture.rollouts else {}),
     }
 
 
@@ -201,27 +199,25 @@ def _order(change: Change) -> tuple[str, Identity, str]:
     return (change.cluster, change.identity, change.action)
 
 
-def _held(change: Change) -> dict[str, Json]:
+def _held(change: Change, masker: Masker) -> dict[str, Json]:
     return {
         "action": str(change.action),
         "cluster": change.cluster,
         "resource": resource_part(change.gvk, change.identity),
-        "why": change.held,
+        "why": masker.text(change.held or ""),
     }
 
 
-def _failures(picture: StateOfFleet) -> list[Json]:
+def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
     changes, facts = picture.round.plan.changes, picture.state.facts
     failures = facts.failures if facts is not None else {}
-    # Messages of an API server may quote the sent object.
-    scrubbed = scrubber(secrets_among(changes))
     failed = [change for change in changes if (change.cluster, change.identity) in failures]
     return [
         {
             "action": str(change.action),
             "cluster": change.cluster,
             "resource": resource_part(change.gvk, change.identity),
-            "error": scrubbed(failures[change.cluster, change.identity].why),
+            "error": masker.text(failures[change.cluster, change.identity].why),
         }
         for change in sorted(failed, key=_order)
         if change.held is None
