@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -33,6 +37,7 @@ class ClusterServer:
         self.speed = speed
         self.port = 0
         self._runner: web.ServerRunner | None = None
+        self._port_kept: Callable[[], object] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
         self._running = asyncio.Event()
@@ -51,6 +56,7 @@ class ClusterServer:
             self.cluster.state.store.compact()
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await self._runner.setup()
+        self._port_kept()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
         self.port = self._runner.addresses[0][1]
         if self.speed is not None:
@@ -65,6 +71,7 @@ class ClusterServer:
         if runner is not None:
             _break_connections(runner)
             await runner.cleanup()
+            self._port_kept = weakref.finalize(self, os.close, _bound(self.port))
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
@@ -178,6 +185,14 @@ def _break_connections(runner: web.ServerRunner) -> None:
     for connection in list(runner.server.connections):
         if connection.transport is not None:
             connection.transport.abort()
+
+
+def _bound(port: int) -> int:
+    """A socket that never listens: connections are refused, and nobody else is given the port while it is open."""
+    with socket.socket() as place:
+        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind(("127.0.0.1", port))
+        return place.detach()
 
 
 async def _request_of(raw: web.BaseRequest) -> Request:
