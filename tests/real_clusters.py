@@ -79,7 +79,7 @@ def missing_binaries(folder: Path) -> list[str]:
 
 
 def wait_until(
-    fact: Callable[[], bool], what: str, timeout_s: float = 90, seen: Callable[[], str] | None = None
+    fact: Callable[[], bool], what: str, timeout_s: float = 180, seen: Callable[[], str] | None = None
 ) -> None:
     """Return once `fact` holds; fail with `what`, and with what is `seen` then, after the time."""
     deadline = time.monotonic() + timeout_s

@@ -167,7 +167,7 @@ async def test_a_watch_tells_every_change_after_the_list(member: Connect, namesp
                 CONFIG_MAP, namespace, "x", {**body, "data": {"a": "2"}}, manager=MANAGER, force=True, uid=made.uid
             )
             await it.delete(CONFIG_MAP, namespace, "x", uid=made.uid)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(180):
                 async for event in events:
                     if isinstance(event, WatchEvent):
                         seen.append((event.type, event.object.uid, event.object.body["data"]["a"]))
@@ -181,7 +181,7 @@ async def test_a_watch_of_metadata_holds_no_content(member: Connect, cluster: Re
     cluster.apply({**config_map("x", a="1"), "metadata": metadata})
     async with (
         member() as it,
-        asyncio.timeout(30),
+        asyncio.timeout(180),
         aclosing(it.watch(CONFIG_MAP, label_selector=f"ns={namespace}", metadata_only=True)) as events,
     ):
         event = await anext(events)

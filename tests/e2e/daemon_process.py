@@ -121,21 +121,35 @@ class Daemon:
         self.kill()
 
     def text(self) -> str:
-        """Everything that it has said."""
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+        """Everything that it has said, without a line that is still being written."""
+        said = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return said[: said.rfind("\n") + 1]
 
-    def says(self, words: str, timeout_s: float = 180) -> None:
-        """Return once its log holds the words."""
-        wait_until(
-            lambda: words in self.text(), f"the daemon to say {words!r}; it said {self.text()[-2000:]}", timeout_s
-        )
+    def said(self) -> str:
+        """Everything that it has said since its last start."""
+        return self.text()[self._said_before :]
 
-    def follows(self, timeout_s: float = 180) -> None:
+    def says(self, words: str) -> None:
+        """Return once it has said the words since its last start."""
+        wait_until(lambda: words in self.said(), f"the daemon to say {words!r}", seen=lambda: self.text()[-2000:])
+
+    def follows(self) -> None:
         """Return once it has read the store since its last start."""
-        words = "the store advanced"
-        wait_until(
-            lambda: words in self.text()[self._said_before :], f"{words}; it said {self.text()[-2000:]}", timeout_s
-        )
+        self.says("the store advanced")
+
+    def rests(self, revision: str) -> None:
+        """Return once a round with a commit has left nothing to be done, and no request is under way."""
+        wait_until(lambda: self.has_done(revision), f"{revision} to be done", seen=lambda: self.text()[-2000:])
+
+    def has_done(self, revision: str) -> bool:
+        """Return whether a round with a commit has left nothing to be done, and no request is under way."""
+        try:
+            with Journal.open(self.journal, read_only=True) as journal:
+                shown, is_open = journal.state() or {}, bool(journal.open_intents())
+        except JournalError:  # it has not been made yet
+            return False
+        is_done = shown.get("revision") == revision and not shown.get("held")
+        return is_done and not is_open and not any(dict(shown["summary"]).values())
 
     def holds(self, cluster: str, epoch: int) -> bool:
         """Return whether its journal says that it holds the fleet in a cluster in that epoch."""

@@ -14,6 +14,7 @@ import pytest
 from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Settings, background_fleet
 from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
+from tests.fakes.serving import serves
 from tests.fakes.worlds import deployment, job
 from tests.real_clusters import wait_until
 
@@ -56,6 +57,11 @@ class Clusters:
 
     def words(self) -> list[str]:
         return [turn.what for turn in self.turns]
+
+    def serves(self, replicas: int) -> bool:
+        """Return whether so many replicas of the Deployment are available."""
+        body = self._fleet.call(lambda box: box[CLUSTER].state.get("Deployment", "demo", "app"))
+        return body is not None and serves(body) and body["spec"]["replicas"] == replicas
 
 
 def hook(name: str, time: str, image: str) -> dict[str, Any]:
@@ -102,16 +108,16 @@ def wanted(*images: str) -> list[str]:
     ]
 
 
-def runs(clusters: Clusters, daemon: Daemon, words: list[str]) -> None:
+def runs(clusters: Clusters, daemon: Daemon, words: list[str], replicas: int = 2) -> None:
     """Return once these have happened; a service that was killed is started again."""
 
     def has_happened() -> bool:
         if not daemon.is_running:
             assert daemon.wait() == -9, daemon.text()[-3000:]
             daemon.start()
-        return len(clusters.turns) >= len(words) and not daemon.has_open_intents()
+        return len(clusters.turns) >= len(words) and clusters.serves(replicas) and not daemon.has_open_intents()
 
-    wait_until(has_happened, "the release", 90, lambda: f"{clusters.words()}\n{daemon.text()[-3000:]}")
+    wait_until(has_happened, "the release", seen=lambda: f"{clusters.words()}\n{daemon.text()[-3000:]}")
 
 
 def both_releases(folder: Path, **environment: str) -> Clusters:
@@ -123,11 +129,9 @@ def both_releases(folder: Path, **environment: str) -> Clusters:
         runs(clusters, daemon, wanted("nginx:1", "nginx:2"))
         scaled = deployment(replicas=3, image="nginx:2")
         store.write("web/all.yaml", scaled, hook("migrate", "before", "migrate:1"), hook("smoke", "after", "smoke:1"))
-        revision = store.commit("more replicas")
-        if not daemon.is_running:
-            daemon.start()
-        daemon.says(revision)
-    return clusters
+        store.commit("more replicas")
+        runs(clusters, daemon, wanted("nginx:1", "nginx:2"), replicas=3)
+        return clusters
 
 
 @pytest.fixture(scope="module")

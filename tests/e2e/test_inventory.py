@@ -178,10 +178,10 @@ def test_a_service_goes_on_when_a_profile_vanishes(hub: Hub) -> None:
     hub.merge()
     journal = hub.folder / "service/journal.db"
     with Daemon(hub.store.folder, hub.hub.kubeconfig, journal, *hub.access).start() as service:
-        wait_until(lambda: hub.value() == "one", "the service to apply", 120, seen=service.text)
+        wait_until(lambda: hub.value() == "one", "the service to apply", seen=service.text)
         hub.drop()
         os.kill(service.pid, signal.SIGHUP)
-        service.says(f"{hub.namespace}/{hub.name}", 120)
+        service.says(f"{hub.namespace}/{hub.name}")
         hub.place_app("two")
-        wait_until(lambda: hub.value() == "two", "the service to go on", 120, seen=service.text)
+        wait_until(lambda: hub.value() == "two", "the service to go on", seen=service.text)
         assert service.stop() == 0

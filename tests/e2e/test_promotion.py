@@ -35,10 +35,11 @@ def has(fleet: BackgroundFleet, namespace: str) -> str:
 
 
 def in_step(daemon: Daemon, revision: str) -> bool:
-    """Return whether the journal has the revision everywhere, healthy."""
+    """Return whether the journal has the revision everywhere, healthy, and nothing more to do."""
     done = run_text("status", "--journal", daemon.journal, "-o", "json", code=None).stdout
     status = json.loads(done) if done.startswith("{") else {}
-    return status.get("revision") == revision and not status["troublesTotal"] and not status["summary"]["update"]
+    is_done = status.get("revision") == revision and not any(status["summary"].values())
+    return is_done and not status["troublesTotal"]
 
 
 def test_a_version_is_promoted_once_it_is_healthy(tmp_path: Path) -> None:

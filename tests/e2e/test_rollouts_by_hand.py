@@ -103,7 +103,7 @@ def test_a_rollout_that_comes_to_what_runs_moves_nothing(tmp_path: Path) -> None
         store.write("rollout.yaml", rollout())
         store.commit("in stages from now on")
         person.apply()
-        assert person.status()["rollouts"][0]["done"] is True
+        person.until(lambda: bool(person.status()["rollouts"][0]["done"]), "done")
         referee.wrong.clear()
         put(store, "nginx:2")
         person.apply()

@@ -82,8 +82,7 @@ def test_a_cluster_that_is_behind_is_kept_at_its_revision(tmp_path: Path) -> Non
         drift(fleet, "m4", DRIFT)
         until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back")
         daemon.stop()
-        daemon.start()
-        daemon.says("SourceAdvanced")
+        daemon.start().follows()
         drift(fleet, "m5", DRIFT)
         until(daemon, have(referee, images("nginx:2", "nginx:1")), "the drift to be put back after a restart")
         assert not referee.wrong
@@ -141,7 +140,7 @@ def test_a_rollout_that_a_commit_takes_away_holds_its_release(trick: str, tmp_pa
         until(daemon, lambda: followed(daemon) == head, "the commit to be followed")
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "what is said of it")
         daemon.stop()
-        daemon.start()
+        daemon.start().follows()
         until(daemon, lambda: "rollout-kept-in-force" in problems_of(daemon), "the same after a restart")
         assert referee.images() == images("nginx:2", "nginx:1"), "no other stage has it"
         if trick == "loosened":
@@ -243,7 +242,8 @@ def test_a_revert_in_the_middle_goes_back_at_once(tmp_path: Path) -> None:
         store.write("rollout.yaml", rollout(**slow, **approved, rollbackWindow="1h"))
         put(store, "nginx:1")
         until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere again")
-        assert {name: revision for name, (revision, _) in recorded(daemon).items()} == dict.fromkeys(CLUSTERS, first)
+        wanted = dict.fromkeys(CLUSTERS, first)
+        until(daemon, lambda: {name: one for name, (one, _) in recorded(daemon).items()} == wanted, "it to be recorded")
         assert all("went back to nginx:1" in wrong or "comes to" in wrong for wrong in referee.wrong)
         assert "rolls back to what it had completed" in history(daemon)
 
@@ -268,14 +268,14 @@ def test_a_metric_of_a_gate_holds_until_prometheus_says_it(tmp_path: Path) -> No
         daemon.start(RECONCILER_PROMETHEUS=f"main={fake.url}")
         until(daemon, all_have(referee, "nginx:1"), "the first revision everywhere")
         assert {params["query"] for _, params, _ in fake.asked} == {'errors{cluster="m1"}'}
-        fake.__exit__()
+        fake.answer = lambda params: None
         put(store, "nginx:2")
         until(daemon, lambda: "Prometheus main cannot be asked" in why(daemon, "m1"), "status to say that it is away")
-        with FakePrometheus(lambda params: matrix(params, "NaN"), fake.port) as back:
-            until(daemon, lambda: "is nan, not < 1" in why(daemon, "m1"), "status to say that it is no number")
-            assert referee.images() == images("nginx:2", "nginx:1")
-            back.answer = lambda params: matrix(params, "0.5")
-            until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
+        fake.answer = lambda params: matrix(params, "NaN")
+        until(daemon, lambda: "is nan, not < 1" in why(daemon, "m1"), "status to say that it is no number")
+        assert referee.images() == images("nginx:2", "nginx:1")
+        fake.answer = lambda params: matrix(params, "0.5")
+        until(daemon, all_have(referee, "nginx:2"), "the second revision everywhere")
         assert not referee.wrong
         assert daemon.stop() == 0
 

@@ -93,27 +93,26 @@ def follow(scene: Scene, prepare: Callable[[int], None]) -> None:
         scene.until("111", "111", "the first release everywhere")
 
         # A Prometheus that is away lets nothing past the first stage, and status says so.
-        fake.__exit__()
+        fake.answer = lambda params: None
         prepare(2)
         scene.put(2)
         scene.until_said(lambda: "Prometheus main cannot be asked" in scene.status(), "status to say that it is away")
         scene.until("211", "211", "the second release in the first stage alone")
-        with FakePrometheus(lambda params: matrix(params, "0"), fake.port):
-            # The hook fails in the second stage: nothing else changes there, and the third does not begin.
-            why = f"Job {scene.namespace}/migrate failed; delete it in the cluster to run it again, or commit a change"
-            scene.until_said(lambda: why in scene.status(), "status to name the hook")
-            scene.until("211", "221", "the stage to stop")
-            scene.daemon.stop()
-            scene.daemon.start(RECONCILER_PROMETHEUS=f"main={fake.url}")
-            scene.daemon.says("SourceAdvanced")
-            scene.until_said(lambda: scene.stages() == ["done", "paused", "waits-for-stage"], "the stage to be paused")
-            scene.until_said(lambda: "failed m2 at" in scene.status(), "status to name its cluster")
-            scene.until("211", "221", "the stage to stay as it was after a restart")
+        fake.answer = lambda params: matrix(params, "0")
+        # The hook fails in the second stage: nothing else changes there, and the third does not begin.
+        why = f"Job {scene.namespace}/migrate failed; delete it in the cluster to run it again, or commit a change"
+        scene.until_said(lambda: why in scene.status(), "status to name the hook")
+        scene.until("211", "221", "the stage to stop")
+        scene.daemon.stop()
+        scene.daemon.start(RECONCILER_PROMETHEUS=f"main={fake.url}").follows()
+        scene.until_said(lambda: scene.stages() == ["done", "paused", "waits-for-stage"], "the stage to be paused")
+        scene.until_said(lambda: "failed m2 at" in scene.status(), "status to name its cluster")
+        scene.until("211", "221", "the stage to stay as it was after a restart")
 
-            # What mends it goes everywhere, and runs its hook once in each cluster.
-            prepare(3)
-            scene.put(3)
-            scene.until("333", "333", "the third release everywhere")
+        # What mends it goes everywhere, and runs its hook once in each cluster.
+        prepare(3)
+        scene.put(3)
+        scene.until("333", "333", "the third release everywhere")
         assert scene.daemon.stop() == 0
 
 

@@ -21,6 +21,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.sim import ClusterSpec, FleetInABox, Request
 from tests.e2e.daemon_process import Daemon, GitRepository
 from tests.fakes.scripted_server import Asked, ScriptedServer, reply
+from tests.fakes.serving import serves
 from tests.fakes.waiting import until
 from tests.fakes.worlds import config_map, deployment, policy
 
@@ -172,8 +173,7 @@ async def _an_object_is_degraded(it: Scene) -> None:
     it.store.write("web.yaml", deployment("web", replicas=1), policy("Deployment", "m1", name="web"))
     it.store.commit()
     await it.tells("created", "Deployment demo/web @ m1")
-    await it.until(lambda: (it.box["m1"].state.get("Deployment", "demo", "web") or {})["status"].get("readyReplicas"),
-                   "a replica")  # fmt: skip
+    await it.until(lambda: serves(it.box["m1"].state.get("Deployment", "demo", "web")), "a replica")
     it.box["m1"].set_node_ready("n1", is_ready=False)
     degraded = await it.tells("degraded", "Deployment demo/web @ m1")
     assert degraded["data"]["why"]

@@ -99,13 +99,14 @@ def test_what_closes_the_fleet_holds_what_the_commit_brings_that_lifts_it(name: 
         service.until(head, "the commit to be followed")
         service.until(FORMER_COUNTS, "what is said of it")
         daemon.stop()
-        daemon.start()
+        daemon.start().follows()
         service.until(FORMER_COUNTS, "the same after a restart")
         assert service.value() == "first"
         put(store, "lifted, and one more commit", OPEN)
         service.until_written("lifted, and one more commit", "the next commit")
 
-        put(store, "frozen again", closing)
+        head = put(store, "frozen again", closing)
+        service.until(head, "the freeze to be followed")
         service.until(why, "the freeze")
         put(store, "guessed", OPEN, review="0123456789abcdef")
         service.until("confirms nothing of this revision", "the error")

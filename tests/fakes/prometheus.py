@@ -25,9 +25,12 @@ def matrix(params: Mapping[str, str], *values: str, skip: int = 0) -> Answer:
 
 
 class FakePrometheus:
-    """Serves on loopback within a block. `answer`: of the parameters of a query; it may change at any time."""
+    """Serves on loopback within a block. `answer`: of the parameters of a query, None: the connection is cut off.
 
-    def __init__(self, answer: Callable[[Mapping[str, str]], Answer], port: int = 0) -> None:
+    It may change at any time.
+    """
+
+    def __init__(self, answer: Callable[[Mapping[str, str]], Answer | None]) -> None:
         self.answer = answer
         self.asked: list[tuple[str, dict[str, str], str]] = []
         """Path, parameters and Authorization of each request."""
@@ -40,7 +43,10 @@ class FakePrometheus:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 params = {name: values[0] for name, values in parse_qs(body).items()}
                 fake.asked.append((self.path, params, self.headers.get("Authorization", "")))
-                status, headers, data = fake.answer(params)
+                answer = fake.answer(params)
+                if answer is None:
+                    return
+                status, headers, data = answer
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(data))}.items():
                     self.send_header(name, value)
@@ -50,16 +56,12 @@ class FakePrometheus:
             def log_message(self, format: str, *args: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

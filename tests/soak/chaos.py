@@ -35,7 +35,7 @@ from tests.soak.spoiled import SpoiledPaths
 from tests.soak.worlds import define, worlds
 
 RESYNC_S = 20
-REST_TIMEOUT_S = 90.0
+REST_TIMEOUT_S = 180.0
 FAULTS = (
     FaultKind.THROTTLED, FaultKind.INTERNAL, FaultKind.UNAVAILABLE, FaultKind.RESET, FaultKind.LOST_RESPONSE,
     FaultKind.TRUNCATED, FaultKind.PARTIAL_LIST, FaultKind.EMPTY_LIST, FaultKind.EXPIRED, FaultKind.HTML,

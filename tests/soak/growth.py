@@ -58,4 +58,4 @@ def _commit(fleet: BackgroundFleet, store: GitRepository, daemon: Daemon, number
         live = (box[cluster].state.get("ConfigMap", "demo", name) for cluster in CLUSTERS)
         return all(found is not None and found["data"] == {"a": str(number)} for found in live)
 
-    wait_until(lambda: fleet.call(is_there), f"commit {number}; {daemon.text()[-1500:]}", timeout_s=60)
+    wait_until(lambda: fleet.call(is_there), f"commit {number}; {daemon.text()[-1500:]}")

@@ -24,7 +24,7 @@ from tests.yaml_text import load_documents
 
 LIAR, HONEST = "m1", "m2"
 _UNREAD = frozenset({"cluster-not-read", "kind-not-read"})
-_PATIENCE_S = 30.0
+_PATIENCE_S = 90.0
 """So long a commit may take to the honest cluster; most take less than one."""
 
 STORE = """

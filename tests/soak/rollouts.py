@@ -27,7 +27,7 @@ from tests.program import run_text
 STAGES = {"canary": ("m1",), "early": ("m2", "m3"), "rest": ("m4", "m5", "m6")}
 CLUSTERS = tuple(name for names in STAGES.values() for name in names)
 WIDTH = {"canary": 1, "early": 1, "rest": 2}
-REST_TIMEOUT_S = 90.0
+REST_TIMEOUT_S = 180.0
 DRIFT = "nginx:drift"
 """What somebody sets by hand."""
 

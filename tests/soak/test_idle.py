@@ -67,7 +67,7 @@ def settled_fleet(scene: Scene) -> None:
         ]
         return sum(item["status"].get("readyReplicas", 0) for items in found for item in items)
 
-    wait_until(lambda: ready() == 60, f"all replicas to be ready; {scene.daemon.text()[-1500:]}", timeout_s=60)
+    wait_until(lambda: ready() == 60, f"all replicas to be ready; {scene.daemon.text()[-1500:]}")
     wait_until(lambda: not scene.daemon.has_open_intents(), "no open intent")
     deadline = time.monotonic() + SETTLE_S
     wait_until(lambda: time.monotonic() > deadline, "the start to be over")

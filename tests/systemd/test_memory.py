@@ -63,7 +63,7 @@ def test_nothing_needs_memory_that_is_writable_and_executable(tmp_path: Path) ->
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
-        timeout=50,
+        timeout=180,
     )
     if result.returncode == 77:
         pytest.skip("the kernel is older than 6.3 and has no PR_SET_MDWE")

@@ -10,7 +10,7 @@ from reconciler.cli.run import command
 from tests.fakes.git_server import needed
 
 UNIT = Path(__file__).parents[2] / "systemd/reconciler.service"
-ANALYZE_TIMEOUT_S = 40
+ANALYZE_TIMEOUT_S = 180
 
 
 def _analyze(*arguments: str) -> subprocess.CompletedProcess[str]:

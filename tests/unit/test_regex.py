@@ -33,8 +33,9 @@ def test_knows_nothing_else() -> None:
 def test_every_expression_of_the_program_can_be_compiled() -> None:
     """A broken one would else be found by whoever uses it first."""
     found = 0
-    for file in (ROOT / "reconciler").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "reconciler").rglob("*.py")]
+    for text in (text for text in texts if "regex(" in text):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "regex":
                 found += 1
                 if isinstance(node.args[0], ast.Constant):

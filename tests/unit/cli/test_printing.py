@@ -37,7 +37,7 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
     reader.start()
     write_file(pipe, "new")
-    reader.join(10)
+    reader.join(60)
     assert got == ["new"]
     assert pipe.is_fifo()
 

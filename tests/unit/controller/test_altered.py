@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.clock import BackOff
+from reconciler.controller import timing
 from reconciler.controller.retries.conflicts import UNDONE_MAX
 from reconciler.sim import Fault, FaultKind, Request, is_write
 from tests.fakes.admitting_server import let_admit
@@ -65,7 +67,8 @@ async def test_a_webhook_that_changes_each_write_is_told_at_once_and_then_as_a_f
         await scene.until(lambda: scene.value("m1") == "2")
         tried = QuickClock().monotonic_s()
         await scene.until(lambda: set(counts(scene)) == {"synced"})
-        assert QuickClock().monotonic_s() - tried < 60, "what came through is left alone no longer"
+        # The next pause would be two minutes, which pass in six seconds here.
+        assert QuickClock().monotonic_s() - tried < 110, "what came through is left alone no longer"
 
 
 async def test_what_is_set_right_after_a_webhook_was_taken_out_is_told_as_done_by_the_server(tmp_path: Path) -> None:
@@ -80,17 +83,18 @@ async def test_what_is_set_right_after_a_webhook_was_taken_out_is_told_as_done_b
         assert (event.data["outcome"], event.data["who"]) == ("healed", "the server")
 
 
-async def test_a_commit_that_changes_what_is_altered_does_not_wait_for_the_pause(tmp_path: Path) -> None:
+async def test_a_commit_that_changes_what_is_altered_does_not_wait_for_the_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "FIGHT_BACK_OFF", BackOff(least_s=1e6, most_s=1e6))
     async with running(tmp_path) as scene:
         server = await let_admit(scene.box, "m1")
         server.webhook = other_value
         scene.app("2", "m1", "m2")
         await scene.until(lambda: counts(scene).get("fought") == 1)
         server.webhook = None
-        asked = QuickClock().monotonic_s()
         scene.app("3", "m1", "m2")
         await scene.until(lambda: scene.value("m1") == "3")
-        assert QuickClock().monotonic_s() - asked < 60
 
 
 @pytest.mark.parametrize("kind", [FaultKind.INTERNAL, FaultKind.FORBIDDEN])

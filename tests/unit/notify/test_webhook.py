@@ -171,7 +171,7 @@ async def test_it_waits_as_long_as_it_is_asked_to_within_bounds(tmp_path: Path) 
 async def test_a_receiver_that_is_gone_for_good_is_told_nothing_until_the_next_start(tmp_path: Path) -> None:
     async with scene(tmp_path, reply(410), TAKEN) as it:
         it.happens("a", "b")
-        await asyncio.wait_for(it.webhook.run(), 10)
+        await asyncio.wait_for(it.webhook.run(), 60)
         assert (it.names, it.told.is_gone) == (["a"], True)
         it.begin()
         await it.webhook.step()

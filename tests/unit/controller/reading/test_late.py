@@ -21,7 +21,7 @@ from reconciler.sim import ClusterSpec, FleetInABox
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 A, B = (ResourceRef(CONFIG_MAP, "demo", name) for name in ("a", "b"))
-SLOW_S = 1.2
+SLOW_S = 2.0
 NAMES = ("m1", "m2", "m3")
 
 

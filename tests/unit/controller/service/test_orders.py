@@ -40,12 +40,12 @@ async def test_a_suspension_nudges_and_who_asks_has_everything_read(tmp_path: Pa
         await asyncio.sleep(0)
         with Journal.open_beside(path) as book:
             book.suspend(SuspensionRecord(scope="fleet", reason="r", who="w", until=""))
-            assert await asyncio.wait_for(loop.words.get(), 10) == "nudge"
+            assert await asyncio.wait_for(loop.words.get(), 60) == "nudge"
             for _ in range(2):
                 book.ask("a@host")
-                assert await asyncio.wait_for(loop.words.get(), 10) == "reload"
+                assert await asyncio.wait_for(loop.words.get(), 60) == "reload"
             book.resume("fleet")
-            assert await asyncio.wait_for(loop.words.get(), 10) == "nudge"
+            assert await asyncio.wait_for(loop.words.get(), 60) == "nudge"
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
