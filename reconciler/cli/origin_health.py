@@ -11,13 +11,11 @@ from reconciler.cli.cluster_access import journal_path
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
-    from reconciler.journal.sqlite_journal import Journal
     from reconciler.promotion import HealthWords
     from reconciler.store.location import StoreLocation
 
 _UNKNOWN = "health there is not known"
 _REVISION_CHARS = 12
-_EVENTS_MAX = 100_000
 
 
 class StageCompleted(NamedTuple):
@@ -40,31 +38,28 @@ def stage_completed(stage: str, journal: Path | None, store: str) -> StageComple
     """
     from reconciler.api.ledger import EventKind
     from reconciler.controller.vitals.journal_documents import picture_in
-    from reconciler.journal.events import EventFilter
     from reconciler.journal.sqlite_journal import Journal
 
     of, _, name = stage.rpartition("/")
     with Journal.open(journal_path(journal, store), read_only=True) as opened:
-        rollouts = picture_in(opened).get("rollouts", ())
-        completed = opened.newest_events(EventFilter(kinds=(str(EventKind.ROLLOUT_COMPLETED),)), _EVENTS_MAX)
-    found: set[tuple[str, str, str]] = {
-        (rollout["name"], cluster["revision"], cluster["phase"])
-        for rollout in rollouts
-        for cluster in rollout["clusters"]
-        if of in ("", rollout["name"]) and cluster["stage"] == name
-    }
+        clusters = [
+            (rollout["name"], cluster)
+            for rollout in picture_in(opened).get("rollouts", ())
+            for cluster in rollout["clusters"]
+            if of in ("", rollout["name"]) and cluster["stage"] == name
+        ]
+        asked = [f"rollout {rollout} @ {cluster['name']}" for rollout, cluster in clusters]
+        kind = EventKind.ROLLOUT_COMPLETED
+        completed = [event for subject in asked for event in opened.events(subject=subject, kind=kind, limit=1)]
+    found = {(rollout, cluster["revision"], cluster["phase"]) for rollout, cluster in clusters}
     told = ", ".join(
         sorted(f"{rollout}/{name} is {phase} at {revision[:_REVISION_CHARS]}" for rollout, revision, phase in found)
     )
     if len(found) != 1 or next(iter(found))[2] != "done":
         raise ConfigurationError(f"the stage {stage} has not completed one revision: {told or 'no cluster is in it'}")
-    revision = next(iter(found))[1]
-    when = [
-        each.event.time
-        for each in completed
-        if (each.event.data.get("revision"), each.event.data.get("stage")) == (revision, name)
-    ]
-    return StageCompleted(stage, revision, when[0] if when else "")
+    revision: str = next(iter(found))[1]
+    meant = (event for event in completed if (event.data.get("revision"), event.data.get("stage")) == (revision, name))
+    return StageCompleted(stage, revision, max((event.time for event in meant), default=""))
 
 
 def location_of(store: str) -> StoreLocation | None:
@@ -86,22 +81,23 @@ def origin_health(
         return _observed(observations)
 
     @cache
-    def recorded() -> tuple[str, Mapping[str, Any], Mapping[str, str]]:
+    def recorded() -> tuple[str, Path, Mapping[str, Any]]:
         from reconciler.controller.vitals.journal_documents import picture_in
         from reconciler.journal.sqlite_journal import Journal
 
         try:
-            with Journal.open(journal_path(journal, store), read_only=True) as opened:
-                return "", picture_in(opened), _since(opened)
+            path = journal_path(journal, store)
+            with Journal.open(path, read_only=True) as opened:
+                return "", path, picture_in(opened)
         except (ConfigurationError, JournalError):
             if journal is not None:
                 raise
-            return f"{_UNKNOWN}: no journal is at hand here", {}, {}
+            return f"{_UNKNOWN}: no journal is at hand here", Path(), {}
 
     def words(folder: str, subject: str) -> str:
-        why, picture, since = recorded()
-        why = why or _newer(location, str(picture["revision"]), commit, folder)
-        return why or _recorded(picture, since, subject)
+        why, path, picture = recorded()
+        why = why or _newer(location, str(picture["revision"]), commit, folder) or _sick(picture, subject)
+        return why or _since(path, subject)
 
     return words
 
@@ -125,19 +121,8 @@ def _newer(location: StoreLocation | None, applied: str, commit: str, folder: st
     return told if any(not folder or is_below(path, folder) for path in changed) else ""
 
 
-def _since(journal: Journal) -> Mapping[str, str]:
-    """Return the time of the last write or recovery of each object, by its subject."""
-    from reconciler.api.ledger import EventKind
-    from reconciler.journal.events import EventFilter
-
-    kinds = (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED, EventKind.RECOVERED)
-    found: dict[str, str] = {}
-    for recorded in reversed(journal.newest_events(EventFilter(kinds=tuple(map(str, kinds))), _EVENTS_MAX)):
-        found[recorded.event.subject.partition(" @ ")[0]] = recorded.event.time
-    return found
-
-
-def _recorded(picture: Mapping[str, Any], since: Mapping[str, str], subject: str) -> str:
+def _sick(picture: Mapping[str, Any], subject: str) -> str:
+    """Return what is wrong with an object or not known of it; empty: nothing."""
     away = [cluster["name"] for cluster in picture["clusters"] if not cluster["up"]]
     if away:
         return f"{_UNKNOWN}: {', '.join(away[:3])} cannot be read"
@@ -150,9 +135,21 @@ def _recorded(picture: Mapping[str, Any], since: Mapping[str, str], subject: str
             return f"{words} in {trouble['cluster']}{f': {why}' if why else ''}"
     if picture["troublesTotal"] > len(picture["troubles"]):
         return f"{_UNKNOWN}: more objects are in trouble than the journal names"
-    if subject not in since:
+    return ""
+
+
+def _since(journal: Path, subject: str) -> str:
+    """Return since when nothing was written of a healthy object and nothing failed, in whichever cluster it is."""
+    from reconciler.api.ledger import EventKind
+    from reconciler.journal.events import EventFilter
+    from reconciler.journal.sqlite_journal import Journal
+
+    kinds = (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED, EventKind.RECOVERED)
+    with Journal.open(journal, read_only=True) as opened:
+        found = opened.newest_events(EventFilter(about=subject, kinds=tuple(map(str, kinds))), 1)
+    if not found:
         return f"{_UNKNOWN}: nothing is recorded of it"
-    return f"healthy there, without change or failure since {since[subject]}"
+    return f"healthy there, without change or failure since {found[0].event.time}"
 
 
 def _observed(path: Path) -> HealthWords:

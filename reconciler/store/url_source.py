@@ -49,7 +49,7 @@ _JITTER: Final = 0.1
 _REFUSED: Final = {
     Relation.REWOUND: "was set back to {new}, which is older than {old} that is in force",
     Relation.REWRITTEN: "was rewritten: {new} does not follow from {old} that is in force",
-    Relation.UNRELATED: "has another history: {new} and {old} that is in force have no commit in common among the last 50,000",
+    Relation.UNRELATED: "has another history: {new} and {old} that is in force share none of the last 50,000 commits",
 }
 
 

@@ -205,5 +205,15 @@ def test_a_stage_is_promoted_at_what_it_has_completed(checkout: Checkout) -> Non
     ran = checkout.promote(*args)
     assert ran.code == 0, ran.err
     assert "web:1 → web:2" in ran.out
+    assert "completed by the stage canary (time not recorded)" in ran.out
+    with Journal.open(path) as journal:
+        completed = Event(
+            time="2026-11-27T02:00:00Z", round=1, kind=EventKind.ROLLOUT_COMPLETED, subject="rollout default @ m1",
+            data={"revision": head, "stage": "canary"},
+        )  # fmt: skip
+        of_another = replace(completed, subject="rollout default @ m9", time="2026-11-27T03:00:00Z")
+        journal.record_events([completed, of_another])
+    again = checkout.promote(*args, "--branch", "again")
+    assert "completed by the stage canary at 2026-11-27T02:00:00Z" in again.out
     waits(replace(AWAITED, clusters={}))
     assert "has not completed one revision: no cluster is in it" in checkout.promote(*args).err
