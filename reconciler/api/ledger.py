@@ -42,6 +42,8 @@ class AppliedRow(Struct, frozen=True, kw_only=True):
     """It followed an owner under propagateDeps."""
     finished: bool = False
     """A Job or Pod that has run to its end."""
+    failed: bool = False
+    """A hook that was deleted after it failed: it is `finished`, and what waits for it waits."""
     revision: str = ""
     source: Source = NOWHERE
     established: int | None = None

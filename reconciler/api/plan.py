@@ -51,6 +51,8 @@ class Cause(StrEnum):
     """The policy left, or no longer selects the template."""
     DEPENDENCY = "dependency"
     """A dependency is no longer needed."""
+    COMPLETED = "completed"
+    """A hook has run, and says that it is deleted then; it stays desired, and its run stays recorded."""
     SIDE_EFFECT = "side-effect"
     """The API server, a webhook or a default changes it along with ours; never a reason to write."""
 
@@ -137,9 +139,9 @@ class Hold(Struct, frozen=True):
 class Change(Struct, frozen=True, kw_only=True):
     """One difference between the desired and the live object, in one cluster.
 
-    `hold`: why it is not made now; None: it may be made. `manifest`: sent by create, update, adopt and replace. `uid`
-    and `resource_version`: preconditions, if set. `engine`: the engine that computed the fields: T (three-way), S
-    (server dry run), O (offline).
+    `hold`: why it is not made now; None: it may be made. `manifest`: sent by create, update, adopt and replace, and
+    recorded of a hook that is deleted. `uid` and `resource_version`: preconditions, if set. `engine`: the engine that
+    computed the fields: T (three-way), S (server dry run), O (offline).
     """
 
     action: Action

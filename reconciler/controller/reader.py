@@ -202,6 +202,7 @@ class Reader:
             met = [member for _, member in sorted(reachable.items()) if not isinstance(member, str)]
             left = {name: why for name, why in held.items() if names is not None and name not in names}
             held = left | await self._hold(met, fleet, known, now)
+            known = remembered(parts.journal)  # The marks may have told it something.
         new = sorted(uids.items() - known.cluster_uids.items())
         with parts.journal.transaction(durable=True) if new else nullcontext():
             for name, uid in new:

@@ -33,6 +33,7 @@ from reconciler.controller.round.act import (
     waves_by_cluster,
 )
 from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.mark import record_hooks
 from reconciler.controller.round.writes import managers_of, write_events
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.phases import RoundPhase
@@ -168,6 +169,7 @@ class Writer:
     async def _locked_and_written(
         self, member: MemberCluster, waves: Waves, acting: Acting, locks: _RoundLocks
     ) -> None:
+        record_hooks(chain.from_iterable(waves), acting)
         error = await locks.take(member)
         if error is None:
             await act_in(member, waves, acting)

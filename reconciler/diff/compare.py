@@ -20,10 +20,10 @@ from reconciler.api.refs import Identity
 from reconciler.diff.applied_fields import Bodies
 from reconciler.diff.canonical import sendable
 from reconciler.diff.foreign import is_used_as_it_is, namespace_remark, problem_about, refusal, second_holder
+from reconciler.diff.hook_runs import end_to_leave_after, is_done_hook, other_release
 from reconciler.diff.immutable import why_not_replaced
 from reconciler.diff.three_way import Desired, Difference, desired_of, difference_from
 from reconciler.fleet_snapshot import FleetSnapshot
-from reconciler.observations import has_succeeded
 from reconciler.ownership import (
     RELEASE,
     ObjectOwner,
@@ -186,14 +186,19 @@ class Comparer:
             policy = self.decision.policies.get(manifest.identity)
             problem = refusal(manifest, live, ownership, policy, self._lost_marks(live, row))
             return self._adoption(manifest, live, bodies) if problem is None else Comparison(problem=problem, live=live)
-        if (release := _other_release(manifest.body, live.body)) is not None:
+        if (release := other_release(manifest.body, live.body)) is not None:
             body = bodies.wanted(manifest.body, manifest.leaves).body
             change = self._change(manifest, Action.REPLACE, Cause.DECLARED, body=body, live=live)
             return Comparison(change=replace(change, fields=(release,)), live=live)
+        if (end := end_to_leave_after(manifest.body, live)) is not None:
+            # Its manifest goes along, to be recorded.
+            body = bodies.wanted(manifest.body, manifest.leaves).body
+            change = self._change(manifest, Action.DELETE, Cause.COMPLETED, body=body, live=live)
+            return Comparison(change=replace(change, reason=Reason(rule="completed", text=f"it {end}")), live=live)
         # A finished Job or Pod is history: it is only touched when its template changes.
         is_finished = row is not None and row.finished and live.uid == row.uid
         has_run = is_finished and row is not None and self._has_run(manifest, row, bodies)
-        if has_run or _is_done_hook(manifest.body, live.body):
+        if has_run or is_done_hook(manifest.body, live.body):
             ours = Comparison(in_sync=True, live=live)
         else:
             ours = self._ours(manifest, live, row, bodies)
@@ -201,7 +206,7 @@ class Comparer:
         return replace(ours, remark=remark) if remark is not None else ours
 
     def _absent(self, manifest: Manifest, row: AppliedRow | None, bodies: Bodies) -> Comparison:
-        is_same = row is not None and _other_release(manifest.body, row.recorded) is None
+        is_same = row is not None and other_release(manifest.body, row.recorded) is None
         if row is not None and row.finished and is_same and self._has_run(manifest, row, bodies):
             return Comparison(in_sync=True)
         # What was applied and is gone was deleted by somebody else.
@@ -378,18 +383,3 @@ class Comparer:
             resource_version=live.resource_version if live else "",
             steady_path=steady_path(body, live.body, self._replicas_path(manifest)) if live else (),
         )
-
-
-def _is_done_hook(manifest: JsonObject, live: JsonObject) -> bool:
-    """Return whether a hook succeeded for the release that it is for now; a command may not have seen its end."""
-    release = dig(manifest, "metadata", "annotations", RELEASE)
-    return release is not None and release == dig(live, "metadata", "annotations", RELEASE) and has_succeeded(live)
-
-
-def _other_release(manifest: JsonObject, other: JsonObject | None) -> FieldChange | None:
-    """Return the difference between the releases that a hook is for and was for; None: none, or it is no hook."""
-    after, before = (dig(body, "metadata", "annotations", RELEASE) for body in (manifest, other))
-    if after is None or after == before:
-        return None
-    path = f"metadata.annotations.{RELEASE}"
-    return FieldChange(path=path, before=MISSING if before is None else before, after=after)

@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.api.content import JsonObject, dig, with_value
 from reconciler.ownership import DIRECTIVES, DirectiveEffect, FoundDirective
-from reconciler.templates import HOOK, HOOK_WEIGHT, HookTime
+from reconciler.templates import HOOK, HOOK_DELETE, HOOK_WEIGHT, HookEnd, HookTime
 
 _TIMES: Final = {
     frozenset({"presync"}): HookTime.BEFORE,
@@ -21,7 +21,14 @@ _TIMES: Final = {
     frozenset({"post-install", "post-upgrade"}): HookTime.AFTER_APPLIED,
 }
 _FIRST_TIMES: Final = frozenset({"presync", "pre-install", "pre-upgrade"})
-_RUNS: Final = ("Job", "Pod")
+RUNS: Final = ("Job", "Pod")
+_ENDS: Final = {
+    "hook-succeeded": HookEnd.SUCCEEDED,
+    "hooksucceeded": HookEnd.SUCCEEDED,
+    "hook-failed": HookEnd.FAILED,
+    "hookfailed": HookEnd.FAILED,
+}
+"""Delete policies; the others are what happens to every hook."""
 _WEIGHTS: Final = ("helm.sh/hook-weight", "argocd.argoproj.io/sync-wave")
 _OF_HOOKS: Final = frozenset({row.key for row in DIRECTIVES if "/hook" in row.key}.union(_WEIGHTS))
 
@@ -36,13 +43,20 @@ def hook_times(found: Collection[FoundDirective]) -> frozenset[str]:
     return frozenset(one.value.lower() for one in hooks if one.key == first)
 
 
-def with_hook(body: JsonObject, times: frozenset[str]) -> JsonObject | None:
+def hook_ends(found: Collection[FoundDirective]) -> frozenset[HookEnd]:
+    """Return the ends after which either tool's policy deletes a hook. Source: gitops-engine, pkg/sync/hook."""
+    return frozenset(_ENDS[one.value.lower()] for one in found if one.value.lower() in _ENDS)
+
+
+def with_hook(body: JsonObject, times: frozenset[str], ends: frozenset[HookEnd]) -> JsonObject | None:
     """Return an object of `hook_times` as a hook of a store, with a name; None: it would have to run at two times.
+
+    `ends`: those after which it is deleted, if it runs.
 
     One that does not run comes at the first of its times: hooks of the others need it, too.
     """
     time = _TIMES.get(times)
-    if time is None and body.get("kind") not in _RUNS:
+    if time is None and body.get("kind") not in RUNS:
         time = _TIMES.get(times & _FIRST_TIMES) or _TIMES.get(times - _FIRST_TIMES)
     if time is None:
         return None
@@ -52,6 +66,8 @@ def with_hook(body: JsonObject, times: frozenset[str]) -> JsonObject | None:
     kept[HOOK] = time.value
     if weight not in ("0", ""):
         kept[HOOK_WEIGHT] = str(weight)
+    if ends and body.get("kind") in RUNS:
+        kept[HOOK_DELETE] = ",".join(sorted(ends, reverse=True))
     body = with_value(body, ("metadata", "annotations"), kept)
     prefix = dig(body, "metadata", "generateName")
     if isinstance(prefix, str) and not dig(body, "metadata", "name"):

@@ -17,7 +17,7 @@ from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import is_namespaced, is_policy, pointer_text
-from reconciler.hydration.foreign_hooks import hook_times, with_hook
+from reconciler.hydration.foreign_hooks import RUNS, hook_ends, hook_times, with_hook
 from reconciler.kinds.registry import Registry
 from reconciler.ownership import TAKE_OVER, DirectiveEffect, directives_of, strip_marks
 from reconciler.secrets import is_secret_kind
@@ -222,15 +222,16 @@ class _ObjectReader:
                 return None
         if not times:
             return body
-        for one in found:
-            if one.key.endswith("hook-delete-policy") and not one.is_kept_to:
-                self.error("render-hook-dropped", f"hooks say {one}: {one.here}", Severity.WARNING)
-        made = with_hook(body, times)
+        ends = hook_ends(found)
+        made = with_hook(body, times, ends)
         if made is None:
             self.error("render-object", f"{subject} is a hook for {', '.join(sorted(times))}: make it two")
             return None
         if is_namespaced(*GVK.parse(str(body.get("apiVersion", "")), str(body.get("kind", ""))).group_kind) is None:
             why = f"{_subject(made)} is a hook of a kind that does not run here: it comes in its turn, and once"
+            self.error("render-hook-dropped", why, Severity.WARNING)
+        if ends and made.get("kind") not in RUNS:
+            why = "what hooks need is not deleted after them, and stays for the next ones"
             self.error("render-hook-dropped", why, Severity.WARNING)
         return made
 

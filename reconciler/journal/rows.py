@@ -22,6 +22,9 @@ from reconciler.observations import MoveMemory
 
 _IDENTITY = ("api_group", "kind", "namespace", "name")
 
+_FAILED = 2
+"""In column `finished`: it was deleted after it failed."""
+
 CLUSTER = SqlTable("cluster", 1, ("name", "uid"))
 APPLIED = SqlTable(
     "applied",
@@ -105,7 +108,7 @@ def applied_columns(row: AppliedRow, recorded: str | None) -> Row:
     """`recorded` is the digest under which the manifest is kept."""
     return (
         *(row.cluster, *row.identity, row.gvk.version, row.uid, row.manifest_digest, recorded, row.policy),
-        *(int(row.keep), str(row.flavor), row.replicas, int(row.dependency), int(row.finished)),
+        *(int(row.keep), str(row.flavor), row.replicas, int(row.dependency), row.finished + row.failed),
         *(row.revision, row.source.path, row.source.line),
     )
 
@@ -132,6 +135,7 @@ def applied_row(
         replicas=row[12],
         dependency=bool(row[13]),
         finished=bool(row[14]),
+        failed=row[14] == _FAILED,
         revision=row[15],
         source=share(source, source),
         established=memory.established,

@@ -19,12 +19,13 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS, is_namespaced, is_never_distributed
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
-from reconciler.templates import HOOK, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
+from reconciler.templates import HOOK, HOOK_DELETE, HOOK_FAILURE, HOOK_WEIGHT, RESERVED_PREFIX, WAVE, malformed_images
 
 _ANNOTATIONS: Final[Mapping[str, tuple[str, str]]] = {
     HOOK: ("", "when it runs in a release of its folder; without it, it is an ordinary object"),
     HOOK_WEIGHT: ("", "its turn among the hooks of its time"),
     HOOK_FAILURE: ("continue", "whether its failure holds the rest of the release"),
+    HOOK_DELETE: ("", "after which ends of its run it is deleted"),
     WAVE: ("", "its turn in the release of its folder"),
     "fleet.reconciler/bring": ("", "what it refers to comes with it, or not"),
     "fleet.reconciler/replace": ("allowed", "whether it may be deleted and made anew where a field cannot change"),

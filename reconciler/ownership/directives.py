@@ -82,7 +82,8 @@ _HOOK: Final = DirectiveEffect.HOOK
 _NO_HOOK: Final = "nothing runs then; take it out of the store"
 _BEFORE: Final = "write `fleet.reconciler/hook: before`; of installing alone `before-first`"
 _AFTER: Final = "write `fleet.reconciler/hook: after-applied`; of installing alone `after-first`"
-_RECORD: Final = "a hook stays until its next run, as the record of it"
+_RECORD: Final = "a hook stays until its next run"
+_LEAVES: Final = "as `fleet.reconciler/hook-delete`"
 _NOT_APPLIED: Final = "not applied there: take it out"
 _CREATED_ONLY: Final = "nothing is only created; see spec.ignore"
 _ORDER: Final = "the order follows from references and kinds; write `fleet.reconciler/wave`"
@@ -112,7 +113,7 @@ DIRECTIVES: Final = (
         *_each("hook", "SyncFail PreDelete PostDelete", _LEFT_OUT, _NO_HOOK),
         ("hook", "Skip", _LEFT_OUT, _NOT_APPLIED),
         ("hook-delete-policy", "BeforeHookCreation", _SAME, _RECORD),
-        *_each("hook-delete-policy", "HookSucceeded HookFailed", _DROPPED, _RECORD),
+        *_each("hook-delete-policy", "HookSucceeded HookFailed", _SAME, _LEAVES),
         ("sync-wave", "", DirectiveEffect.WAVE, "as `fleet.reconciler/wave`; of a hook, its weight"),
     ),
     *_rows(
@@ -187,7 +188,7 @@ DIRECTIVES: Final = (
         ("hook-weight", "", _SAME, "as `fleet.reconciler/hook-weight`"),
         ("hook-output-log-policy", "", _SAME, "its pod stays with it, and so does its log"),
         ("hook-delete-policy", "before-hook-creation", _SAME, _RECORD),
-        *_each("hook-delete-policy", "hook-succeeded hook-failed", _DROPPED, _RECORD),
+        *_each("hook-delete-policy", "hook-succeeded hook-failed", _SAME, _LEAVES),
         ("resource-policy", "keep", _KEEP, _KEPT),
         ("chart", "", _SAME, "a name for people"),
     ),

@@ -305,14 +305,17 @@ class TurnOrder:
         is_run = hook is not None and identity[:2] in RUNS_ONCE
         if identity in self._decision.frozen:
             return f"waits for {identity}, which is frozen" if is_run else ""
-        pending = [change for change in due.get(identity, ()) if is_run or change.cause is not Cause.DRIFT]
+        no_matter = Cause.COMPLETED if is_run else Cause.DRIFT
+        pending = [change for change in due.get(identity, ()) if change.cause is not no_matter]
         if pending:
             held = next((change.held for change in pending if change.held), "")
             return f"waits for {identity}" + (f", which {held}" if held.startswith("waits") else "")
         live = self._snapshot.live(cluster, identity)
         row = self._snapshot.journal.row(cluster, identity)
+        if live is None and is_run and row is not None and row.finished:
+            return f"{identity} failed; commit a change" if row.failed and hook is not None and not hook.goes_on else ""
         if live is None:
-            return "" if is_run and row is not None and row.finished else f"waits for {identity}"
+            return f"waits for {identity}"
         if not is_run or has_succeeded(live.body) or (hook is not None and hook.goes_on and self._has_failed(live)):
             return ""
         if self._has_failed(live):

@@ -54,6 +54,7 @@ SECRET_ANNOTATIONS = frozenset(
 _CIPHERTEXT = CIPHERTEXT_MARK.encode()
 _SEALED_VALUE = "encrypted value"
 _ENCRYPTED = ENCRYPTED_ANNOTATION.encode()
+_NEVER_NEW = (Action.UPDATE, Action.DELETE)
 _OPEN_OF_SEALED = frozenset({"apiVersion", "kind", "metadata"})
 """The clear fields of an object with encrypted values: sops must not encrypt them."""
 
@@ -107,7 +108,7 @@ class Masker:
     def _with_powers(self, change: Change) -> Change:
         """Return the redacted change with what an object that is made anew runs and may do."""
         found = self.change(change)
-        if change.manifest is None or change.action is Action.UPDATE or is_secret_kind(change.identity.kind):
+        if change.manifest is None or change.action in _NEVER_NEW or is_secret_kind(change.identity.kind):
             return found
         powers = sorted(set(powers_in(self.manifest(change.manifest))))
         return replace(found, powers=tuple(powers)) if powers and not change.is_sealed else found

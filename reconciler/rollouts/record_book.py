@@ -266,10 +266,11 @@ def told_by(entries: Mapping[str, str], now: str) -> dict[str, Record]:
     waits for ever, and no later record seems older.
     """
     told: dict[str, Record] = {}
-    for key, text in islice(sorted(entries.items()), _ENTRIES_MAX):
+    told_here = sorted((key, text) for key, text in entries.items() if key.startswith(_PREFIX))
+    for key, text in islice(told_here, _ENTRIES_MAX):
         record = record_of(text) if len(text) <= _ENTRY_CHARS_MAX else None
         name = key.removeprefix(_PREFIX)
-        if key.startswith(_PREFIX) and _is_name(name) and record is not None and _is_revision(record.revision):
+        if _is_name(name) and record is not None and _is_revision(record.revision):
             begun, completed = _not_later(record.begun_at, now), _not_later(record.completed_at, now)
             if begun:
                 earlier = tuple(

@@ -17,6 +17,7 @@ from reconciler.state.state_values import (
     HEALTHY,
     NOMINAL,
     SYNCED,
+    Degraded,
     Failed,
     Frozen,
     HealthState,
@@ -67,7 +68,8 @@ def _health(facts: StateFacts, cluster: str, identity: Identity, sync: SyncState
     member, told = facts.members[cluster], facts.health.get(cluster, {}).get(identity)
     row = facts.journal.ledger.get(cluster, {}).get(identity)
     if isinstance(told, Missing) and row is not None and row.finished:
-        return HEALTHY  # A Job that has done what it was for may be gone.
+        # A Job that has done what it was for may be gone.
+        return Degraded("it failed, and was deleted then", is_over=True, reason="HookFailed") if row.failed else HEALTHY
     if told is not None:
         return told
     is_asked = isinstance(member, Read) and identity in member.under_way

@@ -14,6 +14,7 @@ from reconciler.templates.facts import (
 )
 from reconciler.templates.hooks import (
     HOOK,
+    HOOK_DELETE,
     HOOK_FAILURE,
     HOOK_WEIGHT,
     ONCE_HEALTHY,
@@ -21,6 +22,7 @@ from reconciler.templates.hooks import (
     THE_REST,
     WAVE,
     Hook,
+    HookEnd,
     HookTime,
     Turn,
     has_turn,

@@ -23,6 +23,7 @@ RUNS_ONCE: Final = frozenset({("batch", "Job"), ("", "Pod")})
 HOOK: Final = "fleet.reconciler/hook"
 HOOK_WEIGHT: Final = "fleet.reconciler/hook-weight"
 HOOK_FAILURE: Final = "fleet.reconciler/hook-failure"
+HOOK_DELETE: Final = "fleet.reconciler/hook-delete"
 WAVE: Final = "fleet.reconciler/wave"
 _WAVES: Final = (WAVE, "argocd.argoproj.io/sync-wave")
 """Annotations with the wave of what is no hook; the first one counts."""
@@ -52,6 +53,15 @@ _PHASES: Final = {
     HookTime.AFTER_FIRST: 2,
     HookTime.AFTER: 3,
 }
+
+
+class HookEnd(StrEnum):
+    """The end of a hook's run; `fleet.reconciler/hook-delete` names those after which it is deleted."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
 Turn = tuple[int, int]
 """Phase and weight of an object in the release of its package: the lower one comes first."""
 
@@ -62,11 +72,12 @@ THE_REST: Final[Turn] = (1, 0)
 
 
 class Hook(Struct, frozen=True):
-    """A hook. `goes_on`: its failure stops nothing."""
+    """A hook. `goes_on`: its failure stops nothing. `leaves_after`: the ends after which it is deleted."""
 
     time: HookTime
     weight: int = 0
     goes_on: bool = False
+    leaves_after: frozenset[HookEnd] = frozenset()
 
     @property
     def is_first_only(self) -> bool:
@@ -85,7 +96,12 @@ def hook_of(annotations: Mapping[str, str]) -> Hook | None:
     if said is None or said not in set(HookTime):
         return None
     weight = annotations.get(HOOK_WEIGHT, "0")
-    return Hook(HookTime(said), int(weight) if _is_weight(weight) else 0, annotations.get(HOOK_FAILURE) == _CONTINUE)
+    return Hook(
+        HookTime(said),
+        int(weight) if _is_weight(weight) else 0,
+        annotations.get(HOOK_FAILURE) == _CONTINUE,
+        frozenset(HookEnd(end) for end in _ends(annotations.get(HOOK_DELETE, "")) if end in set(HookEnd)),
+    )
 
 
 def turn_of(annotations: Mapping[str, str]) -> Turn:
@@ -126,7 +142,7 @@ def check_hook(metadata: JsonObject, findings: Findings) -> None:
     annotations = metadata.get("annotations")
     if not isinstance(annotations, dict):
         return
-    time, weight, failure = (annotations.get(key) for key in (HOOK, HOOK_WEIGHT, HOOK_FAILURE))
+    time, weight, failure, ends = (annotations.get(key) for key in (HOOK, HOOK_WEIGHT, HOOK_FAILURE, HOOK_DELETE))
     place = ("metadata", "annotations")
     if isinstance(time, str) and time not in set(HookTime):
         findings.error("hook-illegal", f"{time[:80]!r} is none of {', '.join(HookTime)}", *place, HOOK)
@@ -134,14 +150,20 @@ def check_hook(metadata: JsonObject, findings: Findings) -> None:
         findings.error("hook-illegal", f"{weight[:80]!r} is no whole number", *place, HOOK_WEIGHT)
     if isinstance(failure, str) and failure not in (_CONTINUE, "stop"):
         findings.error("hook-illegal", f"{failure[:80]!r} is neither stop nor continue", *place, HOOK_FAILURE)
+    if isinstance(ends, str) and not {*_ends(ends)} <= set(HookEnd):
+        findings.error("hook-illegal", f"{ends[:80]!r} is no list of {', '.join(HookEnd)}", *place, HOOK_DELETE)
     wave = annotations.get(WAVE)
     if isinstance(wave, str) and not _is_weight(wave):
         findings.error("hook-illegal", f"{wave[:80]!r} is no whole number", *place, WAVE)
     if wave is not None and time is not None:
         findings.error("hook-illegal", f"a hook has {HOOK_WEIGHT} instead", *place, WAVE)
-    for key, value in ((HOOK_WEIGHT, weight), (HOOK_FAILURE, failure)):
+    for key, value in ((HOOK_WEIGHT, weight), (HOOK_FAILURE, failure), (HOOK_DELETE, ends)):
         if value is not None and time is None:
             findings.error("hook-illegal", f"it counts beside {HOOK} only", *place, key)
+
+
+def _ends(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 def _is_weight(text: str) -> bool:

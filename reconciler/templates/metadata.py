@@ -44,7 +44,10 @@ _SHORT_BYTES: Final = 4096
 RESERVED_PREFIX: Final = "fleet.reconciler/"
 DOCUMENTED_ANNOTATIONS: Final = frozenset(
     RESERVED_PREFIX + name
-    for name in ("context", "alias", "replace", "take-over", "bring", "hook", "hook-weight", "hook-failure", "wave")
+    for name in (
+        *("context", "alias", "replace", "take-over", "bring"),
+        *("hook", "hook-weight", "hook-failure", "hook-delete", "wave"),
+    )
 )
 """Annotations of ours that people write into templates; other marks of ours are written by the reconciler alone."""
 

@@ -16,9 +16,11 @@ from reconciler.sim.state.store import Event
 from tests.e2e.daemon_process import ACK, Daemon, GitRepository
 from tests.fakes.serving import serves
 from tests.fakes.worlds import deployment, job
+from tests.program import run_text
 from tests.real_clusters import wait_until
 
 CLUSTER = "m1"
+HOOK_DELETE = "fleet.reconciler/hook-delete"
 
 
 class Turn(NamedTuple):
@@ -47,6 +49,8 @@ class Clusters:
             ended = {c["type"] for c in (body.get("status") or {}).get("conditions") or () if c["status"] == "True"}
             word = "ended" if ended & {"Complete", "Failed"} else "came"
             self._turn(f"{metadata['name']} {image} {word}", metadata["uid"])
+        elif body["kind"] == "Job" and HOOK_DELETE in metadata["annotations"]:
+            self._turn(f"{metadata['name']} left", metadata["uid"])
         elif body["kind"] == "Deployment" and event.type != "DELETED":
             self._turn(f"{body['spec']['template']['spec']['containers'][0]['image']}", metadata["uid"])
 
@@ -64,11 +68,17 @@ class Clusters:
         return body is not None and serves(body) and body["spec"]["replicas"] == replicas
 
 
-def hook(name: str, time: str, image: str) -> dict[str, Any]:
+def hook(name: str, time: str, image: str, **more: str) -> dict[str, Any]:
     body = job(name)
-    body["metadata"]["annotations"] = {"fleet.reconciler/hook": time}
+    body["metadata"]["annotations"] = {"fleet.reconciler/hook": time, **more}
     body["spec"]["template"]["spec"]["containers"][0]["image"] = image
     return body
+
+
+def package(image: str, migrate: str = "migrate:1", replicas: int = 2) -> list[dict[str, Any]]:
+    """The files of a release. Of its hooks one stays, and one is deleted once it has succeeded."""
+    smoke = hook("smoke", "after", "smoke:1", **{HOOK_DELETE: "succeeded"})
+    return [deployment(replicas=replicas, image=image), hook("migrate", "before", migrate), smoke]
 
 
 def release(store: GitRepository, image: str, migrate: str = "migrate:1") -> str:
@@ -77,20 +87,26 @@ def release(store: GitRepository, image: str, migrate: str = "migrate:1") -> str
     store.write("policy.yaml", {"apiVersion": ACK, "kind": "PropagationPolicy",
                                 "metadata": {"name": "web", "namespace": "demo"},
                                 "spec": {"resourceSelectors": selectors, "placement": {}}})  # fmt: skip
-    hooks = (hook("migrate", "before", migrate), hook("smoke", "after", "smoke:1"))
-    store.write("web/all.yaml", deployment(image=image), *hooks)
+    store.write("web/all.yaml", *package(image, migrate))
     return store.commit(image)
 
 
 @contextmanager
-def stage(folder: Path) -> Iterator[tuple[Clusters, GitRepository, Daemon]]:
+def background_stage(folder: Path) -> Iterator[tuple[Clusters, GitRepository, Daemon, BackgroundFleet]]:
     """An embedded cluster whose Jobs end, a store, and a service that has not been started."""
     folder.mkdir(parents=True, exist_ok=True)
     specs = [ClusterSpec(name=CLUSTER, settings=Settings(start_s=1.0, job_s=1.0, broken_images=("broken",)))]
     with background_fleet(specs, folder, speed=10.0) as fleet:
         store = GitRepository(folder / "store", "hooks", (CLUSTER,))
         with Daemon(store.folder, fleet.kubeconfig, folder / "state/journal.db") as daemon:
-            yield Clusters(fleet), store, daemon
+            yield Clusters(fleet), store, daemon, fleet
+
+
+@contextmanager
+def stage(folder: Path) -> Iterator[tuple[Clusters, GitRepository, Daemon]]:
+    """The same without the clusters themselves."""
+    with background_stage(folder) as found:
+        yield found[:3]
 
 
 def wanted(*images: str) -> list[str]:
@@ -104,6 +120,7 @@ def wanted(*images: str) -> list[str]:
             image,
             "smoke smoke:1 came",
             "smoke smoke:1 ended",
+            "smoke left",
         )
     ]
 
@@ -127,8 +144,7 @@ def both_releases(folder: Path, **environment: str) -> Clusters:
         runs(clusters, daemon, wanted("nginx:1"))
         release(store, "nginx:2")
         runs(clusters, daemon, wanted("nginx:1", "nginx:2"))
-        scaled = deployment(replicas=3, image="nginx:2")
-        store.write("web/all.yaml", scaled, hook("migrate", "before", "migrate:1"), hook("smoke", "after", "smoke:1"))
+        store.write("web/all.yaml", *package("nginx:2", replicas=3))
         store.commit("more replicas")
         runs(clusters, daemon, wanted("nginx:1", "nginx:2"), replicas=3)
         return clusters
@@ -151,6 +167,25 @@ def test_a_kill_at_a_point_runs_no_hook_twice_and_leaves_none_out(
     clusters = both_releases(tmp_path / "run", RECONCILER_FAIL_POINT=number)
     assert clusters.words() == wanted("nginx:1", "nginx:2")
     assert set(Counter(clusters.turns).values()) == {1}
+
+
+def test_another_journal_runs_no_hook_again_that_was_deleted(tmp_path: Path) -> None:
+    with background_stage(tmp_path / "run") as (clusters, store, daemon, fleet):
+        release(store, "nginx:1")
+        daemon.start()
+        runs(clusters, daemon, wanted("nginx:1"))
+        assert daemon.stop() == 0
+        for file in daemon.journal.parent.glob("journal.db*"):
+            file.unlink()
+        options = ("--kubeconfig", fleet.kubeconfig, "--journal", daemon.journal)
+        run_text("journal", "rebuild", store.folder, "--takeover", *options)
+        daemon.start()
+        store.write("web/all.yaml", *package("nginx:1", replicas=5))
+        store.commit("more replicas")
+        runs(clusters, daemon, wanted("nginx:1"), replicas=5)
+        release(store, "nginx:2")
+        runs(clusters, daemon, wanted("nginx:1", "nginx:2"))
+        assert clusters.words() == wanted("nginx:1", "nginx:2")
 
 
 def test_a_hook_that_fails_keeps_the_rest_as_it_was_until_a_commit_mends_it(tmp_path: Path) -> None:

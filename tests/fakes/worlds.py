@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from reconciler.api.clusters import LiveObject, Member, NotRead, Observations, Read
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
 from reconciler.api.ledger import AppliedRow, JournalSnapshot
-from reconciler.api.plan import Action, Change
+from reconciler.api.plan import Action, Cause, Change
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import parse
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import BUILT_IN_KINDS
-from reconciler.observations import memory_of, with_rest
+from reconciler.observations import has_succeeded, memory_of, with_rest
 from reconciler.ownership import field_manager, read_owner
 from reconciler.planner import Round, plan_round, previous_of
 
@@ -142,7 +142,10 @@ class TestBed:
                 del objects[change.identity]
             else:
                 objects[change.identity] = self.live(change.gvk, self._bare(change, objects))
-            rows.pop(change.identity, None)
+            row = rows.pop(change.identity, None)
+            if row is not None and change.cause is Cause.COMPLETED:
+                assert change.before is not None
+                rows[change.identity] = replace(row, finished=True, failed=not has_succeeded(change.before))
             return
         assert change.manifest is not None
         body = copy.deepcopy(dict(change.manifest))

@@ -135,6 +135,42 @@ def test_a_hook_that_fails_stops_the_release_unless_it_says_otherwise(goes_on: b
     assert bed.due(mended) == ["create Deployment app: waits for Job demo/migrate", "replace Job migrate"]
 
 
+def test_a_hook_that_succeeded_is_deleted_and_has_run_all_the_same() -> None:
+    documents = (hook("migrate", "before", delete="succeeded"), hook("smoke", "after-applied", delete="failed"))
+    bed, fleet = Bed("m1"), store(*documents, config_map("a"))
+    bed.due(fleet)
+    bed.ends(MIGRATE, COMPLETE)
+    assert bed.due(fleet) == [
+        "create ConfigMap a", "delete Job migrate", "create Job smoke: waits for ConfigMap demo/a"
+    ]  # fmt: skip
+    assert bed.due(fleet) == ["create Job smoke"]
+    bed.ends(SMOKE, COMPLETE)
+    assert bed.due(fleet) == []
+    again = store(*documents, config_map("a", b="c"))
+    wait = "waits for Job demo/migrate"
+    assert bed.due(again) == [f"update ConfigMap a: {wait}", "create Job migrate", f"replace Job smoke: {wait}"]
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_hook_that_failed_is_deleted_and_still_stops_the_release(goes_on: bool) -> None:
+    more = {"failure": "continue"} if goes_on else {}
+    migrate = hook("migrate", "before", delete="succeeded, failed", **more)
+    bed, fleet = Bed("m1"), store(migrate, config_map("a"))
+    bed.due(fleet)
+    bed.ends(MIGRATE, FAILED)
+    if goes_on:
+        assert bed.due(fleet) == ["create ConfigMap a", "delete Job migrate"]
+        assert bed.due(fleet) == []
+        return
+    assert "delete Job migrate" in bed.due(fleet)
+    assert bed.due(fleet) == ["create ConfigMap a: Job demo/migrate failed; commit a change"]
+    mended = store(migrate, config_map("a", b="c"))
+    assert "create Job migrate" in bed.due(mended)
+    bed.ends(MIGRATE, COMPLETE)
+    assert bed.due(mended) == ["create ConfigMap a", "delete Job migrate"]
+    assert bed.due(mended) == []
+
+
 def test_weights_needs_and_objects_that_hooks_need_come_first() -> None:
     first, second = hook("first", "before", weight="-5"), hook("second", "before")
     first["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "configMap": {"name": "needed"}}]

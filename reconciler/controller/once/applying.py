@@ -15,6 +15,7 @@ from reconciler.controller.once.planning import Access, check_fleet, open_member
 from reconciler.controller.reading.read_clusters import RoundReading, answering, remembered
 from reconciler.controller.round.act import Acting, Result, act, not_held, waves_by_cluster
 from reconciler.controller.round.hold import OwnershipLock
+from reconciler.controller.round.mark import record_hooks
 from reconciler.controller.round.picture import (
     facts_of,
     failures_after,
@@ -161,6 +162,7 @@ async def _act(
     clusters = sorted({plan.changes[index].cluster for wave in plan.waves for index in wave})
     if not clusters:
         return ()
+    record_hooks((plan.changes[index] for wave in plan.waves for index in wave), acting)
     failed = await holder.hold([acting.members[cluster] for cluster in clusters], acting.fleet)
     failed |= {name: MemberClusterError(name, _NOT_BEGUN) for name in clusters if name in not_begun}
     due = waves_by_cluster(plan)

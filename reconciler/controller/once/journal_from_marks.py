@@ -106,12 +106,17 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
 def take_stock(journal: Journal, rows: Mapping[str, Sequence[AppliedRow]], failed: Collection[str]) -> None:
     """Record the objects of these clusters. An earlier record of the same object stays: it has more than its mark.
 
+    So does that of a run that has ended, whose object may be gone.
+
     `failed`: clusters that were not read whole; nothing of them is deleted.
     """
     for name, found in sorted(rows.items()):
         known = journal.applied(name)
         if name not in failed:
-            journal.remove_applied(name, known.keys() - {row.identity for row in found})
+            there = {row.identity for row in found}
+            journal.remove_applied(
+                name, [row.identity for row in known.values() if not (row.identity in there or row.finished)]
+            )
         journal.record_applied(row for row in found if row.identity not in known or known[row.identity].uid != row.uid)
 
 

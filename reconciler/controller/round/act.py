@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
 from reconciler.api.ledger import AppliedRow, Intent, IntentEnd, IntentOutcome
-from reconciler.api.plan import Action, Change, FieldChange, Plan
+from reconciler.api.plan import Action, Cause, Change, FieldChange, Plan
 from reconciler.api.problem import Problem
 from reconciler.api.refs import Identity
 from reconciler.clock import Clock, SystemClock
@@ -284,7 +284,10 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: A
         removed=[
             (member.name, result.change.identity)
             for result, _ in ended
-            if not result.error and result.change.action in _LEAVES and not result.is_terminating
+            if not result.error
+            and result.change.action in _LEAVES
+            and result.change.cause is not Cause.COMPLETED
+            and not result.is_terminating
         ],
     )
     return [*unsent, *(result for result, _ in ended)]
@@ -328,7 +331,7 @@ async def _tried(
 async def _made(member: MemberCluster, change: Change, acting: Acting) -> tuple[Done, AppliedRow | None]:
     async with acting.turns.slot():
         done = await perform(member, change, acting.fleet, acting.interpreters)
-    return done, applied_row(change, done, acting)
+    return done, None if change.action in _LEAVES else applied_row(change, done.uid, acting)
 
 
 def _health(change: Change, done: Done, acting: Acting) -> HealthState | None:
@@ -370,18 +373,18 @@ def _intent(change: Change, revision: str) -> Intent:
     )
 
 
-def applied_row(change: Change, done: Done, acting: Acting) -> AppliedRow | None:
-    """Return the row of a written object; None when it left, or carries no mark of ours."""
+def applied_row(change: Change, uid: str, acting: Acting) -> AppliedRow | None:
+    """Return the row of an object as a change writes it; None when it carries no mark of ours."""
     owner = read_owner(change.manifest) if change.manifest is not None else None
-    if owner is None or change.action in _LEAVES:
+    if owner is None:
         return None
     known = acting.journal.ledger().get(change.cluster, {}).get(change.identity)
-    memory = memory_of(known, done.uid, owner.replicas)
+    memory = memory_of(known, uid, owner.replicas)
     return AppliedRow(
         cluster=change.cluster,
         gvk=change.gvk,
         identity=change.identity,
-        uid=done.uid,
+        uid=uid,
         manifest_digest=recorded_digest(change.manifest_digest, change.identity, acting.journal.hash_key),
         recorded=change.declared or change.manifest,
         policy=str(owner.policy) if owner.policy else "",

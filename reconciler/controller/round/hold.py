@@ -7,6 +7,9 @@ The journal has the record first, so that a crash leaves no record unknown to it
 
 The record also has the active revision of each rollout in its cluster, so that a lost journal can be built again. That
 part is in the record first, and is trusted if it began later than the journal's.
+
+It has the runs of hooks that were deleted after them, too: they are in the journal first, in the record next, and only
+then the hook is deleted. So another journal is told of them, and ours knows more. Source: ADR 26.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import JsonObject
 from reconciler.api.refs import GVK
 from reconciler.api.rollout_progress import Record
 from reconciler.clock import Clock, within
@@ -27,7 +29,20 @@ from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
 from reconciler.controller.reading.members import told_fault
-from reconciler.controller.round.mark import Mark, copy_refusal, deposed, holder_name, is_own, read_mark, refusal
+from reconciler.controller.round.mark import (
+    NAMESPACE,
+    Mark,
+    copy_refusal,
+    deposed,
+    holder_name,
+    hook_entries,
+    hook_news,
+    hooks_in,
+    is_own,
+    mark_body,
+    read_mark,
+    refusal,
+)
 from reconciler.errors import (
     AlreadyExists,
     ClusterReplaced,
@@ -45,7 +60,6 @@ from reconciler.kube.client import MemberCluster
 from reconciler.ownership import field_manager
 from reconciler.rollouts import believed, entries_of, is_past, is_told, told_by
 
-NAMESPACE: Final = "fleet-system"
 _NAMESPACE = GVK("", "v1", "Namespace")
 _CONFIG_MAP = GVK("", "v1", "ConfigMap")
 _ATTEMPTS = 5
@@ -181,12 +195,13 @@ class OwnershipLock:
             for name, mark in sorted(marks, key=lambda found: found[0]):
                 if mark is not None:
                     self._take_in(name, mark)
+                    self._take_in_hooks(name, mark)
         return failed
 
     async def _hold(
         self, member: MemberCluster, fleet: str, *, take_over: bool = False, begun: Mapping[str, Record] = _NOTHING
     ) -> None:
-        news: frozenset[str] = frozenset()
+        news, ran = frozenset[str](), False
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 live = await member.get(_CONFIG_MAP, NAMESPACE, holder_name(fleet))
@@ -199,6 +214,8 @@ class OwnershipLock:
             is_held = live is not None and self._is_this(member.name, mark)
             if not is_held:
                 news |= self._take_in(member.name, mark)
+                # Of ours the journal knows all, and newer runs.
+                ran |= mark.journal != self._journal.uuid and self._take_in_hooks(member.name, mark)
             overtaken = sorted(news & begun.keys())
             entries = self._entries(member.name, overtaken)
             try:
@@ -210,8 +227,9 @@ class OwnershipLock:
                 if attempt == _ATTEMPTS:
                     raise
                 continue
-            if overtaken:
-                why = f"its mark told of rollout {', '.join(overtaken)} what the journal did not know"
+            if overtaken or ran:
+                what = f"rollout {', '.join(overtaken)}" if overtaken else "hooks"
+                why = f"its mark told of {what} what the journal did not know"
                 raise MemberClusterError(member.name, f"{why}; it is planned again")
             return
 
@@ -239,7 +257,10 @@ class OwnershipLock:
             self._inbox.send(ClusterChanged(member.name, ClusterScope.RESTORED))
         # First in the journal: whatever becomes of the request, this mark will be known as ours.
         self._journal.intend_hold(member.name, epoch, self._token)
-        own = Mark(journal=self._journal.uuid, epoch=epoch, since=self._clock.now(), term=self._term())
+        own = Mark(
+            journal=self._journal.uuid, epoch=epoch, token=self._token, host=self._host,
+            since=self._clock.now(), term=self._term(),
+        )  # fmt: skip
         await self._write(member, fleet, own, live, entries)
         self._journal.confirm_hold(member.name, epoch, self._token)
         self._epochs[member.name] = epoch
@@ -254,20 +275,26 @@ class OwnershipLock:
                 news.add(name)
         return frozenset(news)
 
+    def _take_in_hooks(self, cluster: str, mark: Mark) -> bool:
+        """Record the runs of hooks in an owner record; return whether any is news."""
+        news = hook_news(cluster, mark.entries, self._journal.ledger().get(cluster, {}))
+        self._journal.record_applied(news)
+        return bool(news)
+
     def _entries(self, cluster: str, overtaken: Iterable[str]) -> dict[str, str]:
-        """Return the rollouts for the owner record: recorded ones, and beginnings to be recorded next."""
+        """Return rollouts and hooks for the owner record: recorded ones, and beginnings to be recorded next."""
         records = {name: found[cluster] for name, found in self._journal.rollout_records().items() if cluster in found}
         pending = self._pending.setdefault(cluster, {})
         for name in [
             name for name, record in pending.items() if name in overtaken or is_past(records.get(name), record)
         ]:
             del pending[name]
-        return entries_of({**records, **pending})
+        return entries_of({**records, **pending}) | hook_entries(self._journal.ledger().get(cluster, {}).values())
 
     def _is_told(self, cluster: str, mark: Mark, entries: Mapping[str, str]) -> bool:
         """Return whether our owner record already has these entries."""
         is_left = self._written.get(cluster, frozenset()) & mark.entries.keys() <= entries.keys()
-        return is_left and is_told(mark.entries, entries)
+        return is_left and hooks_in(mark.entries) == hooks_in(entries) and is_told(mark.entries, entries)
 
     def _is_this(self, cluster: str, mark: Mark) -> bool:
         own = (self._journal.uuid, self._epochs.get(cluster), self._token, self._term())
@@ -295,7 +322,7 @@ class OwnershipLock:
         self, member: MemberCluster, fleet: str, mark: Mark, live: LiveObject | None, entries: Mapping[str, str]
     ) -> None:
         """Write the mark of this process, with the epoch and the time of `mark`, in the place of `live`."""
-        name, manager, body = holder_name(fleet), field_manager(fleet), self._body(fleet, mark, entries)
+        name, manager, body = holder_name(fleet), field_manager(fleet), mark_body(fleet, mark, entries)
         self._written[member.name] = self._written.get(member.name, frozenset()) | entries.keys()
         if entries:
             reach("before entries of rollouts are written")
@@ -309,23 +336,6 @@ class OwnershipLock:
             await member.create(_CONFIG_MAP, NAMESPACE, name, body, manager=manager)
         if entries:
             reach("after entries of rollouts were written")
-
-    def _body(self, fleet: str, mark: Mark, entries: Mapping[str, str]) -> JsonObject:
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": holder_name(fleet), "namespace": NAMESPACE},
-            "data": {
-                "fleet": fleet,
-                "journal": self._journal.uuid,
-                "epoch": str(mark.epoch),
-                "instance": self._token,
-                "host": self._host,
-                "since": mark.since,
-                **({"term": str(mark.term)} if mark.term is not None else {}),
-                **entries,
-            },
-        }
 
     async def lost(self, member: MemberCluster, fleet: str) -> MemberClusterError | None:
         """Return why this process no longer owns a member; None: it does. Only reads."""

@@ -1,16 +1,35 @@
-"""The owner record in the ConfigMap of a cluster: the owner of the fleet there, and records of rollouts."""
+"""The owner record in the ConfigMap of a cluster: the owner of the fleet there, and records of rollouts and hooks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final
 
+import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.api.clusters import LiveObject
-from reconciler.api.content import dig
-from reconciler.api.ledger import HoldRecord
+from reconciler.api.content import JsonObject, dig, digest_of
+from reconciler.api.ledger import AppliedRow, HoldRecord
+from reconciler.api.plan import Cause, Change
+from reconciler.api.refs import GVK, Identity
+from reconciler.containment import try_call
+from reconciler.controller.round.act import Acting, applied_row
 from reconciler.lease import read_term
+from reconciler.observations import has_succeeded
+from reconciler.ownership import RELEASE
+from reconciler.templates import HOOK_DELETE, RUNS_ONCE
 
+NAMESPACE: Final = "fleet-system"
+_HOOK_PREFIX = "hook."
+_KEY_DIGITS = 32
+_HOOKS_MAX = 1000
+"""Limit of one record: they fill less than a half of a ConfigMap."""
+_ENTRY_CHARS_MAX = 1024
+_HOOK_DELETE = ("metadata", "annotations", HOOK_DELETE)
+_HOOK_RELEASE = ("metadata", "annotations", RELEASE)
 _SHARD = "shard"
 _OWN_KEYS = frozenset({"fleet", "journal", "epoch", "instance", "host", "since", "term", _SHARD, "released"})
 """The last two are of an earlier version (ADR 24)."""
@@ -55,6 +74,80 @@ def read_mark(live: LiveObject) -> Mark:
     )
 
 
+class _HookEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The record of a hook that ran and was deleted, or is about to be. Source: ADR 26."""
+
+    apiVersion: str  # noqa: N815 - as in the object
+    kind: str
+    namespace: str = ""
+    name: str
+    uid: str
+    release: str
+    failed: bool = False
+
+
+def is_hook_record(row: AppliedRow) -> bool:
+    """Return whether a row is the record of a hook's run that outlives its object."""
+    return row.finished and dig(row.recorded or {}, *_HOOK_DELETE) is not None
+
+
+def hook_entries(rows: Iterable[AppliedRow]) -> dict[str, str]:
+    """Key to text for the owner record of one cluster. `rows`: those of the cluster, by identity."""
+    told = islice(filter(is_hook_record, rows), _HOOKS_MAX)
+    return {f"{_HOOK_PREFIX}{digest_of([*row.identity])[:_KEY_DIGITS]}": _hook_entry(row) for row in told}
+
+
+def _hook_entry(row: AppliedRow) -> str:
+    entry = _HookEntry(
+        apiVersion=row.gvk.api_version,
+        kind=row.gvk.kind,
+        namespace=row.identity.namespace,
+        name=row.identity.name,
+        uid=row.uid,
+        release=str(dig(row.recorded or {}, *_HOOK_RELEASE)),
+        failed=row.failed,
+    )
+    return msgspec.json.encode(entry).decode()
+
+
+def record_hooks(changes: Iterable[Change], acting: Acting) -> None:
+    """Record the runs of hooks that are about to be deleted: the ownership lock has them from here."""
+    acting.journal.record_applied(
+        replace(row, finished=True, failed=not has_succeeded(change.before or {}))
+        for change in changes
+        if change.cause is Cause.COMPLETED and (row := applied_row(change, change.uid, acting)) is not None
+    )
+
+
+def hooks_in(entries: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries of hooks."""
+    return {key: text for key, text in entries.items() if key.startswith(_HOOK_PREFIX)}
+
+
+def hook_news(cluster: str, entries: Mapping[str, str], known: Mapping[Identity, AppliedRow]) -> tuple[AppliedRow, ...]:
+    """Return the rows of an owner record's hooks that differ from the known ones of the cluster."""
+    told = ((row, known.get(row.identity)) for row in _hook_rows(cluster, entries))
+    return tuple(row for row, other in told if other is None or hook_entries([row]) != hook_entries([other]))
+
+
+def _hook_rows(cluster: str, entries: Mapping[str, str]) -> Iterator[AppliedRow]:
+    """Yield the rows of an owner record's hooks. Broken or too large entries are ignored."""
+    for _, text in islice(sorted(hooks_in(entries).items()), _HOOKS_MAX):
+        entry = try_call(msgspec.json.decode, text[: _ENTRY_CHARS_MAX + 1], type=_HookEntry).value
+        gvk = GVK.parse(entry.apiVersion, entry.kind) if entry is not None else None
+        if entry is None or gvk is None or gvk.group_kind not in RUNS_ONCE or not entry.uid:
+            continue
+        yield AppliedRow(
+            cluster=cluster,
+            gvk=gvk,
+            identity=Identity(*gvk.group_kind, entry.namespace, entry.name),
+            uid=entry.uid,
+            finished=True,
+            failed=entry.failed,
+            recorded={"metadata": {"annotations": {HOOK_DELETE: "", RELEASE: entry.release}}},
+        )
+
+
 def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
@@ -62,6 +155,25 @@ def _number(text: str) -> int | None:
 def _term(text: str) -> int | None:
     """Return the term; None if the text is not a valid one."""
     return read_term(_number(text) or 0) or None
+
+
+def mark_body(fleet: str, mark: Mark, entries: Mapping[str, str]) -> JsonObject:
+    """Return the ConfigMap of an owner record, with these entries."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": holder_name(fleet), "namespace": NAMESPACE},
+        "data": {
+            "fleet": fleet,
+            "journal": mark.journal,
+            "epoch": str(mark.epoch),
+            "instance": mark.token,
+            "host": mark.host,
+            "since": mark.since,
+            **({"term": str(mark.term)} if mark.term is not None else {}),
+            **entries,
+        },
+    }
 
 
 def is_own(mark: Mark, known: tuple[HoldRecord, ...]) -> bool:

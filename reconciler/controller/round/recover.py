@@ -21,6 +21,7 @@ from reconciler.containment import try_call
 from reconciler.controller import timing
 from reconciler.controller.reading.members import Reachable, told_fault
 from reconciler.controller.reading.read_clusters import is_assumed
+from reconciler.controller.round.mark import is_hook_record
 from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
@@ -109,7 +110,7 @@ def _judged(
         return _IntentOutcome(
             outcome=_outcome(each, fleet),
             rows=tuple(_rows([each], ledger, fleet)),
-            removed=tuple(_removed([each], fleet)),
+            removed=tuple(_removed([each], ledger, fleet)),
         )
 
     found = try_call(judge)
@@ -220,7 +221,12 @@ def _rows(
         )
 
 
-def _removed(found: Iterable[_IntentObject], fleet: Fleet) -> Iterable[tuple[str, Identity]]:
+def _removed(
+    found: Iterable[_IntentObject], ledger: Mapping[str, Mapping[Identity, AppliedRow]], fleet: Fleet
+) -> Iterable[tuple[str, Identity]]:
+    """Yield what has left. The record of a hook stays; a round removes it if nothing wants the hook any more."""
     for each in found:
-        if each.is_seen and each.intent.action in _LEAVES and _owner(each, fleet) is None:
+        row = ledger.get(each.intent.cluster, {}).get(each.intent.identity)
+        is_record = row is not None and is_hook_record(row)
+        if each.is_seen and each.intent.action in _LEAVES and _owner(each, fleet) is None and not is_record:
             yield each.intent.cluster, each.intent.identity

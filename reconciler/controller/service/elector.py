@@ -20,7 +20,8 @@ from reconciler.api.refs import GVK
 from reconciler.clock import Clock, within
 from reconciler.containment import fault_fields, try_await
 from reconciler.controller import timing
-from reconciler.controller.round.hold import NAMESPACE, ensure_namespace
+from reconciler.controller.round.hold import ensure_namespace
+from reconciler.controller.round.mark import NAMESPACE
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
 from reconciler.kube.client import MemberCluster

@@ -17,7 +17,8 @@ from reconciler.clock import within
 from reconciler.containment import try_await
 from reconciler.controller import timing
 from reconciler.controller.reading.members import told_fault
-from reconciler.controller.round.hold import NAMESPACE, ensure_namespace
+from reconciler.controller.round.hold import ensure_namespace
+from reconciler.controller.round.mark import NAMESPACE
 from reconciler.controller.service.elector import LEASE
 from reconciler.errors import AlreadyExists, MemberClusterError, ObjectNotFound, WriteConflict
 from reconciler.kube.client import MemberCluster

@@ -27,6 +27,7 @@ _CAUSES = {
     Cause.OWNERSHIP: "another policy or owner takes over",
     Cause.POLICY: "no policy selects it any more",
     Cause.DEPENDENCY: "no longer needed",
+    Cause.COMPLETED: "",
     Cause.SIDE_EFFECT: "set by the API server",
 }
 

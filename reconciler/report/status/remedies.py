@@ -73,6 +73,7 @@ _HEALTH: Final = {
     "CrashLoopBackOff": f"`kubectl --context {{cluster}} logs{{namespace}} {{object}} --previous` has its last words; "
     f"correct {{place}}, {_REVERT}",
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
+    "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
     "FailedCreate": f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }

@@ -205,6 +205,14 @@ ARGO = "argocd.argoproj.io/hook"
             hooked("post-upgrade, post-install", **{"helm.sh/hook-delete-policy": "before-hook-creation"}),
             {"": "after-applied"},
         ),
+        (
+            hooked("pre-install", **{"helm.sh/hook-delete-policy": "before-hook-creation,hook-failed, hook-succeeded"}),
+            {"": "before-first", "-delete": "succeeded,failed"},
+        ),
+        (
+            hooked("PreSync", key=ARGO, **{"argocd.argoproj.io/hook-delete-policy": "HookSucceeded"}),
+            {"": "before", "-delete": "succeeded"},
+        ),
         (hooked("pre-install"), {"": "before-first"}),
         (hooked("post-upgrade"), {"": "after-applied"}),
         (hooked("post-install,post-delete"), {"": "after-first"}),

@@ -136,6 +136,7 @@ def scene_of(row: Mapping[str, Any]) -> Scene:
     scene.under_way = {copy} if "under_way" in row else set()
     scene.left = {"m1"} if "left" in row else set()
     if "finished" in row:
-        scene.bed.ledger["m1"][APP] = replace(scene.bed.ledger["m1"][APP], finished=True)
+        row_of_app = replace(scene.bed.ledger["m1"][APP], finished=True, failed="failed" in row)
+        scene.bed.ledger["m1"][APP] = row_of_app
     scene.observe = "observe" in row
     return scene

@@ -13,7 +13,15 @@ from reconciler.diff.immutable import ALLOW_REPLACE
 from reconciler.documents import BRING
 from reconciler.fleet import ParsedFile, cluster_documents, parse_file
 from reconciler.ownership import TAKE_OVER
-from reconciler.templates import DOCUMENTED_ANNOTATIONS, HOOK, HOOK_FAILURE, HOOK_WEIGHT, WAVE, told_identities
+from reconciler.templates import (
+    DOCUMENTED_ANNOTATIONS,
+    HOOK,
+    HOOK_DELETE,
+    HOOK_FAILURE,
+    HOOK_WEIGHT,
+    WAVE,
+    told_identities,
+)
 from reconciler.templates.metadata import MAX_ANNOTATIONS_BYTES
 from reconciler.templates.rules import MAX_OBJECT_BYTES
 from tests.unit.yaml_cases import cases
@@ -110,6 +118,7 @@ def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
         ALLOW_REPLACE,
         BRING,
         HOOK,
+        HOOK_DELETE,
         HOOK_FAILURE,
         HOOK_WEIGHT,
         TAKE_OVER,

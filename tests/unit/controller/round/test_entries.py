@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.api.ledger import AppliedRow
+from reconciler.api.refs import GVK, Identity
 from reconciler.api.rollout_progress import Record
 from reconciler.controller.round import hold
 from reconciler.controller.round.hold import OwnershipLock
@@ -59,6 +62,49 @@ async def test_what_is_recorded_is_in_every_write_of_the_mark(tmp_path: Path) ->
                 assert await scene.hold(holder) is None
                 assert told(scene) == {"web": entry(OLD)}, "what is left out would be taken away"
                 assert journal_of(holder).rollout_records()["web"] == {"m1": OLD, "m2": NEW}
+
+
+def hooks(scene: Scene) -> list[dict[str, Any]]:
+    """Return what the mark says of hooks."""
+    return [json.loads(text) for key, text in sorted(scene.mark.items()) if key.startswith("hook.")]
+
+
+def ran(name: str, release: str, *, failed: bool = False) -> AppliedRow:
+    """The row of a hook that ran and is to be deleted."""
+    annotations = {"fleet.reconciler/hook-delete": "succeeded", "fleet.reconciler/release": release}
+    return AppliedRow(
+        cluster="m1", gvk=GVK("batch", "v1", "Job"), identity=Identity("batch", "Job", "demo", name), uid=f"{name}-1",
+        finished=True, failed=failed, recorded={"metadata": {"annotations": annotations}},
+    )  # fmt: skip
+
+
+async def test_another_journal_is_told_which_hooks_ran_and_ours_is_not(tmp_path: Path) -> None:
+    async with one_cluster(tmp_path) as scene:
+        with scene.process("a") as holder:
+            journal_of(holder).record_applied([ran("migrate", "r1"), ran("smoke", "r1", failed=True)])
+            stays = replace(ran("stays", "r1"), recorded={"metadata": {"annotations": {}}})
+            journal_of(holder).record_applied([stays])
+            assert await scene.hold(holder) is None
+            assert [(one["name"], one["release"], one.get("failed", False)) for one in hooks(scene)] == [
+                ("migrate", "r1", False), ("smoke", "r1", True)
+            ]  # fmt: skip
+        with scene.process("b") as holder:
+            refused = await scene.hold(holder, take_over=True)
+            assert refused is not None
+            assert "told of hooks" in refused.message, "what was planned without them is planned again"
+            rows = journal_of(holder).applied("m1")
+            assert {row.identity.name: (row.uid, row.failed) for row in rows.values() if row.finished} == {
+                "migrate": ("migrate-1", False), "smoke": ("smoke-1", True)
+            }  # fmt: skip
+            assert await scene.hold(holder) is None
+            assert len(hooks(scene)) == 2
+            journal_of(holder).record_applied([replace(ran("migrate", "r2"), finished=False)])
+            journal_of(holder).remove_applied("m1", [ran("smoke", "").identity])
+            assert await scene.hold(holder) is None
+            assert hooks(scene) == [], "the next release and a hook that left the store end the record"
+            scene.write_mark("PATCH", {"hook.a": "{}", "hook.b": json.dumps({"apiVersion": "v1", "kind": "Secret"})})
+            await holder.read_back([scene.member], FLEET)
+            assert not any(row.finished for row in journal_of(holder).applied("m1").values())
 
 
 async def test_a_beginning_is_one_write_and_a_completion_none(tmp_path: Path) -> None:

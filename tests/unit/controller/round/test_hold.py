@@ -17,8 +17,8 @@ import pytest
 from reconciler.api.ledger import HoldRecord
 from reconciler.api.refs import GVK
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox
-from reconciler.controller.round.hold import NAMESPACE, OwnershipLock, ensure_namespace
-from reconciler.controller.round.mark import Mark, holder_name, is_own
+from reconciler.controller.round.hold import OwnershipLock, ensure_namespace
+from reconciler.controller.round.mark import NAMESPACE, Mark, holder_name, is_own
 from reconciler.errors import Deposed, FleetHeld, HeldByCopy, MemberClusterError, NotLeading
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.ownership import field_manager
