@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = ROOT / "reconciler"
 LEAVES: Final = ("sim", "cli/demo", "importers")
 """Folders that nothing but their own commands imports."""
-QUESTION: Final = re.compile(r"(What|Who|Whose|Whether|How|Where|When|Why)\b")
+QUESTION: Final = re.compile(r"\s*(What|Which|Who|Whose|Whether|How|Where|When|Why)\b")
 FUNCTION_LINES_MAX: Final = 70
 FILE_LINES_MAX: Final = 400
 LEFT: Final = ROOT / "scripts/replaced_names.txt"
@@ -193,12 +193,13 @@ def import_circles() -> frozenset[frozenset[str]]:
 
 
 def question_docstrings() -> int:
-    """Return how many docstrings begin with a question word, those of tests and of measurements too."""
-    found = [node for _, node in nodes(ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)]
+    """Return how many docstrings begin with a question word, those of attributes and constants, and of tests, too."""
+    found = (node for _, node in nodes(ast.Expr))
     return sum(
-        bool(QUESTION.match(ast.get_docstring(node) or ""))
-        for node in (*found, *nodes_beside("tests"), *nodes_beside("bench"))
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and bool(QUESTION.match(str(node.value.value)))
+        for node in (*found, *nodes_beside("tests"), *nodes_beside("bench"), *nodes_beside("scripts"))
     )
 
 

@@ -38,7 +38,7 @@ EVERY_DOCUMENT = 3
 
 
 class Shared:
-    """Which mappings several fields have alike, by content, each with a name."""
+    """Return the mappings that several fields have alike, by content, each with a name."""
 
     def __init__(self, roots: Iterable[Shape]) -> None:
         self._times, self._shapes = Counter[str](), dict[str, tuple[str, Shape]]()

@@ -58,7 +58,7 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
 
 
 class Flavor(StrEnum):
-    """Which API group a policy was written in; it decides defaults and some deletion rules."""
+    """The API group of a policy; it decides defaults and some deletion rules."""
 
     ACK = "ack"
     """`policy.one.alibabacloud.com/v1alpha1`."""
@@ -74,7 +74,7 @@ class Flavor(StrEnum):
 
 
 class ResourceSelector(Struct, frozen=True, kw_only=True):
-    """Which templates. apiVersion and kind compare exactly; a name makes the label selector irrelevant."""
+    """A selection of templates. apiVersion and kind compare exactly; a name makes the label selector irrelevant."""
 
     api_version: str
     kind: str
@@ -94,7 +94,7 @@ class FieldRequirement(Struct, frozen=True, kw_only=True):
 
 
 class ClusterAffinity(Struct, frozen=True, kw_only=True):
-    """Which clusters: exclusion first, then labels AND fields AND names. Empty names: any; all empty: every cluster."""
+    """Exclusion comes first, then labels AND fields AND names. Empty names: any cluster; all empty: every cluster."""
 
     cluster_names: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

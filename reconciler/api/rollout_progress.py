@@ -202,7 +202,7 @@ class Skipped(Struct, frozen=True, tag="skipped"):
 
 
 class Unclear(Struct, frozen=True, tag="unclear"):
-    """Which clusters it has is not clear. Nothing begins until it is."""
+    """Its clusters are not clear. Nothing begins until they are."""
 
 
 StageState = (

@@ -226,7 +226,7 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
 
 
 def _told_beside(fleet: Fleet, access: Access, leading: LeaderStatus | None) -> Iterator[str]:
-    """Which clusters were not asked, and who leads."""
+    """Yield the clusters that were not asked, and the leader."""
     for name in sorted(_pulling(fleet, access)):
         yield f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
     if leading is not None:

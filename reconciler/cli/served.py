@@ -18,7 +18,7 @@ _PAGE = 10_000
 
 
 class ServiceAddress(NamedTuple):
-    """Which service is asked, and how."""
+    """The address of a service, and its access."""
 
     url: str
     token_file: Path | None = None

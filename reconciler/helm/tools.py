@@ -1,4 +1,4 @@
-"""Which helm, kubectl and sops: those of the person who runs the command, never those of a store."""
+"""The helm, kubectl and sops of the person who runs the command, never those of a store."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def refused_since(pod: Pod) -> str | None:
 
 
 class _NodeAnswers:
-    """Which nodes answer, and since when the others do not."""
+    """The nodes that answer, and the time since which the others do not."""
 
     def __init__(self, nodes: Iterable[NodeObject], now: str) -> None:
         self._now = now

@@ -38,7 +38,7 @@ from reconciler.templates import may_be_refused
 
 
 class FieldOverride(NamedTuple):
-    """Which overrider set a field: `path` as people write it, `overrider` as `plaintext[1]`."""
+    """The overrider that set a field: `path` as people write it, `overrider` as `plaintext[1]`."""
 
     path: str
     policy: PolicyRef

@@ -1,4 +1,4 @@
-"""Which override rules apply to a template on a cluster, and in which order.
+"""The override rules for a template on a cluster, in their order.
 
 Source: Karmada: all ClusterOverridePolicies come before the OverridePolicies of the namespace; within each class the
 less precise selector comes first (so that the most precise is applied last and wins), then the smaller name; the

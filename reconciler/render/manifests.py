@@ -56,7 +56,7 @@ class Rendered(NamedTuple):
 
     @property
     def trace(self) -> tuple[FieldOverride, ...]:
-        """Which override set which field."""
+        """The override that set each field."""
         return trace_of(*self.made_of) if self.made_of is not None else ()
 
 

@@ -58,7 +58,7 @@ class _QuietBody(NamedTuple):
 
 
 def trace_of(outcome: Common, declared: DeclaredBody, terms: RenderTerms) -> tuple[FieldOverride, ...]:
-    """Which override set which field."""
+    """The override that set each field."""
     if outcome.trace is not None or not terms.rules:
         return outcome.trace or ()
     body = declared.with_counts(terms.replicas, terms.share)

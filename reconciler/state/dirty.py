@@ -64,7 +64,7 @@ def _everything(facts: StateFacts, names: Iterable[str]) -> Keys:
 
 
 def _concerned(problems: Iterable[Problem], names: Collection[str]) -> Collection[str]:
-    """Which of these clusters problems are about: all of them where one names none."""
+    """Return those of these clusters that problems are about: all of them where one names none."""
     named = {problem.cluster for problem in problems}
     return names if "" in named else [name for name in named if name in names]
 

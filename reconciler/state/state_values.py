@@ -313,7 +313,7 @@ class StateFacts(Struct, frozen=True, kw_only=True):
         return member.why if isinstance(member, NotRead) else _ASKED_FIRST
 
     def why_frozen(self, cluster: str, identity: Identity) -> str | None:
-        """Which broken file keeps a copy as it is; None: none does. What is known of it was seen before."""
+        """Return the reason of a broken file that keeps a copy as it is; None: none does. Its facts are older."""
         reach = self.decision.claims.frozen.get(identity)
         return reach.why if reach is not None else self.frozen.get((cluster, identity))
 

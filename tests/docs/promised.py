@@ -1,4 +1,4 @@
-"""Which test holds a page to what it promises: pages in pieces, maps of promises to tests, names of tests.
+"""The test that holds a page to what it promises: pages in pieces, maps of promises to tests, names of tests.
 
 A map in `tests/docs/promises/` belongs to one page. Under `promises`, `says` quotes a sentence, a clause, a row of a
 table or several of them, and `tests` names what would fail if it were not so: `tests/….py::test_name` or

@@ -64,7 +64,7 @@ ANSWERS: dict[str, Callable[[Request, Any], Any]] = {
     "metadata that are a list": _in_lists(lambda body: {**body, "metadata": []}),
     "a number instead of every answer": lambda request, body: 7,
 }  # fmt: skip
-"""What makes an answer worthless: the cluster is not read, or a kind of it."""
+"""Lies that make an answer worthless: the cluster is not read, or a kind of it."""
 
 OBJECTS: dict[str, dict[str, Any]] = {
     "managedFields as a text": {"managedFields": "none"},
@@ -76,7 +76,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "a generation that is a text": {"generation": "3"},
     "a version that is a number": {"resourceVersion": 7},
 }
-"""What makes one object unreadable."""
+"""Lies that make one object unreadable."""
 
 
 async def _plan(tmp_path: Path, lie: Callable[[Request, Any], Any]) -> Plan:

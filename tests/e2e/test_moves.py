@@ -24,7 +24,7 @@ pytestmark = pytest.mark.apiserver
 
 CLUSTERS = ("m1", "m2", "m3")
 SLOW_S = 2
-"""How long a pod must have been ready to count as available."""
+"""The time for which a pod must have been ready to count as available."""
 
 
 class Stage:

@@ -64,7 +64,7 @@ def place(fleet: FleetOnClusters, *clusters: str) -> None:
 
 
 def there(fleet: FleetOnClusters, cluster: str) -> list[str]:
-    """Which of the objects a cluster has."""
+    """Return those of the objects that a cluster has."""
     kinds = (("cronjob", "backup"), (WISH, "of-db"), (VAULT, "vault"), ("secret", "token"), ("secret", "db"))
     return [name for kind, name in kinds if fleet.live(cluster, kind, name) is not None]
 

@@ -8,7 +8,7 @@ import time
 from reconciler.clock import rfc3339
 
 SPEED = 20.0
-"""How much faster than ours the time of a `QuickClock` passes."""
+"""The speed of the time of a `QuickClock` beside ours."""
 
 
 class TestClock:

@@ -34,9 +34,9 @@ class GitServer:
         self.location = ""
         self.is_silent = False
         self.stops_after: int | None = None
-        """How many bytes of a pack are sent before nothing more comes."""
+        """The bytes of a pack that are sent before nothing more comes."""
         self.breaks_off = False
-        """Whether the connection ends then."""
+        """True if the connection ends then."""
         self.asked: list[tuple[str, str]] = []
         """Paths with what was sent to sign in."""
         self._git = needed("git")

@@ -13,7 +13,7 @@ from reconciler.sim.objects.status import Body
 from tests.fakes.answer_mutations import mutated
 
 Lie = Callable[[Request, Any], Any]
-"""What is answered to a request instead of the JSON tree that is true; bytes are sent as they are."""
+"""The answer to a request instead of the true JSON tree; bytes are sent as they are."""
 
 
 class LyingServer(ClusterServer):

@@ -48,7 +48,7 @@ class MemorySource:
         self._older: dict[str, Mapping[str, Content]] = {}
         self.past = MemoryPast(self._older)
         self.kept: frozenset[str] = frozenset()
-        """What was asked to be kept last."""
+        """The revisions that were to be kept last."""
 
     @property
     def files(self) -> dict[str, str]:

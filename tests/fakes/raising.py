@@ -12,7 +12,7 @@ from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN_KINDS
 
 Raises = Callable[[JsonObject], bool]
-"""Whether it raises for a live object."""
+"""True if it raises for a live object."""
 
 
 class InterpreterFault(Exception):

@@ -27,11 +27,11 @@ class SshServer:
 
     def __init__(self, root: Path, host_key: Path, *keys: Path) -> None:
         self.is_silent = False
-        """Whether what is asked for is never answered."""
+        """True if no request is answered."""
         self.stops_after: int | None = None
-        """How many bytes of an answer are sent before nothing more comes, of commands after the first."""
+        """The bytes of an answer that are sent before nothing more comes, of commands after the first."""
         self.complaint = ""
-        """What the server says instead of serving."""
+        """The words of the server instead of its service."""
         self.asked: list[str] = []
         """The commands of clients that were let in."""
         self.users: list[str] = []

@@ -36,7 +36,7 @@ EVERY_KIND = SERVED | {
     GVK("", "v1", "Service"): True,
 }
 OPEN_KINDS = {gvk: Schema(root=FREE, keeps_empty=True) for gvk in EVERY_KIND if builtin_schema(gvk) is None}
-"""What members say of custom resources: anything goes."""
+"""The answers of members about custom resources: anything goes."""
 _RUNS = {("apps", "Deployment"), ("batch", "Job")}
 Copy = tuple[str, Identity]
 

@@ -36,7 +36,7 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"leaseTransitions": -3},
     {"leaseTransitions": "x", "leaseDurationSeconds": 2},
 )
-"""What a person may write into a Lease."""
+"""Texts that a person may write into a Lease."""
 _GVK = GVK("coordination.k8s.io", "v1", "Lease")
 
 

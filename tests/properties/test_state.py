@@ -65,7 +65,7 @@ UNSEEN: Mapping[str, Callable[[Scene, Copy], object]] = {
     "missing": lambda scene, copy: scene.health.update({copy: TOLD["Missing"]}),
     "well": lambda scene, copy: scene.health.pop(copy, None),
 }
-"""What no round looks at; the tables have to find it."""
+"""A thing that no round looks at; the tables have to find it."""
 LOOKED_AT: Mapping[str, Callable[[Scene, Copy], object]] = {
     "edit": lambda scene, copy: scene.edit(copy[0], copy[1].name, "by hand"),
     "foreign": lambda scene, copy: scene.put_foreign(copy[0], copy[1].name),

@@ -23,7 +23,7 @@ class App:
     """One template with its policy."""
 
     is_shared = False
-    """Whether the clusters share its replicas."""
+    """True if the clusters share its replicas."""
 
     def __init__(self, kind: str, name: str, rng: random.Random) -> None:
         self.kind, self.name = kind, name

@@ -27,7 +27,7 @@ class AvailabilityJudge:
         self._box = box
         self.violations: list[str] = []
         self.falls = 0
-        """How often replicas were taken away."""
+        """The number of times that replicas were taken away."""
         self._floors: dict[str, Floor] = {}
         self._left: Counter[tuple[str, str]] = Counter()
         self._rises: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)

@@ -42,7 +42,7 @@ FAULTS = (
     FaultKind.UNAUTHORIZED, FaultKind.FORBIDDEN,
 )  # fmt: skip
 STORMS = (FaultKind.WATCH_ENDS, FaultKind.WATCH_SILENT, FaultKind.EXPIRED)
-"""What every watch meets for a while, or every list."""
+"""The answers to every watch for a while, or to every list."""
 
 
 class Trial:
@@ -60,7 +60,7 @@ class Trial:
         self.judge = AvailabilityJudge(self.box)
         self.worlds = worlds()
         self.struck: Counter[str] = Counter()
-        """How often each unkind world struck."""
+        """The number of strikes of each unkind world."""
         self.spoiled = SpoiledPaths()
         self.brought_back: set[tuple[str, str]] = set()
         """Copies of ours that a restore brought back: whether they go is for a person to say."""

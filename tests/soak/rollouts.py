@@ -29,7 +29,7 @@ CLUSTERS = tuple(name for names in STAGES.values() for name in names)
 WIDTH = {"canary": 1, "early": 1, "rest": 2}
 REST_TIMEOUT_S = 180.0
 DRIFT = "nginx:drift"
-"""What somebody sets by hand."""
+"""The fields that somebody sets by hand."""
 
 
 def rollout(

@@ -33,7 +33,7 @@ SPOILED: Final[tuple[Callable[[str], Mapping[str, Content]], ...]] = (
 
 
 class SpoiledPaths:
-    """Which paths are spoiled now, and what stands there."""
+    """Return the spoiled paths, and what stands there."""
 
     def __init__(self) -> None:
         """All can be read."""

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STRAY = ("kubeconfig", ".env", "notes.txt", ".venv/pyvenv.cfg", "reconciler/__pycache__/x.pyc", "tests/journal.db")
-"""What may lie in a folder in which somebody works."""
+"""Files that may lie in a folder in which somebody works."""
 
 
 def build(target: str, source: Path, into: Path) -> Path:

@@ -56,7 +56,7 @@ MEMOS = {
     "yaml/block.py": {"_earlier_lines", "_keys", "_lines", "_values"},
     "yaml/nodes.py": {"_keys", "_plain"},
 }
-"""What modules remember of the text, or of the bundled table, that it follows from. It never changes an answer."""
+"""Memory of modules that follows from the text, or from the bundled table. It never changes an answer."""
 MAY_ASSUME_BUILT_IN_KINDS = {
     "plugins.py": "no plugin is installed",
     "store/parse_cache_rows.py": "only what they say is kept",

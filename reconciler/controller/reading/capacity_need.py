@@ -1,4 +1,4 @@
-"""Which of the objects that were read an autoscaler in their cluster scales, whoever made that autoscaler.
+"""The read objects that an autoscaler in their cluster scales, whoever made that autoscaler.
 
 Source: design#autoscaled-replicas: in the store for that cluster, or seen live.
 

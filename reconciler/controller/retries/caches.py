@@ -72,5 +72,5 @@ class RoundCaches:
         self.doubted: set[str] = set()
         """Clusters of which a watch or a poll failed, and that no round has asked since whether they answer."""
         self.contacts: dict[str, str] = {}
-        """When each cluster answered last (RFC 3339)."""
+        """The time of the last answer of each cluster (RFC 3339)."""
         self.away, self.kind_faults = UnreachableClusters(clock), KindFaults(clock)

@@ -44,7 +44,7 @@ class RevisionSource(Protocol):
     """The revisions of a store."""
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
-        """Which of these are ancestors of a revision, and which are not there. Reads files."""
+        """Return those of these that are ancestors of a revision, and those that are missing. Reads files."""
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
         """The commits that texts name. Reads files."""

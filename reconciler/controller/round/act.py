@@ -95,7 +95,7 @@ class Acting(Struct, frozen=True, kw_only=True):
     revision: str
     interpreters: Registry
     altered: Altered
-    """Which fields of a change are not as they were sent in the object that was acknowledged."""
+    """Return the fields of a change that the acknowledged object does not have as they were sent."""
     tell: Callable[[Result], None] = lambda result: None
     clock: Clock = field(default_factory=SystemClock)
     lost: Callable[[MemberCluster], Awaitable[MemberClusterError | None]] = _never_lost

@@ -94,7 +94,7 @@ class HistoryPage(NamedTuple):
 
 
 def wanted_events(journal: Journal, question: HistoryQuestion) -> EventFilter:
-    """Which events a question means.
+    """Return the filter of a question.
 
     Raises:
         ConfigurationError: it names a resource that the journal does not know, or several.

@@ -1,4 +1,4 @@
-"""Which cluster a destination means, by the Secrets that Argo CD keeps of clusters; their credentials are never read.
+"""The cluster of a destination, by the Secrets that Argo CD keeps of clusters; their credentials are never read.
 
 Source: argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/#clusters.
 """

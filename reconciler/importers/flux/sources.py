@@ -39,7 +39,7 @@ _OF_ARTIFACT: Final = {
 
 
 class Reference(NamedTuple):
-    """Which source is meant."""
+    """The kind, namespace and name of a source."""
 
     kind: str
     namespace: str

@@ -131,7 +131,7 @@ def fitted(sections: Iterable[Section], compose: Composer, budget: int) -> str:
 
 
 def _cuts(sections: Sequence[Section]) -> list[tuple[list[int], int]]:
-    """Which sections take which form, least important first; those that matter alike take it together."""
+    """Return sections with their next form, least important first; those that matter alike together."""
     found: dict[tuple[int, int], list[int]] = {}
     for place, section in enumerate(sections):
         for form, rank in enumerate(section.ranks, start=1):

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.cli.command_line import run, write_store
 
 HEAVY = ("kubernetes", "aiohttp", "pygit2", "yaml", "msgspec", "logging", "rich", "reconciler.api.fleet")
-"""What a person who waits for each key must not wait for."""
+"""Modules that a person who waits for each key must not wait for."""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,4 +1,4 @@
-"""Which journal is meant by a command that is given none, and what is said when that is not clear."""
+"""The journal of a command that is given none, and the message when it is not clear."""
 
 from __future__ import annotations
 

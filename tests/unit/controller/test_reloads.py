@@ -24,7 +24,7 @@ POINTS: dict[str, Callable[[Request], bool]] = {
     "write": lambda asked: asked.method == "PATCH" and asked.path.endswith("/configmaps/app"),
     "watch": lambda asked: "watch" in asked.query,
 }
-"""What of m2 is under way while the kubeconfig becomes another one."""
+"""The work in m2 while the kubeconfig becomes another one."""
 
 
 def removed(scene: Running) -> None:

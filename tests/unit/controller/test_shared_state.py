@@ -32,7 +32,7 @@ from reconciler.kube.member_clusters import MemberClusters
 ROOT = Path(reconciler.controller.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 SHARED = (State, ReadExtent, Acting, Task, ApplyResult, StatusSnapshot, PendingWork, ClusterChanged)
-"""What rounds, late readings, polls, lanes and pages are given of the loop, and what they send to it."""
+"""The records that the loop gives to rounds, late readings, polls, lanes and pages, and that they send to it."""
 MUTABLE = (dict, list, set, bytearray, collections.defaultdict, collections.Counter, collections.deque)
 SAYS_THE_SAME = {Content}
 """A value that is unpacked when it is first looked at, and says the same before and after."""

@@ -168,7 +168,7 @@ def _values(fleet: Fleet) -> dict[str, object]:
 
 
 def _going_on(fleet: Fleet, *placed: str) -> set[str]:
-    """Which templates go on, when these are placed."""
+    """The templates that go on when these are placed."""
     held = FrozenReaches(hold_new_claims(fleet, lambda identity: identity.name in placed).frozen)
     return {template.identity.name for template in fleet.templates.values() if held.by(template) is None}
 

@@ -1,4 +1,4 @@
-"""Which live fields the wanted ones exclude; a real API server confirms the table (tests/apiserver/test_one_of.py)."""
+"""Live fields that the wanted ones exclude; a real API server confirms the table (tests/apiserver/test_one_of.py)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SPOILED: dict[str, Spoil] = {
     "too large": lambda file: file.write_text("hunter2" * 100_000),
     "a folder": to_folder,
 }
-"""What a file of a mount may be for a moment, or by mistake."""
+"""Contents that a file of a mount may have for a moment, or by mistake."""
 
 each_spoiled = pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
 

@@ -1,4 +1,4 @@
-"""Which workload each pod belongs to, and which pods a workload is still to get."""
+"""The workload of each pod, and the pods that a workload is still to get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries a mark gets, which are believed, and that no mark puts a cluster a step back."""
+"""The entries of a mark, those that are believed, and that no mark puts a cluster a step back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Rollout speaks for which template. Source: Karmada, the most specific policy; the union of the models."""
+"""The Rollout of each template. Source: Karmada, the most specific policy; the union of the models."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ text = given.decode()
 print(re.sub(r"ENC\\[AES256_GCM,data:([^,]+),.*?\\]", lambda m: __import__("base64").b64decode(m[1]).decode(), text)
       .partition("sops:")[0])
 """
-"""What the fakes call ciphertext, in clear."""
+"""The clear text of what the fakes call ciphertext."""
 
 
 def template(name: str = "app", key: str = "a", **more: Any) -> Template:

@@ -1,4 +1,4 @@
-"""Which source STORE names, and what all of them promise."""
+"""The source that STORE names, and what all of them promise."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_no_room_is_needed_where_nothing_is_divided_by_it() -> None:
 def kinds_observed(
     policy_spec: dict[str, Any], *, is_decided: bool, interpreters: Registry = BUILT_IN_KINDS
 ) -> set[str]:
-    """Which of a Deployment, a training job, a custom resource and what runs nothing are observed under a policy."""
+    """Return those of a Deployment, a training job, a custom resource and what runs nothing that are observed."""
     daemon = deployment()
     daemon["kind"] = "DaemonSet"
     del daemon["spec"]["replicas"]

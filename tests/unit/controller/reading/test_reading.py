@@ -1,4 +1,4 @@
-"""Which clusters a reading takes for which, by the uid of their kube-system namespace.
+"""The cluster that a reading takes one for, by the uid of its kube-system namespace.
 
 Source: design#cluster-identity: a name that later answers with another uid is Unknown, not a fresh cluster.
 """

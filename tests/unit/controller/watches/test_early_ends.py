@@ -28,7 +28,7 @@ LIST = reply(200, {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.
 GONE = reply(410, status(410, "Expired", "too old resource version"))
 ENDED = reply(200)
 Watched = Callable[[TestClock, int], bytes]
-"""What the watch of that number is answered, and how much time passes meanwhile."""
+"""The answer to the watch of that number, and the time that passes meanwhile."""
 
 
 def discovery(*items: Any) -> bytes:

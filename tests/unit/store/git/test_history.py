@@ -1,4 +1,4 @@
-"""Which revisions are older than which, what a text may name, and what keeps a commit from being collected."""
+"""The order of revisions, the revision of a text, and what keeps a commit from being collected."""
 
 from __future__ import annotations
 
