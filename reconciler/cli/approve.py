@@ -56,6 +56,7 @@ def command(
     from reconciler.api.rollouts import Approval
     from reconciler.cli.store_reading import read_fleet
     from reconciler.clock import SystemClock, epoch_s, rfc3339, seconds_in
+    from reconciler.report.render_json import dump_yaml
     from reconciler.rollouts import approved
     from reconciler.store.git.work_tree import commit_file, resolved
 
@@ -70,7 +71,7 @@ def command(
     approval = Approval(stage=stage, revision=chosen[:_REVISION_CHARS], until=until)
     _refuse_twice(rollout, approval)
     file = folder / rollout.source.path
-    data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval)
+    data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval, dump_yaml)
     subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
     made = commit_file(file, data, subject, os.environ)
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")

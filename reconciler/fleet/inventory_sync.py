@@ -7,11 +7,10 @@ Source: design#members; docs/concepts/deletion.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import sha1
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -28,72 +27,12 @@ from reconciler.fleet.inventory_profile import (
     read_profile,
 )
 from reconciler.fleet.parse import parse_file
-from reconciler.yaml import read_yaml
-
-
-class _CommentedLine(NamedTuple):
-    """A line of the document, the lines of comments above it, and the comment behind it."""
-
-    text: str
-    above: tuple[str, ...] = ()
-    behind: str = ""
-
-
-def with_comments(written: str, before: str, after: str) -> str:
-    """Return the text `after` with the comments of `written`, each at its line if that line stays.
-
-    `before`: the values of `written` in our layout. Of a file in another layout the comments above the document stay.
-    """
-    lines, rest = _lines(written, before.splitlines())
-    if lines is None:
-        head = [line for line in _until_document(written.splitlines()) if line.startswith("#")]
-        return "".join(f"{line}\n" for line in head) + after
-    old, new = before.splitlines(), after.splitlines()
-    made: list[str] = []
-    for kind, start, end, to, until in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            for line in lines[start:end]:
-                made += [*line.above, line.text + line.behind]
-        else:
-            # A comment behind a removed line is about that line; those above may be about the next one.
-            made += [comment for line in lines[start:end] for comment in line.above]
-            made += new[to:until]
-    return "".join(f"{line}\n" for line in (*made, *rest))
-
-
-def _until_document(lines: Sequence[str]) -> list[str]:
-    for number, line in enumerate(lines):
-        if line.strip() and not line.startswith(("#", "---")):
-            return list(lines[:number])
-    return []
-
-
-def _lines(written: str, expected: Sequence[str]) -> tuple[list[_CommentedLine] | None, list[str]]:
-    """Each expected line with its comments, and the comments at the end; None where the layout is another one."""
-    found: list[_CommentedLine] = []
-    above: list[str] = []
-    for line in written.splitlines():
-        if not line.strip() or line.lstrip().startswith("#") or (line == "---" and not found):
-            above.append(line)
-            continue
-        if len(found) == len(expected):
-            return None, []
-        text = expected[len(found)]
-        behind = line[len(text) :]
-        if not line.startswith(text) or (behind and not behind.lstrip(" ").startswith("#")) or behind.startswith("#"):
-            return None, []
-        found.append(_CommentedLine(text, tuple(above), behind))
-        above = []
-    return (found, above) if len(found) == len(expected) else (None, [])
-
+from reconciler.yaml import NotEdited, Write, edited, read_yaml
 
 PROFILES_MAX: Final = 20_000
 DOCUMENT_MAX_BYTES: Final = 64 * 1024
 _API_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
 _KIND: Final = "ClusterProfile"
-
-Text = Callable[[JsonObject], str]
-"""A tree as the text of a document."""
 
 
 class InventoryRefused(ConfigurationError):
@@ -141,7 +80,7 @@ def synced(
     fleet: Fleet,
     files: Iterable[StoreFile],
     properties: Mapping[str, str],
-    text: Text,
+    text: Write,
 ) -> InventoryEdits:
     """Return the edits that make the documents of a store that follow `origin` equal to the profiles of a whole list.
 
@@ -232,7 +171,7 @@ def _owned(origin: InventoryOrigin, files: Iterable[StoreFile]) -> dict[str, _Ow
 
 
 def _edit(
-    profile: Profile, origin: InventoryOrigin, owned: _Owned | None, fleet: Fleet, paths: set[str], text: Text
+    profile: Profile, origin: InventoryOrigin, owned: _Owned | None, fleet: Fleet, paths: set[str], text: Write
 ) -> DocumentEdit | str | None:
     """Return the edit for a profile; None: the document is equal already; a text: the reason of a refusal."""
     path = f"clusters/{profile.name}.yaml"
@@ -251,9 +190,9 @@ def _edit(
         return None
     if not owned.is_alone:
         return _shares(owned)
-    written = owned.file.data.decode(errors="replace")
-    data = _bytes(with_comments(written, text(owned.body), text(body)))
-    if [found.body for found in read_yaml(owned.file.path, data).documents] != [body]:
+    try:
+        data = edited(owned.file.path, owned.file.data, [body], text)
+    except NotEdited:
         data = _bytes(text(body))
     return _checked(DocumentEdit(EditKind.CHANGED, profile.name, owned.file.path, data, owned.file.data))
 

@@ -109,14 +109,14 @@ def test_labels_annotations_and_comments_of_people_stay() -> None:
     assert sync({"clusters/m1.yaml": text}, live_m1(tier="gold")).edits == ()
 
 
-def test_another_layout_keeps_its_values_and_its_head() -> None:
+def test_another_layout_stays_with_its_values_and_its_head() -> None:
     flow = (
         "# by hand\n{apiVersion: multicluster.x-k8s.io/v1alpha2, kind: ClusterProfile, metadata: {name: m1, "
         "namespace: fleet, labels: {team: shop}, annotations: {fleet.reconciler/inventory: hub/fleet}}}\n"
     )
     text = after({"a.yaml": flow}, sync({"a.yaml": flow}, profile("m1")))["a.yaml"]
-    assert text.startswith("# by hand\napiVersion: multicluster.x-k8s.io/v1alpha2\n")
-    assert "    team: shop\n" in text and "displayName: M1\n" in text
+    assert text.startswith("# by hand\n{apiVersion: multicluster.x-k8s.io/v1alpha2, ")
+    assert "team: shop" in text and "displayName: M1" in text
 
 
 def test_a_profile_that_is_gone_retires_its_document_and_the_message_says_what_that_means() -> None:

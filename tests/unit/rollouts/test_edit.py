@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.rollouts import Approval
+from reconciler.report.render_json import dump_yaml
 from reconciler.rollouts import NotClear, approved
 from tests.yaml_text import load_yaml
 
@@ -23,43 +24,50 @@ STAGES = """  stages:
   - {name: rest, clusters: {}}
 """
 APPROVAL = Approval(stage="canary", revision="bbbbbbbbbbbb")
-OTHER = "{stage: canary, revision: aaaaaaa}"
-LINE = "{stage: canary, revision: bbbbbbbbbbbb}"
+FLOW = "{stage: canary, revision: bbbbbbbbbbbb}"
 
 
 def edited(text: str, approval: Approval = APPROVAL) -> str:
-    return approved("rollouts/default.yaml", text.encode(), "default", approval).decode()
+    return approved("rollouts/default.yaml", text.encode(), "default", approval, dump_yaml).decode()
 
 
+def entry(indent: str) -> str:
+    return f"{indent}- revision: bbbbbbbbbbbb\n{indent}  stage: canary\n"
+
+
+WEEK = "    # last week\n    - {stage: canary, revision: aaaaaaa}  # by ann\n"
+LINES = "  - stage: canary\n    revision: aaaaaaa\n"
 ADDED = {
-    "no approvals yet": ("spec:\n" + STAGES, f"spec:\n  approvals:\n  - {LINE}\n" + STAGES),
+    "no approvals yet": ("spec:\n" + STAGES, "spec:\n" + STAGES + "  approvals:\n" + entry("  ")),
     "an empty list": (
         "spec:\n  approvals: []  # none\n" + STAGES,
-        f"spec:\n  approvals:  # none\n  - {LINE}\n" + STAGES,
+        f"spec:\n  approvals: [{FLOW}]  # none\n" + STAGES,
     ),
     "nothing behind the name": (
         "spec:\n" + STAGES + "  approvals:\n",
-        "spec:\n" + STAGES + f"  approvals:\n  - {LINE}\n",
+        "spec:\n" + STAGES + f"  approvals: [{FLOW}]\n",
     ),
     "others, with a comment": (
-        "spec:\n" + STAGES + "  approvals:\n    # last week\n    - {stage: canary, revision: aaaaaaa}\n",
-        "spec:\n"
-        + STAGES
-        + f"  approvals:\n    - {LINE}\n    # last week\n    - {{stage: canary, revision: aaaaaaa}}\n",
+        "spec:\n" + STAGES + "  approvals:\n" + WEEK,
+        "spec:\n" + STAGES + "  approvals:\n" + WEEK + entry("    "),
     ),
     "others on several lines": (
-        "spec:\n  approvals:\n  - stage: canary\n    revision: aaaaaaa\n" + STAGES,
-        f"spec:\n  approvals:\n  - {LINE}\n  - stage: canary\n    revision: aaaaaaa\n" + STAGES,
+        "spec:\n  approvals:\n" + LINES + STAGES,
+        "spec:\n  approvals:\n" + LINES + entry("  ") + STAGES,
     ),
     "a list on one line": (
         "spec:\n  approvals: [{stage: canary, revision: aaaaaaa}]\n" + STAGES,
-        f"spec:\n  approvals: [{LINE}, {{stage: canary, revision: aaaaaaa}}]\n" + STAGES,
+        f"spec:\n  approvals: [{{stage: canary, revision: aaaaaaa}}, {FLOW}]\n" + STAGES,
+    ),
+    "the spec on one line": (
+        "spec: {stages: [{name: canary, clusters: {}}]}\n",
+        f"spec: {{stages: [{{name: canary, clusters: {{}}}}], approvals: [{FLOW}]}}\n",
     ),
 }
 
 
 @pytest.mark.parametrize("case", ADDED)
-def test_a_line_is_added_and_nothing_else_changes(case: str) -> None:
+def test_an_entry_is_added_and_nothing_else_changes(case: str) -> None:
     before, after = ADDED[case]
     assert edited(HEAD + before) == HEAD + after
 
@@ -87,13 +95,8 @@ def test_other_documents_of_the_file_stay() -> None:
 REFUSED = {
     "another name": HEAD.replace("default", "other") + "spec:\n" + STAGES,
     "twice": (HEAD + "spec:\n" + STAGES + "---\n") * 2,
-    "everything on one line": '{"apiVersion": "fleet.reconciler/v1alpha1", "kind": "Rollout", "metadata": '
-    '{"name": "default"}, "spec": {"stages": [{"name": "canary", "clusters": {}}]}}\n',
-    "the spec on one line": HEAD + "spec: {stages: [{name: canary, clusters: {}}]}\n",
-    "a list over several lines": HEAD + "spec:\n  approvals: [\n    {stage: canary, revision: aaaaaaa}]\n" + STAGES,
     "a list behind an anchor": HEAD + "spec:\n  approvals: &old\n  - {stage: canary, revision: aaaaaaa}\n" + STAGES,
     "a broken file": HEAD + "spec: [\n",
-    "an error elsewhere": HEAD + "spec:\n" + STAGES + "  nonsense: 1\n",
 }
 
 
