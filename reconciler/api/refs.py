@@ -64,6 +64,14 @@ class ResourceRef(NamedTuple):
         return str(self.identity)
 
 
+class CommitWords(NamedTuple):
+    """Author, subject and time (RFC 3339 in UTC) of a commit; texts are free of control characters."""
+
+    author: str
+    subject: str
+    time: str
+
+
 class PolicyRef(NamedTuple):
     """One of the four policy kinds by name. The namespace of a cluster policy is empty."""
 

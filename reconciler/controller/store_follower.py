@@ -255,9 +255,9 @@ class StoreFollower:
         held = {STORE: {"why": str(errors[0]), "code": errors[0].code, "revision": culprit,
                         "errors": len(errors)}} if errors else {}  # fmt: skip
         if errors and errors != self._errors:
-            author, _ = self._parts.words(culprit) or (None, "")
+            commit = self._parts.words(culprit)
             log.warning(f"errors in the store: {len(errors)}; {_effect(fleet)}",
-                        extra={"event": "StoreBroken", "rev": culprit, "author": author,
+                        extra={"event": "StoreBroken", "rev": culprit, "author": commit and commit.author,
                                "err_code": errors[0].code, "error": str(errors[0]),
                                "todo": todo_of(EventKind.STORE_BROKEN, STORE, held[STORE])})  # fmt: skip
         elif self._errors and not errors:

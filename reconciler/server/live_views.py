@@ -22,14 +22,14 @@ from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
 from reconciler.report.naming import called, close_to
-from reconciler.report.status.history_text import itself
+from reconciler.report.status.history_text import itself, no_words
 from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
 from reconciler.report.views.live_shapes import DayView, LiveView
 from reconciler.report.views.live_view import live_view
 from reconciler.report.views.matrix import matrix_view
 from reconciler.report.views.object_view import ENTRIES_MAX, object_view
 from reconciler.report.views.questions import HistoryQuestion, MatrixQuestion, NotFound, problems_view
-from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads, no_words
+from reconciler.report.views.view_inputs import JournalRows, ViewModel, heads
 from reconciler.report.views.view_shapes import (
     ClusterHead,
     ClusterView,

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from reconciler.api.fleet import StoreFile
+from reconciler.api.refs import CommitWords
 from reconciler.errors import ReconcilerError
 from reconciler.hydration import blob_id
-from reconciler.store.git.snapshot import CommitInfo, GitStore
+from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import is_git_url, parse_git_url
 from reconciler.store.location import StoreKind, StoreLocation, locate_store, open_store
 from reconciler.store.url_source import clone_of
@@ -68,17 +69,12 @@ class Commits:
         self._clones = clones
         self._repository: GitStore | None = None
         self._is_opened = False
-        self._known: dict[str, CommitInfo | None] = {}
+        self._known: dict[str, CommitWords | None] = {}
         self._changes: dict[tuple[str, str], str] = {}
-
-    def words(self, revision: str) -> tuple[str, str] | None:
-        """Author and subject of a revision; None when it is no commit that can be found."""
-        found = self.info(revision)
-        return (found.author, found.subject) if found is not None else None
 
     def last_change(self, revision: str, path: str) -> str:
         """Return the last commit up to a revision that changed a file of the store; the revision if none is known."""
-        if not path or self.info(revision) is None:
+        if not path or self.words(revision) is None:
             return revision
         if (revision, path) not in self._changes:
             if len(self._changes) >= _CHANGES_MAX:
@@ -95,8 +91,8 @@ class Commits:
         except ReconcilerError:
             return revision
 
-    def info(self, revision: str) -> CommitInfo | None:
-        """A revision as a commit; None when it is none that can be found."""
+    def words(self, revision: str) -> CommitWords | None:
+        """Author, subject and time of a revision; None when it is no commit that can be found."""
         if not self.store or not _COMMIT_ID.fullmatch(revision):
             return None
         if revision not in self._known:
@@ -108,10 +104,10 @@ class Commits:
         self._known = {revision: found for revision, found in self._known.items() if found is not None}
         self._is_opened = self._repository is not None
 
-    def _read(self, revision: str) -> CommitInfo | None:
+    def _read(self, revision: str) -> CommitWords | None:
         try:
             repository = self._open()
-            return repository.commit_info(revision) if repository is not None else None
+            return repository.words(revision) if repository is not None else None
         except ReconcilerError:
             return None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reconciler.api.ledger import Event
+from reconciler.api.refs import CommitWords
 from reconciler.report.shown_values import Style
 from reconciler.report.status.history_text import history_document, history_line, history_text
 from reconciler.report.status.text import released_text, status_text
@@ -117,7 +118,7 @@ def test_history(golden: Golden) -> None:
               data={"since": "2026-11-21T09:00:00Z", "why": "connection refused"}),
         Event(round=2, time="2026-11-21T09:10:00Z", kind="advanced", subject="store", data={"revision": COMMIT}),
     )  # fmt: skip
-    document: Any = history_document(events, lambda revision: ("Li Wei", "Scale web to 4"))
+    document: Any = history_document(events, lambda revision: CommitWords("Li Wei", "Scale web to 4", ""))
     golden("history.txt", history_text(document))
     golden("history_wide.txt", history_text(document, wide=True))
     golden("history_narrow.txt", history_text(document, width=80))

@@ -30,7 +30,7 @@ from reconciler.report.status.status_document import StatusDocument, status_docu
 from reconciler.report.views.day_view import HourCount, day_view, hours_of
 from reconciler.report.views.live_shapes import DayView
 from reconciler.report.views.questions import HistoryQuestion, NotFound
-from reconciler.report.views.view_inputs import CommitWords, JournalRows
+from reconciler.report.views.view_inputs import JournalRows
 from reconciler.store.uncommitted import Commits
 
 
@@ -237,6 +237,7 @@ class JournalReader:
     def __init__(self, path: Path, commits: Commits, clock: Clock) -> None:
         """Nothing is opened before the first question."""
         self._path, self._commits, self._clock = path, commits, clock
+        self.words, self.last_change = commits.words, commits.last_change
         self._journal: Journal | None = None
         self._version = -1
         self._noted = JournalRows()
@@ -251,15 +252,6 @@ class JournalReader:
             if self._noted.error != str(error):
                 self._noted, self._version = JournalRows(error=str(error)), -1
             return self._noted
-
-    def words(self, revision: str) -> CommitWords | None:
-        """Return author, subject and time of a revision; None: no known commit."""
-        found = self._commits.info(revision)
-        return CommitWords(found.author, found.subject, rfc3339(found.time)) if found is not None else None
-
-    def last_change(self, revision: str, path: str) -> str:
-        """Return the last commit up to a revision that changed a file."""
-        return self._commits.last_change(revision, path)
 
     def status(self) -> dict[str, Any]:
         """The document of `status -o json`.

@@ -8,21 +8,22 @@ from typing import Any, Final
 from reconciler.api.content import Json
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.plan import MISSING
+from reconciler.api.refs import CommitWords
 from reconciler.report.difference import ABSENT, cut, shown_pair
 from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.text_table import Fit, table
 
-Words = Callable[[str], tuple[str, str] | None]
-"""Author and subject of a revision, None when it is no commit that is known."""
+Words = Callable[[str], CommitWords | None]
+"""The words of a revision, None when it is no commit that is known."""
 
 
 LastChange = Callable[[str, str], str]
 """The last commit up to a revision that changed a file of the store; the revision where none is known."""
 
 
-def no_words(revision: str) -> tuple[str, str] | None:
+def no_words(revision: str) -> CommitWords | None:
     """Return None: without a repository, no commit is known."""
     return None
 
@@ -61,7 +62,7 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
         cluster = resource.removeprefix("cluster ")
     behind = str(data.pop("who", "") or data.get("tick") or "")
     rests_on_commit = event.kind in _OF_THE_STORE or (not behind and cause != "drift")
-    author, subject = (words(revision) if revision and rests_on_commit else None) or (None, None)
+    commit = words(revision) if revision and rests_on_commit else None
     todo = todo_of(event.kind, event.subject, event.data)
     return {
         **data,
@@ -72,11 +73,11 @@ def history_entry(event: Event, words: Words) -> dict[str, Json]:
         "subject": resource,
         "cluster": cluster or None,
         "namespace": _namespace(resource),
-        "who": behind or author,
+        "who": behind or (commit and commit.author),
         "why": data.get("why") or None,
         "revision": revision or None,
-        "author": author,
-        "commit": subject,
+        "author": commit and commit.author,
+        "commit": commit and commit.subject,
     }
 
 

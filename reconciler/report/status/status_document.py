@@ -196,7 +196,6 @@ class StatusDocument(Struct, frozen=True, kw_only=True):
 def status_document(status: StatusDocument) -> dict[str, Json]:
     """The document; its first keys are those of the picture, see `report.state_document`."""
     commit = status.words(str(status.picture["revision"]))
-    author, subject = commit or (None, None)
     return {
         **status.picture,
         "troubles": [_with_person(row, status) for row in _rows(status.picture, "troubles")],
@@ -205,7 +204,7 @@ def status_document(status: StatusDocument) -> dict[str, Json]:
         "journal": status.journal,
         "writer": status.writer or None,
         "ledBy": status.led_by or None,
-        "commit": {"author": author, "subject": subject} if commit else None,
+        "commit": {"author": commit.author, "subject": commit.subject} if commit else None,
         "edits": [history_entry(event, status.words) for event in status.edits],
         "suspensions": suspensions_part(status.suspensions),
         "constraints": constraints_part(status.constraints),
@@ -220,7 +219,7 @@ def _rows(picture: Mapping[str, Any], key: str) -> Sequence[JsonObject]:
 def _with_person(row: JsonObject, status: StatusDocument) -> JsonObject:
     """Return the row of a trouble with its person: the author of the commit, if nobody else is named."""
     found = status.words(row["revision"]) if row.get("revision") else None
-    return {**row, "who": found[0]} if found is not None and not row.get("who") else row
+    return {**row, "who": found.author} if found is not None and not row.get("who") else row
 
 
 def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
@@ -232,7 +231,7 @@ def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
         return {**row, "todo": todo} if todo else row
     revision = status.last_change(str(status.picture["revision"]), path)
     found = status.words(revision)
-    person = {"who": found[0], "revision": revision} if found is not None else {}
+    person = {"who": found.author, "revision": revision} if found is not None else {}
     return {**row, **person, "todo": remedy_of_problem(code, revision)}
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reconciler.api.ledger import Event
 from reconciler.api.refs import Identity
 from reconciler.report.mask import scrub_text
-from reconciler.report.status.history_text import history_entry
+from reconciler.report.status.history_text import history_entry, no_words
 from reconciler.report.status.state_document import LEFT_WHY, rank_of
 from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of
 from reconciler.report.views.questions import ROWS_MAX
@@ -21,7 +21,6 @@ from reconciler.report.views.view_inputs import (
     ViewModel,
     copy_part,
     is_cluster_in_step,
-    words_for_history,
 )
 from reconciler.report.views.view_shapes import (
     Alert,
@@ -68,7 +67,7 @@ def cluster_view(sight: ViewModel, name: str, offset: int = 0, events: Sequence[
         offset=offset,
         needs=needs_of(sight, cluster=name).listed,
         timers=timers_of(sight, cluster=name),
-        history=tuple(history_entry(event, words_for_history(sight)) for event in events),
+        history=tuple(history_entry(event, sight.words) for event in events),
         in_force=in_force_in(sight, name),
     )  # fmt: skip
 
@@ -166,7 +165,7 @@ def fleet_view(signs: Signs, sight: ViewModel | None, noted: JournalRows) -> Fle
         needs=needs.listed[:NEEDS_MAX],
         needs_total=needs.total,
         timers=timers_of(sight) if sight is not None else (),
-        events=tuple(history_entry(event, words_for_history(sight)) for event in noted.events),
+        events=tuple(history_entry(event, sight.words if sight is not None else no_words) for event in noted.events),
         rollouts=rollouts_of(sight) if sight is not None else (),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from reconciler.api.content import Json, canonical_bytes
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
 from reconciler.api.plan import MISSING
 from reconciler.api.refs import Identity
+from reconciler.ownership import parse_path, value_at
 from reconciler.placement import constraints_in_force
 from reconciler.planner import render_one
 from reconciler.render import Rendered
@@ -22,7 +22,7 @@ from reconciler.report.status.explanation import Explanation, explain, explanati
 from reconciler.report.status.history_text import history_entry
 from reconciler.report.views.alerts import needs_of
 from reconciler.report.views.rollout_views import timers_of
-from reconciler.report.views.view_inputs import ViewModel, copy_part, words_for_history
+from reconciler.report.views.view_inputs import ViewModel, copy_part
 from reconciler.report.views.view_shapes import CopyPart, FieldDifference, LastWrite, ObjectView, Override, Reasoned
 from reconciler.scheduler import without_outdated_caps
 
@@ -30,7 +30,6 @@ ENTRIES_MAX: Final = 50
 """So many entries of history are shown with an object or a cluster."""
 _DIFFERENCES_MAX: Final = 500
 _VALUE_MAX: Final = 2000
-_STEP: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _ACTIONS: Final[Mapping[str, str]] = {
     EventKind.CREATED: "created",
     EventKind.UPDATED: "updated",
@@ -65,7 +64,7 @@ def object_view(
         overrides=tuple(_overrides(sight, identity, rendered)),
         needs=needs.listed,
         timers=timers_of(sight, identity=identity),
-        history=tuple(history_entry(event, words_for_history(sight)) for event in events[:ENTRIES_MAX]),
+        history=tuple(history_entry(event, sight.words) for event in events[:ENTRIES_MAX]),
     )
 
 
@@ -129,7 +128,7 @@ def _last_writes(sight: ViewModel, writes: Iterable[Event]) -> dict[str, LastWri
         is_write = event.kind != EventKind.DRIFT or event.data.get("outcome") == DriftOutcome.HEALED
         if cluster in found or event.kind not in _ACTIONS or not is_write:
             continue
-        entry: dict[str, Any] = history_entry(event, words_for_history(sight))
+        entry: dict[str, Any] = history_entry(event, sight.words)
         found[cluster] = LastWrite(
             time=event.time, action=_ACTIONS[event.kind], who=entry["who"], revision=entry["revision"]
         )
@@ -169,7 +168,8 @@ def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rend
         if there.manifest is None:
             continue
         for entry in there.trace:
-            value = value_at(there.manifest.body, entry.path)
+            steps = parse_path(entry.path)
+            value = value_at(there.manifest.body, steps) if steps is not None else MISSING
             masked = sight.masker.value(identity.kind, entry.path, value) if value is not MISSING else MISSING
             text = shown(_clean(sight, masked), _VALUE_MAX) if masked is not MISSING else None
             key = (entry.path, str(entry.policy), str(entry.source), text)
@@ -178,27 +178,3 @@ def _overrides(sight: ViewModel, identity: Identity, rendered: Mapping[str, Rend
         yield Override(
             clusters=tuple(sorted(set(names))), path=sight.text(path), policy=policy, where=where, value=value
         )
-
-
-def value_at(body: Json, path: str) -> Json:
-    """Return the value at a path as people write it; MISSING if absent.
-
-    >>> value_at({"spec": {"containers": [{"name": "web", "image": "nginx"}]}}, "spec.containers[name=web].image")
-    'nginx'
-    """
-    value = body
-    for in_brackets, name in _STEP.findall(path):
-        if isinstance(value, Mapping):
-            value = value.get(in_brackets or name, MISSING)
-        elif isinstance(value, list):
-            value = next((item for number, item in enumerate(value) if _is_meant(number, item, in_brackets)), MISSING)
-        else:
-            return MISSING
-    return value
-
-
-def _is_meant(number: int, item: Json, wanted: str) -> bool:
-    if wanted.isdecimal():
-        return number == int(wanted)
-    pairs = [pair.partition("=") for pair in wanted.split(",")]
-    return isinstance(item, Mapping) and all(str(item.get(key)) == value for key, _, value in pairs)

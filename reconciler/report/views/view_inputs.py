@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -15,19 +14,11 @@ from reconciler.api.plan import Change
 from reconciler.api.refs import Identity
 from reconciler.report.known_values import secrets_among
 from reconciler.report.mask import Masker
-from reconciler.report.status.history_text import LastChange, itself
+from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.state_document import LEFT_WHY, StateOfFleet
 from reconciler.report.views.view_shapes import ClusterHead, CopyPart, LastWrite, ResourceView
 from reconciler.secrets import is_secret_kind
 from reconciler.state import ClusterState, HealthWord, Held, Lag, ObjectState, StateFacts
-
-
-class CommitWords(NamedTuple):
-    """Author, subject and time of a commit. `time`: RFC 3339 in UTC."""
-
-    author: str
-    subject: str
-    time: str
 
 
 class JournalRows(Struct, frozen=True, kw_only=True):
@@ -54,11 +45,6 @@ class JournalRows(Struct, frozen=True, kw_only=True):
         return str(event.data.get("since") or event.time) if event is not None else None
 
 
-def no_words(revision: str) -> CommitWords | None:
-    """Return None: without a repository, no commit is known."""
-    return None
-
-
 class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     """A picture with its context. `words`: of a revision; None if it is no known commit.
 
@@ -69,7 +55,7 @@ class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     picture: StateOfFleet
     observations: Observations = field(default_factory=Observations)
     noted: JournalRows = field(default_factory=JournalRows)
-    words: Callable[[str], CommitWords | None] = no_words
+    words: Words = no_words
     last_change: LastChange = itself
     since: str | None = None
     servers: Mapping[str, str] = field(default_factory=dict)
@@ -149,16 +135,6 @@ def heads(sight: ViewModel) -> tuple[ClusterHead, ...]:
         )
         for name, found in sorted(sight.clusters.items())
     )
-
-
-def words_for_history(sight: ViewModel | None) -> Callable[[str], tuple[str, str] | None]:
-    """Author and subject of a revision, as entries of history want them."""
-
-    def words(revision: str) -> tuple[str, str] | None:
-        found = sight.words(revision) if sight is not None else None
-        return (found.author, found.subject) if found is not None else None
-
-    return words
 
 
 def copy_part(

@@ -13,12 +13,14 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import pygit2
 from pygit2.enums import FileMode, ReferenceFilter
 
 from reconciler.api.fleet import Snapshot
+from reconciler.api.refs import CommitWords
+from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
 from reconciler.store.git.repository import (
@@ -48,15 +50,6 @@ _SHALLOW: Final = (
 
 _BRANCHES_MAX: Final = 1_000
 _FAULTS: Final = (pygit2.GitError, KeyError, ValueError, OSError)
-
-
-class CommitInfo(NamedTuple):
-    """A commit for people. `time` is epoch seconds of the author; texts are free of control characters."""
-
-    id: str
-    author: str
-    time: int
-    subject: str
 
 
 class GitStore:
@@ -182,12 +175,16 @@ class GitStore:
         except _FAULTS as error:
             raise StoreError(f"an object between {base} and {head} is missing or corrupt: {error}") from error
 
-    def commit_info(self, commit: str) -> CommitInfo:
-        """Return author, time and first line of a commit."""
+    def words(self, commit: str) -> CommitWords:
+        """Return author, first line and time of a commit."""
         found = self._commit(commit)
         lines = found.raw_message.decode("utf-8", errors="replace").strip().splitlines()
         author = found.author.raw_name.decode("utf-8", errors="replace")
-        return CommitInfo(commit, _clean(author), found.author.time, _clean(lines[0] if lines else ""))
+        try:
+            time = rfc3339(found.author.time)
+        except (ValueError, OverflowError, OSError):
+            time = ""  # No calendar has it.
+        return CommitWords(_clean(author), _clean(lines[0] if lines else ""), time)
 
     def last_change(self, commit: str, path: str) -> str:
         """Return the last commit up to this one that changed a file; StoreError: one is missing or corrupt."""

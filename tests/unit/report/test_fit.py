@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.ledger import Event
+from reconciler.api.refs import CommitWords
 from reconciler.report.shown_values import Style
 from reconciler.report.status.history_text import history_document, history_text
 from reconciler.report.status.text import status_text
@@ -44,7 +45,7 @@ def test_what_operators_see_fits(width: int) -> None:
         Event(time="2026-11-21T10:00:00Z", round=7, kind="applied", subject="Deployment shop/web @ hz-prod-a",
               data={"revision": "0" * 40, "why": "a long reason " * 9, "fields": ["spec.replicas"]}),
     ]  # fmt: skip
-    text = history_text(history_document(events, lambda _: ("Somebody With A Name", "s")), width=width)
+    text = history_text(history_document(events, lambda _: CommitWords("Somebody With A Name", "s", "")), width=width)
     assert max(map(text_width, text.splitlines())) <= width
     lines = status_text(STATUS, Style(width=width)).splitlines()
     tables = [line for line in lines if line.startswith(("CLUSTER", "hz-", "idc-", "POLICY", "Propag", "ClusterProp"))]

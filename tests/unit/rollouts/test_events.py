@@ -3,6 +3,7 @@
 from msgspec.structs import replace
 
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.refs import CommitWords
 from reconciler.api.rollout_progress import (
     Begin,
     ClusterProgress,
@@ -98,7 +99,7 @@ def test_a_pin_is_told_of_its_stage_or_of_its_cluster() -> None:
 def test_history_names_the_cluster_and_both_revisions() -> None:
     begun = replace(look(StageRunning(0, 1)), changes=(Begin("m1", "bbbbbbb0", NOW),))
     (event,) = rollout_events(None, begun, NOW)
-    entry = history_entry(event, lambda _: ("Ada", "Make it so"))
+    entry = history_entry(event, lambda _: CommitWords("Ada", "Make it so", ""))
     assert (entry["subject"], entry["cluster"], entry["namespace"]) == ("rollout default", "m1", None)
     assert (entry["who"], entry["commit"]) == ("Ada", "Make it so")
     assert event_detail(entry) == "its turn in the stage canary; nothing before"

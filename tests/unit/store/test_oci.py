@@ -89,7 +89,8 @@ async def test_a_moved_tag_is_a_new_revision_with_a_past(tmp_path: Path) -> None
             assert content(recalled)["a.yaml"] == "1"
             source.keep([old])
         commits = Commits(f"{registry.store}:prod", lambda: [tmp_path])
-        assert commits.words(old) == ("https://git.example.com/fleet", "main@sha1:5f3c")
+        words = commits.words(old)
+        assert words is not None and words[:2] == ("https://git.example.com/fleet", "main@sha1:5f3c")
 
 
 async def test_a_registry_is_asked_for_no_more_than_is_new(tmp_path: Path) -> None:

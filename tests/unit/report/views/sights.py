@@ -11,9 +11,10 @@ from reconciler.api.fleet import Guards
 from reconciler.api.ledger import Event
 from reconciler.api.plan import Plan
 from reconciler.api.problem import Problem
+from reconciler.api.refs import CommitWords
 from reconciler.planner import Round, guards_in_force
 from reconciler.report.status.state_document import StateOfFleet
-from reconciler.report.views.view_inputs import CommitWords, JournalRows, ViewModel
+from reconciler.report.views.view_inputs import JournalRows, ViewModel
 from reconciler.state import StateFacts, StateTables
 from tests.fakes.worlds import NOW
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from reconciler.api.ledger import Event
-from reconciler.api.plan import MISSING, FieldChange, FieldOwner
+from reconciler.api.plan import FieldChange, FieldOwner
 from reconciler.api.refs import Identity
 from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
 from reconciler.report.views.matrix import EVERY_KIND, matrix_view
-from reconciler.report.views.object_view import object_view, value_at
+from reconciler.report.views.object_view import object_view
 from reconciler.report.views.questions import MatrixQuestion, problems_view
 from reconciler.report.views.view_inputs import JournalRows, ViewModel
 from reconciler.state import Degraded, Failed, StateFacts
@@ -100,24 +99,6 @@ def test_the_last_write_of_each_cluster_says_what_was_done_by_whom() -> None:
     copies = object_view(sight_of(drifted()), APP, writes, writes).copies
     told = [(write.action, write.who, write.time) for copy in copies if (write := copy.last_write) is not None]
     assert told == [("healed", "kubectl", "2026-11-21T09:40:00Z"), ("updated", "alice", "2026-11-21T09:30:00Z")]
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("spec.replicas", 2),
-        ("spec.items[name=b].value", "two"),
-        ("spec.items[0].value", "one"),
-        ("spec.items[name=c].value", MISSING),
-        ("spec.items[7]", MISSING),
-        ("spec.replicas.more", MISSING),
-        ("metadata.annotations[a.b/c]", "yes"),
-    ],
-)
-def test_a_value_is_found_by_the_path_that_people_read(path: str, value: object) -> None:
-    items = [{"name": "a", "value": "one"}, {"name": "b", "value": "two"}]
-    body = {"spec": {"replicas": 2, "items": items}, "metadata": {"annotations": {"a.b/c": "yes"}}}
-    assert value_at(body, path) == value
 
 
 def everything(sight: ViewModel, identity: Identity) -> str:

@@ -174,8 +174,8 @@ def test_changed_paths_tell_a_file_that_became_a_folder(root: Path) -> None:
 
 def test_tells_who_wrote_a_commit(root: Path) -> None:
     store = GitStore(root)
-    info = store.commit_info(store.resolve("HEAD~2"))
-    assert (info.author, info.time, info.subject) == ("Ann", 1_700_000_000, "first")
+    info = store.words(store.resolve("HEAD~2"))
+    assert (info.author, info.time, info.subject) == ("Ann", "2023-11-14T22:13:20Z", "first")
 
 
 def test_texts_of_commits_cannot_steer_a_terminal(root: Path) -> None:
@@ -184,10 +184,18 @@ def test_texts_of_commits_cannot_steer_a_terminal(root: Path) -> None:
     author = pygit2.Signature("A\x1b[31mnn", "a@example.com", 1, 0)
     message = "\x1b]0;owned\x07::set-output\u202e x\nsecond"
     commit = repository.create_commit("HEAD", author, AUTHOR, message, _commit(repository, head).tree.id, [head])
-    info = GitStore(root).commit_info(str(commit))
+    info = GitStore(root).words(str(commit))
     for text in (info.author, info.subject):
         assert not any(ord(character) < 32 or character == "\u202e" for character in text)
     assert "second" not in info.subject
+
+
+def test_a_time_that_no_calendar_has_hides_no_commit(root: Path) -> None:
+    repository = pygit2.Repository(str(root))
+    who = "Ann <a@example.com> 1000000000000 +0000"
+    text = f"tree {repository.head.peel().tree.id}\nauthor {who}\ncommitter {who}\n\nfar\n"
+    commit = repository.write(pygit2.enums.ObjectType.COMMIT, text.encode())
+    assert GitStore(root).words(str(commit)) == ("Ann", "far", "")
 
 
 def test_does_not_read_what_the_caller_knows(root: Path) -> None:
