@@ -64,6 +64,17 @@ class ResourceRef(NamedTuple):
         return str(self.identity)
 
 
+def short_revision(revision: str) -> str:
+    """Return twelve characters of a commit id or a digest; other names as they are.
+
+    >>> short_revision("dir:0123456789abcdef0123456789abcdef"), short_revision("main")
+    ('dir:0123456789ab', 'main')
+    """
+    prefix, colon, name = revision.rpartition(":")
+    is_hex = len(name) >= 32 and all(char in "0123456789abcdef" for char in name)
+    return f"{prefix}{colon}{name[:12]}" if is_hex else revision
+
+
 class CommitWords(NamedTuple):
     """Author, subject and time (RFC 3339 in UTC) of a commit; texts are free of control characters."""
 

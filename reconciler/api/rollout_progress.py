@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.problem import Problem
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, short_revision
 from reconciler.api.rollouts import ChangeTime, OnNewCommit, Stage
 
 
@@ -291,9 +291,9 @@ class Staging(Struct, frozen=True, kw_only=True):
             return Stays(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
         fleet = self.fleets.get(revision)
         if fleet is None:
-            return Stays(f"the revision {revision[:12]} in force there cannot be read")
+            return Stays(f"the revision {short_revision(revision)} in force there cannot be read")
         if identity not in fleet.templates or cluster in self.early.get(identity, ()):
-            return Stays(f"it comes after the revision {revision[:12]}, which is in force there")
+            return Stays(f"it comes after the revision {short_revision(revision)}, which is in force there")
         return fleet
 
     def revision_of(self, names: tuple[str, ...], cluster: str, *, is_oldest: bool = False) -> str | None:

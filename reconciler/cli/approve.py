@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from reconciler.api.refs import short_revision
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.printing import answer, remark
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from reconciler.api.rollouts import Rollout
-
-_REVISION_CHARS = 12
 
 
 class _Awaited(NamedTuple):
@@ -68,14 +67,14 @@ def command(
     rollout = _rollout(fleet_rollouts, stage, name or (waiting.rollout if waiting is not None else None))
     chosen = resolved(folder, _revision(stage, revision, waiting))
     _refuse_what_is_not_awaited(stage, chosen, waiting)
-    approval = Approval(stage=stage, revision=chosen[:_REVISION_CHARS], until=until)
+    approval = Approval(stage=stage, revision=short_revision(chosen), until=until)
     _refuse_twice(rollout, approval)
     file = folder / rollout.source.path
     data = approved(rollout.source.path, file.read_bytes(), rollout.name, approval, dump_yaml)
     subject = f"Approve {approval.revision} after the stage {stage} of the rollout {rollout.name}"
     made = commit_file(file, data, subject, os.environ)
     answer(f"approved {approval.revision} after the stage {stage} of the rollout {rollout.name}")
-    answer(f"{rollout.source.path}: commit {made.commit[:_REVISION_CHARS]} on {made.branch}")
+    answer(f"{rollout.source.path}: commit {short_revision(made.commit)} on {made.branch}")
     remark("next: push it ('git push'); it is in force once the branch that is followed has it")
 
 
@@ -168,14 +167,14 @@ def _revision(stage: str, revision: str | None, waiting: _Awaited | None) -> str
 def _refuse_what_is_not_awaited(stage: str, chosen: str, waiting: _Awaited | None) -> None:
     if waiting is not None and chosen != waiting.revision:
         raise ConfigurationError(
-            f"{chosen[:_REVISION_CHARS]} is not what waits after the stage {stage}: "
-            f"that is {waiting.revision[:_REVISION_CHARS]}"
+            f"{short_revision(chosen)} is not what waits after the stage {stage}: "
+            f"that is {short_revision(waiting.revision)}"
         )
 
 
 def _refuse_twice(rollout: Rollout, approval: Any) -> None:
     for one in rollout.approvals:
-        is_same = one.stage == approval.stage and approval.revision.startswith(one.revision[:_REVISION_CHARS])
+        is_same = one.stage == approval.stage and approval.revision.startswith(short_revision(one.revision))
         if is_same and one.until == approval.until:
             raise ConfigurationError(
                 f"{rollout.source.path}: {approval.revision} is approved there already ({one.source}); push it"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.api.refs import short_revision
 from reconciler.cli import options
 from reconciler.cli.printing import answer, remark, run
 from reconciler.cli.store_reading import bulk_load
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from reconciler.store.location import StoreLocation
 
 _DIFFERS = 2
-_COMMIT_CHARS = 12
 
 
 @click.group(context_settings=options.SETTINGS)
@@ -160,5 +160,5 @@ def _commit(location: StoreLocation, branch: str, base: str, origin: InventoryOr
     if done is None:
         remark(f"the store says already what {origin} does")
         return
-    answer(f"commit {done.commit[:_COMMIT_CHARS]} on {done.branch}")
+    answer(f"commit {short_revision(done.commit)} on {done.branch}")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")

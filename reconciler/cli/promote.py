@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.api.refs import short_revision
 from reconciler.cli import options
 from reconciler.cli.printing import answer, prose, remark
 from reconciler.errors import ConfigurationError
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from reconciler.promotion import Carried, Promoted
     from reconciler.store.location import StoreLocation
 
-_COMMIT_CHARS = 12
 _SHOWN_MAX = 6
 
 
@@ -88,7 +88,7 @@ def command(
         by_hand = conflicts(rule, source.files, last.files, made, dump_yaml) if last is not None else ()
     told = origin_health(store, location, source.revision, journal, observations)
     health = partial(told, rule.origin) if done is None else done.words
-    text = _text(f"{name} at {source.revision[:_COMMIT_CHARS]} to {target}", made, health)
+    text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
     prose(text)
     if by_hand and not overwrite:
         fields = "\n".join(f"  {each}" for each in by_hand)
@@ -99,7 +99,7 @@ def command(
     if not made.files:
         remark(f"{rule.target} has all of it already; there is nothing to commit")
     elif not dry_run:
-        trailers = f"Promoted-from: {name} at {source.revision[:_COMMIT_CHARS]}\nPromoted-to: {target}\n"
+        trailers = f"Promoted-from: {name} at {short_revision(source.revision)}\nPromoted-to: {target}\n"
         _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)
 
 
@@ -227,7 +227,7 @@ def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, 
     edits = [FileEdit(above + path, before[path], data) for path, data in made.files.items()]
     done = commit_on(location.repository, branch, base.revision, edits, message, os.environ)
     assert done is not None, "a file changes"
-    answer(f"\ncommit {done.commit[:_COMMIT_CHARS]} on {done.branch}\n")
+    answer(f"\ncommit {short_revision(done.commit)} on {done.branch}\n")
     if _is_rendered(location, done.commit, made):
         remark(f"next: 'git switch {done.branch}', 'reconciler hydrate' and commit: what it changed is rendered")
     remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")

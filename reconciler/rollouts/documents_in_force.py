@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet, LooseningHold
 from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import short_revision
 from reconciler.api.rollouts import (
     Amount,
     ChangeTime,
@@ -67,8 +68,8 @@ def kept_problem(kept: Rollout, head: Fleet, revision: str) -> Problem:
     is_removed = all(each.name != kept.name for each in head.rollouts)
     message = (
         f"Rollout {kept.name} was {'removed' if is_removed else 'loosened'} while its release is under way; it goes on "
-        f"as {revision[:12]} has it until the release is completed; to let it pass now, revert the change and make it "
-        "again with the spec.review.confirm that its review names"
+        f"as {short_revision(revision)} has it until the release is completed; to let it pass now, revert the change "
+        "and make it again with the spec.review.confirm that its review names"
     )
     return Problem(source=kept.source, code=_CODE, message=message, severity=Severity.WARNING)
 

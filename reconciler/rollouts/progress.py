@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.api.problem import Problem
+from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import (
     Begin,
     ClusterProgress,
@@ -183,7 +184,7 @@ def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) 
     phase, why = _phase(name, found, scene)
     if name in scene.frozen:
         gone = pin.written if pin else record.revision
-        phase, why = Phase.FROZEN, f"the revision {gone[:12]} is not there; everything stays as it is"
+        phase, why = Phase.FROZEN, f"the revision {short_revision(gone)} is not there; everything stays as it is"
     elif pin is not None:
         phase, why = Phase.PINNED, f"the {pin.subject} is pinned to {pin.written}"
         if record.revision != pin.revision:
@@ -223,8 +224,8 @@ def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
         revision = scene.book[name].revision
         if revision in scene.facts.missing:
             message = (
-                f"the revision {revision[:12]} in force there is gone, so that everything stays as it is; bring the "
-                f"commit back, or pin it: {name}: {scene.release[:12]} under spec.pin"
+                f"the revision {short_revision(revision)} in force there is gone, so that everything stays as it is; "
+                f"bring the commit back, or pin it: {name}: {short_revision(scene.release)} under spec.pin"
             )
             code = "rollout-revision-missing"
             found.append(Problem(source=rollout.source, code=code, message=message, cluster=name))

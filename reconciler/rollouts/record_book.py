@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from reconciler.api.ledger import ENDS, Event, EventKind
+from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import (
     Begin,
     Complete,
@@ -74,7 +75,7 @@ def _of_clusters(
             earlier = known.revision if known else ""
             data = {"revision": change.revision, "stage": stage, "before": earlier}
             turn = "it rolls back to what it had completed" if change.is_rollback else f"its turn in the stage {stage}"
-            why = f"{turn}; {earlier[:12] or 'nothing'} before"
+            why = f"{turn}; {short_revision(earlier) or 'nothing'} before"
             yield EventKind.ROLLOUT_BEGUN, subject, {**data, "why": why}
         else:
             revision = after.records[change.cluster].revision

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet
+from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import (
     Begin,
     Paused,
@@ -194,7 +195,7 @@ def leave(members: StageMembers) -> StageState:
         ended = later_of(ended, record.completed_at if members.is_done(cluster) else failed_at)
     until = "" if not after.wait_s or book.is_over(ended, after.wait_s, f"stage {name}") else later(ended, after.wait_s)
     if after.approval and not _is_approved(scene, name):
-        return WaitsForApproval(f"- {approval_entry(name, scene.release[:12])}", until)
+        return WaitsForApproval(f"- {approval_entry(name, short_revision(scene.release))}", until)
     return WaitsForTime(until) if until else StageDone()
 
 

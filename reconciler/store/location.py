@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from reconciler.api.fleet import Snapshot
+from reconciler.api.refs import short_revision
 from reconciler.errors import ConfigurationError, StoreError, StoreUnsettled
 from reconciler.fleet import is_store_file
 from reconciler.store.directory import read_directory
@@ -198,11 +199,11 @@ def refuse_unsettled(location: StoreLocation, store: GitStore) -> None:
     """
     found, commit = _operation(store), store.detached_at
     if found:
-        head = f"HEAD is detached at {commit[:12]}: " if commit else ""
+        head = f"HEAD is detached at {short_revision(commit)}: " if commit else ""
         raise StoreUnsettled(f"{location}: {head}{found}; waiting for its end (--rev HEAD follows what is checked out)")
     if commit and not _is_detached_by_nature(location, store):
         raise StoreUnsettled(
-            f"{location}: HEAD is detached at {commit[:12]}; waiting for a branch to be checked out "
+            f"{location}: HEAD is detached at {short_revision(commit)}; waiting for a branch to be checked out "
             "(--rev HEAD follows what is checked out)"
         )
 

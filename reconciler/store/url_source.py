@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.api.fleet import Snapshot
+from reconciler.api.refs import short_revision
 from reconciler.clock import BackOff, Clock
 from reconciler.errors import StoreError
 from reconciler.store.file_walk import Taker, as_read
@@ -214,7 +215,7 @@ class UrlSource(GitRevisions):
     def _check(self, old: str, new: str) -> None:
         found = relation(self._folder, old, new)
         if found is not Relation.FORWARD:
-            why = _REFUSED[found].format(old=old[:12], new=new[:12])
+            why = _REFUSED[found].format(old=short_revision(old), new=short_revision(new))
             raise StoreError(
                 f"{self.description} {why}; push {self._remedy}, or start with --accept-rewinds to follow it as it is"
             )

@@ -233,13 +233,6 @@ def totals(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     return {name: sum(row[name] for row in rows) for name in SUMMARY_COLUMNS}
 
 
-def short_revision(revision: str) -> str:
-    """Twelve characters of a commit id or a digest; other names as they are."""
-    prefix, colon, name = revision.rpartition(":")
-    is_hex = len(name) >= 32 and all(char in "0123456789abcdef" for char in name)
-    return f"{prefix}{colon}{name[:12]}" if is_hex else visible(revision)
-
-
 _NOUNS = {"delete": "deletion", "replace": "replacement", "release": "release"}
 
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.api.plan import Action, Plan
 from reconciler.api.problem import Severity
+from reconciler.api.refs import short_revision
 from reconciler.report.mask import Masker
-from reconciler.report.plan.change_lines import counts_by_cluster, short_revision, spoken, spoken_losses, totals
+from reconciler.report.plan.change_lines import counts_by_cluster, spoken, spoken_losses, totals
 from reconciler.report.plan.first_line import HoldGroup, Word, first_line, losses
 from reconciler.report.plan.groups import counted
 from reconciler.report.plan.plan_text import incomplete

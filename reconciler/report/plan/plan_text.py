@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.api.plan import Action, Plan
+from reconciler.api.refs import short_revision
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines
@@ -16,7 +17,6 @@ from reconciler.report.plan.change_lines import (
     SUMMARY_COLUMNS,
     counts_by_cluster,
     placement_lines,
-    short_revision,
     spoken,
     totals,
     unjudged_lines,
@@ -75,7 +75,7 @@ def _summary(plan: Plan, style: Style) -> list[str]:
 
 def revision_words(plan: Plan) -> str:
     """Return the revisions that are compared; without a base, the plan is against what the clusters have."""
-    base, head = short_revision(plan.base), short_revision(plan.head)
+    base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
     return f"{base} → {head}" if base else f"the clusters → {head}"
 
 

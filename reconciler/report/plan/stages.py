@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.api.plan import Plan
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, short_revision
 from reconciler.api.rollout_progress import (
     Paused,
     Phase,
@@ -73,7 +73,7 @@ def span(seconds: int) -> str:
 
 def short(revision: str) -> str:
     """Twelve characters of a commit id; `nothing` for none."""
-    return visible(revision[:12]) or "nothing"
+    return visible(short_revision(revision)) or "nothing"
 
 
 def stage_name(clusters: Sequence[str]) -> str:

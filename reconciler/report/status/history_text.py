@@ -8,9 +8,8 @@ from typing import Any, Final
 from reconciler.api.content import Json
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.plan import MISSING
-from reconciler.api.refs import CommitWords
+from reconciler.api.refs import CommitWords, short_revision
 from reconciler.report.difference import ABSENT, cut, shown_pair
-from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.safe import visible
 from reconciler.report.status.remedies import todo_of
 from reconciler.report.text_table import Fit, table

@@ -14,11 +14,10 @@ from reconciler.api.clusters import UnlistedCause
 from reconciler.api.ledger import DriftOutcome, EventKind
 from reconciler.api.plan import HeldBy
 from reconciler.api.problem import NOWHERE
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
 from reconciler.lint import PROBLEM_CODES
 from reconciler.report.further_codes import FURTHER_CODES
-from reconciler.report.plan.change_lines import short_revision
 from reconciler.state import (
     THE_SERVER,
     Degraded,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.api.ledger import EventKind
+from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import Phase
-from reconciler.report.plan.change_lines import short_revision
 from reconciler.report.plan.plan_text import confirm_lines
 from reconciler.report.plan.stages import short, stage_name
 from reconciler.report.safe import joined, visible
@@ -117,7 +117,7 @@ def released_text(document: Document) -> str:
         [
             visible(entry["subject"]),
             entry["time"],
-            short_revision(entry["revision"] or "-"),
+            visible(short_revision(entry["revision"] or "-")),
             visible(entry["cause"] or "-"),
         ]
         for entry in document["released"]

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from reconciler.report.plan.change_lines import short_revision
+from reconciler.api.refs import short_revision
 from reconciler.report.safe import visible
 from reconciler.report.views.matrix import FILTERS, FOLDS, rows_at_once
 from reconciler.report.views.view_shapes import FleetView, Weight

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from reconciler.api.plan import Action, Direction, Plan
 from reconciler.api.problem import Severity
+from reconciler.api.refs import short_revision
 from reconciler.report.json_parts import sorted_problems
 from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import EqualChanges, alike, alike_lines, by_folder
@@ -23,7 +24,6 @@ from reconciler.report.plan.change_lines import (
     WHOLE,
     counts_by_cluster,
     placement_lines,
-    short_revision,
     spoken,
     spoken_losses,
     totals,

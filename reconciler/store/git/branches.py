@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import pygit2
 from pygit2.enums import FileMode
 
+from reconciler.api.refs import short_revision
 from reconciler.errors import StoreError
 from reconciler.store.git.ancestry import is_ancestor
 from reconciler.store.git.repository import using_repository
@@ -78,7 +79,7 @@ def copied(folder: Path, commit: str) -> Iterator[Path]:
                     file.write_bytes(entry.data)
             pygit2.init_repository(made)
         except _FAULTS as error:
-            raise StoreError(f"{folder}: {commit[:12]} cannot be copied: {error}") from error
+            raise StoreError(f"{folder}: {short_revision(commit)} cannot be copied: {error}") from error
         yield root
 
 
@@ -92,7 +93,7 @@ def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
         with using_repository(folder) as repository:
             before = {path: entry.data for path, entry in _blobs(repository[pygit2.Oid(hex=commit)].tree, "")}
     except _FAULTS as error:
-        raise StoreError(f"{folder}: {commit[:12]} cannot be read: {error}") from error
+        raise StoreError(f"{folder}: {short_revision(commit)} cannot be read: {error}") from error
     files = (path for path in copy.rglob("*") if path.is_file() and ".git" not in path.relative_to(copy).parts)
     after = {path.relative_to(copy).as_posix(): path.read_bytes() for path in files}
     paths = sorted(path for path in before | after if before.get(path) != after.get(path))

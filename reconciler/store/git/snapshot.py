@@ -19,7 +19,7 @@ import pygit2
 from pygit2.enums import FileMode, ReferenceFilter
 
 from reconciler.api.fleet import Snapshot
-from reconciler.api.refs import CommitWords
+from reconciler.api.refs import CommitWords, short_revision
 from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
@@ -279,7 +279,7 @@ class GitStore:
             tree = tree_at(self._repository, oid)
             for part in filter(None, subdir.split("/")):
                 if part not in tree or tree[part].filemode != FileMode.TREE:
-                    raise RevisionNotFound(f"the commit {commit[:12]} has no folder {subdir}")
+                    raise RevisionNotFound(f"the commit {short_revision(commit)} has no folder {subdir}")
                 tree = tree_at(self._repository, tree[part].id)
         except _FAULTS as error:
             raise StoreError(f"a folder of {commit} is missing or corrupt: {error}") from error

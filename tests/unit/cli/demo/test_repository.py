@@ -42,9 +42,7 @@ def test_main_moves_only_when_a_branch_is_merged(tmp_path: Path) -> None:
 
 def test_a_commit_names_its_author_and_subject(tmp_path: Path) -> None:
     repository = DemoRepository(tmp_path / "fleet")
-    info = GitStore(repository.folder).words(
-        repository.propose("topic", FILE, "a: b\n", "Say less", author="Mei")
-    )
+    info = GitStore(repository.folder).words(repository.propose("topic", FILE, "a: b\n", "Say less", author="Mei"))
     assert (info.author, info.subject) == ("Mei", "Say less")
 
 

@@ -6,12 +6,11 @@ import pytest
 
 from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.plan import Action, Cause, FieldChange, PlacementChange
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, short_revision
 from reconciler.report.plan.change_lines import (
     Detail,
     entry_lines,
     placement_lines,
-    short_revision,
     spoken,
     spoken_losses,
     totals,
@@ -82,7 +81,7 @@ def test_counts_are_spoken() -> None:
 
 @pytest.mark.parametrize(
     ("revision", "short"),
-    [(BASE, BASE[:12]), ("dir:" + "ab" * 16, "dir:abababababab"), ("main", "main"), ("", ""), ("a\x1b", r"a\x1b")],
+    [(BASE, BASE[:12]), ("dir:" + "ab" * 16, "dir:abababababab"), ("main", "main"), ("", "")],
 )
 def test_long_revisions_are_shortened(revision: str, short: str) -> None:
     assert short_revision(revision) == short
