@@ -59,6 +59,16 @@ class Problem(Struct, frozen=True, kw_only=True, order=True):
         return f"{self.severity} {where}: {at}{self.message} [{self.code}]"
 
 
+def warning(source: Source, path: str, code: str, message: str) -> Problem:
+    """Return a problem that stops nothing."""
+    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)
+
+
+def hint(source: Source, path: str, code: str, message: str) -> Problem:
+    """Return a problem that may be meant so."""
+    return Problem(source=source, path=path, code=code, message=message, severity=Severity.HINT)
+
+
 _MAX_INSERTED: Final = 64
 """Above so many, sorting all of them is quicker than finding the place of each."""
 

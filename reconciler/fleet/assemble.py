@@ -17,7 +17,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.content import Content, dig, with_value
 from reconciler.api.fleet import Fleet, FleetSettings, FrozenReach, Template
 from reconciler.api.policies import OverridePolicy, PropagationPolicy
-from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.problem import Problem, Source, hint
 from reconciler.api.refs import Identity
 from reconciler.api.rollouts import Rollout
 from reconciler.documents import is_namespaced
@@ -157,9 +157,8 @@ def _with_scopes(collected: _Collected, custom_kinds: Mapping[tuple[str, str], b
             message = (
                 "this kind is cluster-scoped by its definition in the store: metadata.namespace is ignored; take it out"
             )
-            path, code = "metadata.namespace", "namespace-on-cluster-kind"
-            hint = Problem(source=template.source, path=path, code=code, message=message, severity=Severity.HINT)
-            collected.problems.append(hint)
+            code = "namespace-on-cluster-kind"
+            collected.problems.append(hint(template.source, "metadata.namespace", code, message))
             identity = template.identity._replace(namespace="")
             body = Content(tree=without_namespace(template.body))
             settled.append(replace(template, body=body, identity=identity))
@@ -275,7 +274,7 @@ def _hint_skipped(collected: _Collected) -> None:
     number = len(collected.skipped)
     what = f"{number} documents were" if number > 1 else "1 document was"
     message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
-    collected.problems.append(Problem(source=first, code="documents-skipped", message=message, severity=Severity.HINT))
+    collected.problems.append(hint(first, "", "documents-skipped", message))
 
 
 def _reach_order(reach: FrozenReach) -> tuple[Source, tuple[Identity, ...]]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import FrozenReach
-from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.api.refs import GVK, PolicyRef
 from reconciler.documents import TypeFault, type_fault
 from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify, kind_of
@@ -180,15 +180,10 @@ def _as_before(known: MutableMapping[str, ParsedFile], made: ParsedFile) -> Pars
 
 def _in_force(earlier: ParsedFile, problems: tuple[Problem, ...], said: frozenset[Hashable]) -> ParsedFile:
     source = Source(earlier.path)
-    note = Problem(
-        source=source,
-        code=LAST_GOOD,
-        message=f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended",
-        severity=Severity.WARNING,
-    )
+    message = f"the last good content of this file (blob {earlier.blob[:12]}) stays in force until it is mended"
+    told = (*problems, warning(source, "", LAST_GOOD, message))
     # An empty reach freezes nothing, and still marks the store as incompletely read.
-    nothing = FrozenReach(source=source)
-    kept = replace(earlier, problems=(*problems, note), frozen=(*earlier.frozen, nothing))
+    kept = replace(earlier, problems=told, frozen=(*earlier.frozen, FrozenReach(source=source)))
     return kept if said.isdisjoint(_keys(kept)) else _without(kept, said)
 
 
@@ -198,7 +193,7 @@ def _gone(path: str, earlier: Earlier, unread: str) -> Problem:
         message = f"it had documents, and {taken}; put the file back, or take out what stands in its place"
         return Problem(source=Source(path), code="file-displaced", message=message)
     message = f"it is gone, and its documents may be in {unread} now, which cannot be read"
-    return Problem(source=Source(path), code="file-gone-unproven", message=message, severity=Severity.WARNING)
+    return warning(Source(path), "", "file-gone-unproven", message)
 
 
 def without_later_twins(
@@ -272,10 +267,6 @@ def says_nothing(file: ParsedFile) -> bool:
 def emptied(file: ParsedFile) -> ParsedFile:
     """Return a directory's file that lost all its documents as a broken one: it may be half written."""
     source = Source(file.path)
-    problem = Problem(
-        source=source,
-        code="file-emptied",
-        message="the file had documents and has none now, as one that is being written; remove it if they are to go",
-        severity=Severity.ERROR,
-    )
+    message = "the file had documents and has none now, as one that is being written; remove it if they are to go"
+    problem = Problem(source=source, code="file-emptied", message=message)
     return replace(file, problems=(*file.problems, problem), frozen=(FrozenReach(source=source, everything=True),))

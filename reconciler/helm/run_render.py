@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import ClusterObservation
 from reconciler.api.content import JsonObject
 from reconciler.api.fleet import LOCK_NAME, UNKNOWN_DIGEST, Fleet, HelmChart, LeftOut, Render, RenderLock, Served
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, Severity, warning
 from reconciler.errors import StoreError
 from reconciler.helm.encrypt import encrypted
 from reconciler.helm.files import InputRefused, RenderFiles
@@ -248,9 +248,7 @@ def _unused(render: Render, used: Collection[LeftOut]) -> Iterator[Problem]:
     for entry in render.left_out:
         if entry not in used:
             message = f"Render {render.name}: this leaves out nothing; correct it, or take it out"
-            yield Problem(
-                source=entry.source, code="render-leave-out-unused", message=message, severity=Severity.WARNING
-            )
+            yield warning(entry.source, "", "render-leave-out-unused", message)
 
 
 def _too_large(render: Render, texts: Mapping[str, bytes]) -> Iterator[Problem]:

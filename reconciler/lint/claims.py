@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import PropagationPolicy, ResourceSelector
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
 from reconciler.policy import Claims
@@ -80,13 +80,8 @@ def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
                 continue
             if may_be_unread(fleet, policy.ref, selector):
                 continue
-            yield Problem(
-                source=selector.source,
-                path=f"spec.resourceSelectors[{index}]",
-                code="selector-matches-nothing",
-                message=_selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector),
-                severity=Severity.WARNING,
-            )
+            message = _selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector)
+            yield warning(selector.source, f"spec.resourceSelectors[{index}]", "selector-matches-nothing", message)
 
 
 def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
@@ -140,7 +135,7 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
                 f"no policy claims {identity}, so it goes nowhere unless a workload that propagates its dependencies "
                 "refers to it; add it to a policy, or take it out"
             )
-        yield Problem(source=template.source, code="template-unclaimed", message=message, severity=Severity.HINT)
+        yield hint(template.source, "", "template-unclaimed", message)
 
 
 def _perhaps_claimed(fleet: Fleet) -> Callable[[Identity], bool]:
@@ -160,16 +155,11 @@ def _policy_of_no_group(template: Template) -> Problem:
     Source: design#policy-groups.
     """
     close = difflib.get_close_matches(template.gvk.api_version, list(FLAVORS), n=1, cutoff=0.3)
-    return Problem(
-        source=template.source,
-        path="apiVersion",
-        code="policy-group-unknown",
-        message=(
-            f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you mean "
-            f"{close[0] if close else next(iter(FLAVORS))}?"
-        ),
-        severity=Severity.WARNING,
+    message = (
+        f"{template.gvk.api_version} has no policies here, so this {template.gvk.kind} does nothing; did you mean "
+        f"{close[0] if close else next(iter(FLAVORS))}?"
     )
+    return warning(template.source, "apiVersion", "policy-group-unknown", message)
 
 
 def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
@@ -190,10 +180,4 @@ def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[
     shown = ", ".join(name for name, _ in templates[:_OVERLAPS_SHOWN])
     more = f" and {len(templates) - _OVERLAPS_SHOWN} more" if len(templates) > _OVERLAPS_SHOWN else ""
     message = f"{winner} wins {shown}{more} from {loser.ref}: {templates[0][1]}"
-    return Problem(
-        source=loser.source,
-        path="spec.resourceSelectors",
-        code="policies-overlap",
-        message=message,
-        severity=Severity.HINT,
-    )
+    return hint(loser.source, "spec.resourceSelectors", "policies-overlap", message)

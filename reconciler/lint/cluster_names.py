@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ClusterAffinity, OverridePolicy, PropagationPolicy
-from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.problem import Problem, warning
 from reconciler.fleet import why_nameless
 from reconciler.rollouts import RolloutSelection, lay_out
 
@@ -38,9 +38,7 @@ def _of_lease(fleet: Fleet) -> Iterator[Problem]:
     near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
     meant = f"; did you mean {near[0]}?" if near else ""
     message = f"no document declares the cluster {ha.cluster}, so nobody can lead{meant}"
-    yield Problem(
-        source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message, severity=Severity.ERROR
-    )
+    yield Problem(source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message)
 
 
 def _all_affinities(fleet: Fleet) -> Iterator[tuple[str, ClusterAffinity]]:
@@ -72,25 +70,25 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
         yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)
         for name in sorted(set(affinity.cluster_names) & set(affinity.exclude)):
             message = f"{name} is both included and excluded, so it is excluded; keep one of the two"
-            yield _warning(affinity.source, path, "cluster-included-and-excluded", message)
+            yield warning(affinity.source, path, "cluster-included-and-excluded", message)
     for policy in fleet.propagation:
         for name in policy.suspension.clusters:
             if fleet.clusters and name not in fleet.clusters:
                 path = "spec.suspension.dispatchingOnClusters.clusterNames"
-                yield _warning(policy.source, path, "cluster-unknown", _unknown(fleet, name))
+                yield warning(policy.source, path, "cluster-unknown", _unknown(fleet, name))
 
 
 def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[str, ...]) -> Iterator[Problem]:
     for name, count in sorted(Counter(names).items()):
         if count > 1:
             message = f"{name} stands {count} times in one list; once is enough"
-            yield _warning(affinity.source, path, "cluster-repeated", message)
+            yield warning(affinity.source, path, "cluster-repeated", message)
     unknown = sorted(set(names) - fleet.clusters.keys()) if fleet.clusters else []
     for name in unknown[:_UNKNOWN_MAX]:
-        yield _warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
+        yield warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
     if len(unknown) > _UNKNOWN_MAX:
         message = f"no Cluster document declares {len(unknown) - _UNKNOWN_MAX:,} more of the names in this list"
-        yield _warning(affinity.source, path, "cluster-unknown", message)
+        yield warning(affinity.source, path, "cluster-unknown", message)
 
 
 def _unknown(fleet: Fleet, name: str) -> str:
@@ -102,10 +100,6 @@ def _unknown(fleet: Fleet, name: str) -> str:
 def _no_clusters(fleet: Fleet) -> Problem:
     message = "the store declares no cluster, so nothing is placed anywhere; add a Cluster document for each member"
     return Problem(source=fleet.settings.source, code="no-clusters", message=message)
-
-
-def _warning(source: Source, path: str, code: str, message: str) -> Problem:
-    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)
 
 
 def lint_rollouts(fleet: Fleet, selection: RolloutSelection) -> Iterator[Problem]:

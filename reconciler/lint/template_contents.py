@@ -15,7 +15,7 @@ from typing import Final
 
 from reconciler.api.fleet import Fleet, PlainSecrets
 from reconciler.api.plan import MISSING, Direction, SettingChange
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, Severity, hint, warning
 from reconciler.documents import OVERRIDE_KINDS, PROPAGATION_KINDS, is_namespaced, is_never_distributed
 from reconciler.policy import PolicyIndex
 from reconciler.scheduler import Makers
@@ -77,7 +77,7 @@ def lint_definitions(fleet: Fleet) -> Iterator[Problem]:
             f"the store has no CustomResourceDefinition of {kind[1]} ({kind[0]}), so its fields are not checked here, "
             "and clusters that do not serve it get none; 'reconciler doctor' names these"
         )
-        yield Problem(source=template.source, code="definition-missing", message=message, severity=Severity.HINT)
+        yield hint(template.source, "", "definition-missing", message)
 
 
 def lint_secrets(fleet: Fleet) -> Iterator[Problem]:
@@ -113,5 +113,4 @@ def lint_makers(fleet: Fleet, makers: Makers) -> Iterator[Problem]:
                     f"{maker.identity} makes {made}, which is in the store as well, and the two undo each other's "
                     "changes; take one of them out"
                 )
-                source = fleet.templates[maker.identity].source
-                yield Problem(source=source, code="secret-made-twice", message=message, severity=Severity.WARNING)
+                yield warning(fleet.templates[maker.identity].source, "", "secret-made-twice", message)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import Division, OverridePolicy, Overriders, PropagationPolicy
-from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.lint.claims import may_be_unread
 from reconciler.lint.cluster_names import affinities_of
@@ -44,7 +44,7 @@ def lint_placement(fleet: Fleet) -> Iterator[Problem]:
         if scheduling.static_weights and scheduling.division is not Division.STATIC:
             message = f"staticWeightList is ignored: {_WHY_IGNORED[scheduling.division]}; take one of the two out"
             path = f"{_WEIGHTS}.staticWeightList"
-            yield _warning(scheduling.static_weights[0].source, path, "weights-ignored", message)
+            yield warning(scheduling.static_weights[0].source, path, "weights-ignored", message)
         if fleet.clusters:
             yield from _affinities(fleet, policy)
             if scheduling.static_weights and scheduling.division is Division.STATIC:
@@ -56,7 +56,7 @@ def _affinities(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
     for path, affinity in affinities_of(policy):
         if not matching_clusters(affinity, clusters):
             message = "no cluster of the store matches this; check names, labels and exclusions"
-            yield _warning(affinity.source, path, "affinity-matches-nothing", message)
+            yield warning(affinity.source, path, "affinity-matches-nothing", message)
 
 
 def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem]:
@@ -72,19 +72,19 @@ def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem
         if matching and not matching & candidates:
             message = f"the weight is ignored: {', '.join(outside)} is outside the cluster affinity; add it there"
             path = f"{_WEIGHTS}.staticWeightList[{index}]"
-            yield _warning(weight.source, path, "weight-outside-affinity", message)
+            yield warning(weight.source, path, "weight-outside-affinity", message)
     source, path = weights[0].source, f"{_WEIGHTS}.staticWeightList"
     if candidates and not weighed:
         message = (
             "no weight is for a cluster of the affinity, so every cluster weighs 1; write weights for these clusters"
         )
-        yield _warning(source, path, "weights-all-outside", message)
+        yield warning(source, path, "weights-all-outside", message)
     elif candidates - weighed:
         without = ", ".join(sorted(candidates - weighed))
         message = (
             f"without a weight these clusters of the affinity get nothing: {without}; add a weight, or exclude them"
         )
-        yield _warning(source, path, "cluster-without-weight", message)
+        yield warning(source, path, "cluster-without-weight", message)
 
 
 def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
@@ -94,19 +94,19 @@ def _spread(policy: PropagationPolicy) -> Iterator[Problem]:
         path = f"spec.placement.spreadConstraints[{index}]"
         if constraint.by_label:
             message = "spreading by a label is not supported: it selects nothing; use spreadByField cluster or region"
-            yield _warning(constraint.source, path, "spread-by-label", message)
+            yield warning(constraint.source, path, "spread-by-label", message)
         elif constraint.by_field in ("zone", "provider"):
             message = (
                 f"a constraint on {constraint.by_field} only demands that a cluster has one; its groups are not "
                 "counted, use cluster or region"
             )
-            yield _warning(constraint.source, path, "spread-not-counted", message)
+            yield warning(constraint.source, path, "spread-not-counted", message)
     if not placement.spread or placement.scheduling.division is not Division.STATIC:
         return
     if placement.scheduling.has_weight_preference and not placement.scheduling.static_weights:
         return
     message = "static weights take every cluster of the affinity and ignore spread constraints; use dynamicWeight"
-    yield _warning(placement.spread[0].source, "spec.placement.spreadConstraints", "spread-ignored", message)
+    yield warning(placement.spread[0].source, "spec.placement.spreadConstraints", "spread-ignored", message)
 
 
 def _failover(policy: PropagationPolicy) -> Iterator[Problem]:
@@ -117,11 +117,7 @@ def _failover(policy: PropagationPolicy) -> Iterator[Problem]:
             "or distribute its ConfigMaps, Secrets and volumes everywhere by policy"
         )
         source = policy.application_failover.source
-        yield _warning(source, "spec.failover.application", "failover-without-dependencies", message)
-
-
-def _warning(source: Source, path: str, code: str, message: str) -> Problem:
-    return Problem(source=source, path=path, code=code, message=message, severity=Severity.WARNING)
+        yield warning(source, "spec.failover.application", "failover-without-dependencies", message)
 
 
 def lint_overrides(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
@@ -155,14 +151,14 @@ def _itself(policy: OverridePolicy) -> Iterator[Problem]:
     if not policy.selectors:
         where = f"in {policy.ref.namespace}" if policy.ref.namespace else "in every namespace, and cluster-scoped ones"
         message = f"without resourceSelectors this overrides every template {where}; list them if that is not meant"
-        yield _problem(policy.source, "spec.resourceSelectors", "override-of-everything", message, Severity.HINT)
+        yield hint(policy.source, "spec.resourceSelectors", "override-of-everything", message)
     if not policy.rules:
         message = "there are no overrideRules, so nothing is overridden; write a rule, or take the policy out"
-        yield _problem(policy.source, "spec.overrideRules", "override-without-rules", message)
+        yield warning(policy.source, "spec.overrideRules", "override-without-rules", message)
     for index, rule in enumerate(policy.rules):
         if rule.overriders == Overriders():
             message = "the rule has no overriders, so it changes nothing; write one, or take the rule out"
-            yield _problem(rule.source, f"spec.overrideRules[{index}]", "rule-without-overriders", message)
+            yield warning(rule.source, f"spec.overrideRules[{index}]", "rule-without-overriders", message)
 
 
 def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Iterator[Problem]:
@@ -172,7 +168,7 @@ def _selectors(fleet: Fleet, policy: OverridePolicy, selecting: set[int]) -> Ite
             what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
             message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
             path = f"spec.resourceSelectors[{index}]"
-            yield _problem(selector.source, path, "override-selects-nothing", message)
+            yield warning(selector.source, path, "override-selects-nothing", message)
 
 
 def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> Iterator[Problem]:
@@ -185,17 +181,13 @@ def _targets(fleet: Fleet, policy: OverridePolicy, places: frozenset[str]) -> It
         path = f"spec.overrideRules[{index}].targetCluster"
         if not targets:
             message = "no cluster of the store matches this, so the rule never applies; check names and labels"
-            yield _problem(rule.source, path, "override-targets-nothing", message)
+            yield warning(rule.source, path, "override-targets-nothing", message)
         elif not targets & places:
             named = ", ".join(sorted(targets))
             message = (
                 f"nothing that this policy selects may go to {named}, so the rule never applies; check both policies"
             )
-            yield _problem(rule.source, path, "override-targets-nothing", message)
-
-
-def _problem(source: Source, path: str, code: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
-    return Problem(source=source, path=path, code=code, message=message, severity=severity)
+            yield warning(rule.source, path, "override-targets-nothing", message)
 
 
 def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
@@ -211,13 +203,7 @@ def lint_volumes(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
                 f"{identity} has volume claims ({names}), which stay in their cluster: descheduling leaves it where it "
                 f"is, and a failover by {claim.policy} is held until a person confirms it"
             )
-            yield Problem(
-                source=template.source,
-                path="spec.volumeClaimTemplates",
-                code="volumes-stay",
-                message=message,
-                severity=Severity.HINT,
-            )
+            yield hint(template.source, "spec.volumeClaimTemplates", "volumes-stay", message)
 
 
 def _may_move(identity: Identity, policy: PropagationPolicy) -> bool:

@@ -19,7 +19,7 @@ from reconciler.api.clusters import Cluster, ClusterObservation, Taint
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import AffinityMode, AffinityTerm, ClusterAffinity, PropagationPolicy, Toleration
-from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import GVK, Identity
 from reconciler.placement.values import Said, Shortfall, Situation
 from reconciler.policy import matches_cluster
@@ -87,9 +87,7 @@ def priority_classes(fleet: Fleet) -> tuple[dict[str, int], list[Problem]]:
                 "add it, or take schedulePriority out"
             )
             path, code = "spec.schedulePriority.priorityClassName", "priority-class-unknown"
-            problems.append(
-                Problem(source=policy.source, path=path, code=code, message=message, severity=Severity.WARNING)
-            )
+            problems.append(warning(policy.source, path, code, message))
     return values, problems
 
 

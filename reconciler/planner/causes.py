@@ -15,7 +15,7 @@ from reconciler.api.content import JsonObject, canonical_bytes, dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.plan import Action, Cause, Change, FieldChange, Hold, Manifest
 from reconciler.api.policies import Division
-from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.problem import NOWHERE, Problem, Severity, warning
 from reconciler.api.refs import Identity
 from reconciler.diff import overall_cause
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -45,7 +45,7 @@ def runs_elsewhere(
         f"{', '.join(sorted(target)) or 'another cluster'}; to run it once more, give it another name"
     )
     source = template.source if template is not None else NOWHERE
-    return (Problem(source=source, code=RUNS_ELSEWHERE, message=message, severity=Severity.WARNING),)
+    return (warning(source, "", RUNS_ELSEWHERE, message),)
 
 
 def lack_of_completions(decision: Schedule, identity: Identity, snapshot: FleetSnapshot) -> tuple[Problem, ...]:
@@ -71,13 +71,7 @@ def lack_of_completions(decision: Schedule, identity: Identity, snapshot: FleetS
         f"{template.identity}: {lack} of its {total} completions run nowhere: those of the parts in {where} are fixed; "
         "give the Job another name to divide it anew, or another Job the rest"
     )
-    found = Problem(
-        source=template.source,
-        path="spec.completions",
-        code="completions-lost",
-        message=message,
-        severity=Severity.WARNING,
-    )
+    found = warning(template.source, "spec.completions", "completions-lost", message)
     return (found,)
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Claim, Reason
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import PropagationPolicy
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import try_call
 from reconciler.documents import CONTROL_GROUPS, is_never_distributed
@@ -367,7 +367,7 @@ def _never_distributed(template: Template) -> Problem | None:
     else:
         where = identity.namespace or identity.name
         why = f"{identity} is never distributed: {where} is a system namespace; move it, or take it out of the store"
-    return Problem(source=template.source, code="never-distributed", message=why, severity=Severity.WARNING)
+    return warning(template.source, "", "never-distributed", why)
 
 
 class Claimants:

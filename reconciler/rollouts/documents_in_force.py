@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet, LooseningHold
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import short_revision
 from reconciler.api.rollouts import (
     Amount,
@@ -28,7 +28,6 @@ from reconciler.api.rollouts import (
     WindowKind,
 )
 
-_CODE: Final = "rollout-kept-in-force"
 _OF_ROLLOUT: Final = frozenset(
     {"approvals", "pins", "on_new_commit", "deletions", "placement", "rollback_window_s", "stages"}
 )
@@ -71,7 +70,7 @@ def kept_problem(kept: Rollout, head: Fleet, revision: str) -> Problem:
         f"as {short_revision(revision)} has it until the release is completed; to let it pass now, revert the change "
         "and make it again with the spec.review.confirm that its review names"
     )
-    return Problem(source=kept.source, code=_CODE, message=message, severity=Severity.WARNING)
+    return warning(kept.source, "", "rollout-kept-in-force", message)
 
 
 def is_looser(before: Rollout, after: Rollout) -> bool:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Cluster
 from reconciler.api.content import Json, dig
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.api.rollouts import Chosen, Layout, Rollout, Stage, StageLayout, TemplateScope
 from reconciler.containment import try_call
@@ -75,15 +75,14 @@ def _number(text: str) -> int | None:
 def _remarks(stage: Stage, clusters: list[Cluster]) -> list[Problem]:
     if not clusters:
         message = f"no cluster is in the stage {stage.name}; it is skipped"
-        return [Problem(source=stage.source, code="rollout-stage-empty", message=message, severity=Severity.WARNING)]
+        return [warning(stage.source, "", "rollout-stage-empty", message)]
     label = stage.order_by_label
     without = sorted(c.name for c in clusters if label and _number(c.labels.get(label, "")) is None)
     if not without:
         return []
     shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
     message = f"the label {label} is no whole number at {shown}; they come last in the stage {stage.name}"
-    code = "rollout-order-not-a-number"
-    return [Problem(source=stage.source, code=code, message=message, severity=Severity.WARNING)]
+    return [warning(stage.source, "", "rollout-order-not-a-number", message)]
 
 
 def _in_no_stage(rollout: Rollout, cluster: str) -> Problem:
@@ -216,15 +215,13 @@ def _definition_shared(template: Template, names: Iterable[str]) -> Problem:
         f"objects of {template.identity.name} change {shown}; in each cluster it goes with the last of them, so that "
         "no live field is lost, and the others wait for it there"
     )
-    code = "rollout-definition-shared"
-    return Problem(source=template.source, code=code, message=message, severity=Severity.WARNING)
+    return warning(template.source, "", "rollout-definition-shared", message)
 
 
 def _shared(template: Template, names: Iterable[str]) -> Problem:
     shown = " and ".join(f"with the Rollout {name}" if name else "at once" for name in sorted(names))
     message = f"what brings {template.identity} changes {shown}; it goes with the earlier one"
-    code = "rollout-dependency-shared"
-    return Problem(source=template.source, code=code, message=message, severity=Severity.WARNING)
+    return warning(template.source, "", "rollout-dependency-shared", message)
 
 
 def definitions_of(schedule: Schedule) -> dict[Identity, Definition]:

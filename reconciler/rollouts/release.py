@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts, Sight
 from reconciler.api.rollouts import (
     Layout,
@@ -149,13 +149,16 @@ def pins_in_force(rollout: Rollout, layout: Layout, facts: ReleaseFacts) -> Pins
         elif subject in known:
             of_clusters[subject] = pin
         else:
-            problems.append(_problem(rollout, "rollout-pin-unknown", f"{subject} is neither a stage nor a cluster"))
+            message = f"{subject} is neither a stage nor a cluster"
+            problems.append(warning(rollout.source, "spec.pin", "rollout-pin-unknown", message))
             continue
         if pin.revision:
-            problems.append(_problem(rollout, "rollout-pinned", f"the {pin.subject} is pinned to {written}"))
+            message = f"the {pin.subject} is pinned to {written}"
+            problems.append(warning(rollout.source, "spec.pin", "rollout-pinned", message))
         else:
             message = f"the {pin.subject} is pinned to {written}, which is not there; it stays as it is"
-            problems.append(_problem(rollout, "rollout-revision-missing", message, Severity.ERROR))
+            code = "rollout-revision-missing"
+            problems.append(Problem(source=rollout.source, path="spec.pin", code=code, message=message))
     for found in layout.stages:
         of_stage = of_stages.get(found.stage.name)
         if of_stage is not None:
@@ -168,7 +171,3 @@ def begin_pinned(pins: Pins, facts: ReleaseFacts, book: RolloutRecords) -> None:
     for cluster, pin in sorted(pins.of_clusters.items()):
         if pin.revision and book[cluster].revision != pin.revision and cluster not in facts.away:
             book.note(Begin(cluster, pin.revision, book.text))
-
-
-def _problem(rollout: Rollout, code: str, message: str, severity: Severity = Severity.WARNING) -> Problem:
-    return Problem(source=rollout.source, path="spec.pin", code=code, message=message, severity=severity)

@@ -17,7 +17,7 @@ from reconciler.api.binding import Binding, Reason
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.policies import PropagationPolicy
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.containment import with_subject
 from reconciler.incremental import Dependents, Table, among, union
@@ -294,6 +294,4 @@ def _missing(owner: Template, ref: DependencyRef) -> Problem:
         f"{owner.identity} refers to {ref.identity}, which is not in the store and so does not travel with it; "
         "add it, or make sure that every target cluster has it"
     )
-    return Problem(
-        source=owner.source, path=ref.path, code="dependency-missing", message=message, severity=Severity.WARNING
-    )
+    return warning(owner.source, ref.path, "dependency-missing", message)

@@ -17,7 +17,7 @@ from reconciler.api.content import Json, dig
 from reconciler.api.demand import DependencyRef
 from reconciler.api.fleet import Template
 from reconciler.api.policies import Companion, LabelRequirement, LabelSelector, Operator
-from reconciler.api.problem import Problem, Severity
+from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.containment import try_call
 from reconciler.kinds.body_fields import mapping, mappings, text
@@ -48,9 +48,7 @@ def not_granted(owner: Template, ref: DependencyRef) -> Problem:
         f"{owner.identity} refers to {ref.identity} in another namespace, and no ReferenceGrant there lets it, so it "
         f"does not travel with it; add one to the namespace {ref.identity.namespace}, or take the reference out"
     )
-    return Problem(
-        source=owner.source, path=ref.path, code="reference-not-granted", message=message, severity=Severity.WARNING
-    )
+    return warning(owner.source, ref.path, "reference-not-granted", message)
 
 
 def _is_from(ref: DependencyRef, grant: Template) -> bool:

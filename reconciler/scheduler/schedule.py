@@ -17,7 +17,7 @@ from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import HeldBy, Hold
 from reconciler.api.policies import PropagationPolicy
-from reconciler.api.problem import Problem, Severity, with_problems
+from reconciler.api.problem import Problem, warning, with_problems
 from reconciler.api.refs import GVK, Identity, PolicyRef
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import SubjectFailed
@@ -257,15 +257,7 @@ def _waits_for_overrides(
         if absent:
             missing[policy.ref] = Hold(HeldBy.OTHERS, f"waits for {absent}")
             message = f"what {policy.ref} selects waits for {absent}; add it, or take it out of dependentOverrides"
-            problems.append(
-                Problem(
-                    source=policy.source,
-                    path="spec.dependentOverrides",
-                    code="waits-for-override",
-                    message=message,
-                    severity=Severity.WARNING,
-                )
-            )
+            problems.append(warning(policy.source, "spec.dependentOverrides", "waits-for-override", message))
     if not missing:
         return {}, problems
     holds = {identity: missing[policy.ref] for identity, policy in policies.items() if policy.ref in missing}

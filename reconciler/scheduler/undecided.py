@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from reconciler.api.policies import Division
-from reconciler.api.problem import NOWHERE, Problem, Severity
+from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.placement import groups_of, tier_of
 from reconciler.scheduler.schedule import Schedule
@@ -79,9 +79,5 @@ def _followers(decision: Schedule, found: Collection[Identity]) -> list[Identity
 
 def _problem(decision: Schedule, identity: Identity, why: str, where: str = "") -> Problem:
     template = decision.fleet.templates.get(identity)
-    return Problem(
-        source=template.source if template is not None else NOWHERE,
-        code="undecided",
-        message=f"{identity} is left as it is{where}: {why}",
-        severity=Severity.WARNING,
-    )
+    source = template.source if template is not None else NOWHERE
+    return warning(source, "", "undecided", f"{identity} is left as it is{where}: {why}")

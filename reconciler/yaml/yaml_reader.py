@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.api.content import Json, JsonObject, Step
-from reconciler.api.problem import Document, Problem, Severity, Source
+from reconciler.api.problem import Document, Problem, Source, warning
 from reconciler.regex import regex
 from reconciler.yaml.block import read_block
 from reconciler.yaml.json_text import json_values
@@ -156,9 +156,7 @@ def read_yaml(path: str, data: bytes) -> YamlFile:
         reading.read_stream()
     if line := bidi_line(data):
         message = "a character here reorders text on the screen: reviewers do not see what is read; remove it"
-        reading.problems.append(
-            Problem(source=Source(path, line), code="bidi-control", message=message, severity=Severity.WARNING)
-        )
+        reading.problems.append(warning(Source(path, line), "", "bidi-control", message))
     return reading.result()
 
 
