@@ -97,9 +97,7 @@ def _markdown(plans: Sequence[Plan], max_size: int, marker: str) -> str:
     return text
 
 
-def _files(
-    _ctx: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:  # fmt: skip
+def _files(_ctx: object, _parameter: object, values: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     found = []
     for value in values:
         form, equals, path = value.partition("=")
@@ -126,24 +124,13 @@ def _files(
 @options.cluster_filter
 @options.time("--at", words="Compute as of this time (RFC 3339).")
 @options.option("--server-side", is_flag=True, help="Let the API servers judge every update by a dry run.")
-@options.option(
-    "--detailed-exitcode", is_flag=True, help="Exit with 2 on changes, 3 when held by a guard, 4 incomplete."
-)
-@options.option(
-    "--max-size",
-    type=click.IntRange(min=2048),
-    default=65_536,
-    show_default=True,
-    help="Longest Markdown, in characters.",
-)
+@options.option("--detailed-exitcode", is_flag=True,
+                help="Exit with 2 on changes, 3 when held by a guard, 4 incomplete.")  # fmt: skip
+@options.option("--max-size", type=click.IntRange(min=2048), default=65_536, show_default=True,
+                help="Longest Markdown, in characters.")  # fmt: skip
 @options.option("--marker", default="", metavar="NAME", help="What tells the Markdown of one fleet from another's.")
-@options.option(
-    "--also",
-    multiple=True,
-    metavar="FORMAT=FILE",
-    callback=_files,
-    help="Write this format into a file as well (repeatable).",
-)
+@options.option("--also", multiple=True, metavar="FORMAT=FILE", callback=_files,
+                help="Write this format into a file as well (repeatable).")  # fmt: skip
 @options.option("--all", "is_all", is_flag=True, help="Name each of many problems of a kind.")
 @options.output(*FORMATS, default="text", taken_out=TAKEN_OUT)
 def command(

@@ -94,24 +94,14 @@ class Finding(Struct, frozen=True, kw_only=True):
 @options.live_profiles
 @options.journal
 @options.cluster_filter
-@options.option(
-    "--rbac",
-    type=click.Choice(["read", "apply", "full"]),
-    default=None,
-    help="Print the role that STORE needs: to read, to apply without deleting, or for everything.",
-)
-@options.option(
-    "--subject",
-    default=DEFAULT_SUBJECT,
-    show_default=True,
-    help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.",
-)
-@options.option(
-    "--page",
-    type=click.Choice(["objects", "logs"]),
-    default=None,
-    help="With --rbac: also what the page reads of an object: its pods and events, or logs of broken pods as well.",
-)
+@options.option("--rbac", type=click.Choice(["read", "apply", "full"]), default=None,
+                help="Print the role that STORE needs: to read, to apply without deleting, or for "
+                     "everything.")  # fmt: skip
+@options.option("--subject", default=DEFAULT_SUBJECT, show_default=True,
+                help="With --rbac: who gets the role; User:NAME and Group:NAME will do, too.")  # fmt: skip
+@options.option("--page", type=click.Choice(["objects", "logs"]), default=None,
+                help="With --rbac: also what the page reads of an object: its pods and events, or logs of broken pods "
+                     "as well.")  # fmt: skip
 @options.option("--review", is_flag=True, help="Check what judges pull requests of STORE's repository instead.")
 @sops_binary_options
 @options.output("text", "json", default="text")

@@ -37,13 +37,9 @@ if TYPE_CHECKING:
 )
 @options.option("--update", is_flag=True, help="First fetch served charts, and write newer versions in their ranges.")
 @options.option("--branch", default="", metavar="NAME", help="Commit on this branch; files of the store stay.")
-@options.option(
-    "--observations",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Let charts see the API versions that clusters serve, as `observe` wrote them. Default: those in the locks.",
-)
+@options.file_option("--observations", metavar="FILE",
+                     help="Let charts see the API versions that clusters serve, as `observe` wrote them. Default: "
+                          "those in the locks.")  # fmt: skip
 @options.option("--allow-network", is_flag=True, help="Render where no process without network can be started.")
 @options.option("--helm", default="", metavar="PATH", help="The helm to use, by absolute path. Default: on the PATH.")
 @options.option("--helm-sha256", default="", metavar="DIGEST", help="What --helm must be.")

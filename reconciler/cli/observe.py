@@ -17,9 +17,7 @@ from reconciler.cli.store_reading import check_clusters, read_fleet
 @options.kubeconfig
 @options.journal
 @options.cluster_filter
-@options.option(
-    "-o", "--file", "output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File to write."
-)
+@options.file_option("-o", "--file", "output", help="File to write.")
 def command(
     *,
     chosen: options.StoreChoice,

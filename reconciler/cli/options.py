@@ -95,6 +95,11 @@ def option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
     return click.option(*names, **attributes)
 
 
+def file_option(*names: str, **attributes: Any) -> Callable[[Command], Command]:
+    """An option that takes the path of a file, which need not be there."""
+    return option(*names, type=click.Path(path_type=Path, dir_okay=False), default=None, **attributes)
+
+
 _COMPLETED: Final[Mapping[str, str]] = {
     "--namespace": "namespaces",
     "--cluster": "clusters",
@@ -224,24 +229,13 @@ def _profiles_of(access_from: str | None, provider_file: Path | None) -> Profile
 live_profiles = grouped(
     "profiles",
     _profiles_of,
-    option(
-        "--access-from",
-        default=None,
-        metavar="CONTEXT[/NAMESPACE]",
-        help="Reach clusters that follow an inventory as its live ClusterProfiles say.",
-    ),
-    option(
-        "--clusterprofile-provider-file",
-        "provider_file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=None,
-        help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339).",
-    ),
-)
-journal = option(
+    option("--access-from", default=None, metavar="CONTEXT[/NAMESPACE]",
+           help="Reach clusters that follow an inventory as its live ClusterProfiles say."),
+    file_option("--clusterprofile-provider-file", "provider_file",
+                help="How credentials are got for the access providers of profiles (JSON, as of KEP-5339)."),
+)  # fmt: skip
+journal = file_option(
     "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
     help="Journal file. Default: $STATE_DIRECTORY/journal.db, else FLEET/journal.db in the user's state folder.",
 )
 observations = option(

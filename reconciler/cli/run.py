@@ -63,54 +63,27 @@ def _taken_out(name: str, why: str, **attributes: Any) -> Callable[[options.Comm
 @_taken_out("--role", _SHARDS)
 @_taken_out("--shard", _SHARDS)
 @keys_options
-@options.option(
-    "--poll",
-    "poll_s",
-    type=float,
-    default=60.0,
-    show_default=True,
-    callback=lambda _ctx, _parameter, value: _checked_poll(value),
-    help="Seconds between looks at a Git URL or a tag of a registry.",
-)
+@options.option("--poll", "poll_s", type=float, default=60.0, show_default=True,
+                callback=lambda _ctx, _parameter, value: _checked_poll(value),
+                help="Seconds between looks at a Git URL or a tag of a registry.")  # fmt: skip
 @options.option("--accept-rewinds", is_flag=True, help="Follow a branch that was rewritten (force-pushed).")
 @options.option("--listen", default=None, metavar="HOST:PORT", help="Serve health, metrics and status there.")
-@options.option(
-    "--listen-name",
-    "listen_names",
-    multiple=True,
-    metavar="NAME",
-    help="Answer to this host name as well there; localhost and addresses are always answered to.",
-)
-@options.option(
-    "--listen-token-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="File with a token that whoever asks there has to give. Default: the credential listen-token of systemd.",
-)
-@options.option(
-    "--page-logs",
-    is_flag=True,
-    help="Show there the last lines of broken pods' logs to all who read the page; needs the right to get pods/log.",
-)
-@options.option(
-    "--round-log",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Write there what each round took and planned, without values, so that it can be replayed.",
-)
-@options.option(
-    "--prometheus",
-    default=None,
-    metavar="NAME=URL",
-    help="Ask this Prometheus for metrics of gates where the Fleet document names it.",
-)
-@options.option(
-    "--prometheus-token-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    help="The bearer token for it is in this file. Default: credential prometheus-token.",
-)
+@options.option("--listen-name", "listen_names", multiple=True, metavar="NAME",
+                help="Answer to this host name as well there; localhost and addresses are always answered "
+                     "to.")  # fmt: skip
+@options.file_option("--listen-token-file",
+                     help="File with a token that whoever asks there has to give. Default: the credential listen-token "
+                          "of systemd.")  # fmt: skip
+@options.option("--page-logs", is_flag=True,
+                help="Show there the last lines of broken pods' logs to all who read the page; needs the right to get "
+                     "pods/log.")  # fmt: skip
+@options.file_option("--round-log", metavar="FILE",
+                     help="Write there what each round took and planned, without values, so that it can be "
+                          "replayed.")  # fmt: skip
+@options.option("--prometheus", default=None, metavar="NAME=URL",
+                help="Ask this Prometheus for metrics of gates where the Fleet document names it.")  # fmt: skip
+@options.file_option("--prometheus-token-file",
+                     help="The bearer token for it is in this file. Default: credential prometheus-token.")  # fmt: skip
 @options.option("--log-format", type=click.Choice(["json", "text"]), default=None, help="Default: text on a terminal.")
 @telling_options
 def command(

@@ -27,21 +27,19 @@ if TYPE_CHECKING:
     from reconciler.sops.keyring import Keyring
     from reconciler.sops.program import Program
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
-
 PATIENT_S: Final = 120.0
 """A person's command waits this long for sops, since it makes exactly the plan that it shows."""
 SERVICE_S: Final = 2.0
 """A round of the service waits this long: most key services answer by then; later answers start another round."""
 
 _BINARY_OPTIONS: Final = (
-    options.option("--sops-binary", type=_FILE, default=None, metavar="PATH",
+    options.file_option("--sops-binary", metavar="PATH",
                    help="Open files for other keys than age with this sops, by absolute path. Default: no program is "
                         "started."),
     options.option("--sops-binary-sha256", default="", metavar="DIGEST", help="What --sops-binary must be."),
 )  # fmt: skip
 _OPTIONS: Final = (
-    options.option("--sops-age-key-file", type=_FILE, default=None,
+    options.file_option("--sops-age-key-file",
                    help="File with age identities that open what sops encrypted. Default: the credential sops-age of "
                         "systemd."),
     *_BINARY_OPTIONS,
@@ -121,9 +119,9 @@ _KINDS: Final = ("github", "gitlab", "gitea", "forgejo")
 _TELLING_OPTIONS: Final = (
     options.option("--webhook", "webhooks", multiple=True, metavar="URL",
                    help="Tell this address each event of history, as CloudEvents. May be repeated."),
-    options.option("--webhook-file", type=_FILE, default=None, metavar="FILE",
+    options.file_option("--webhook-file", metavar="FILE",
                    help="Tell the addresses in this file too, one a line. Default: credential webhook."),
-    options.option("--webhook-secret-file", type=_FILE, default=None, metavar="FILE",
+    options.file_option("--webhook-secret-file", metavar="FILE",
                    help="Sign what webhooks are told with this secret. Default: credential webhook-secret."),
     options.option("--webhook-events", default="", metavar="KINDS",
                    help="Only events of these kinds, with commas in between. Default: all."),
@@ -134,7 +132,7 @@ _TELLING_OPTIONS: Final = (
                    help="The repository there. Default: that of STORE, if it is a URL."),
     options.option("--forge-api", default="", metavar="URL",
                    help="The address of its API. Default: at the host of STORE."),
-    options.option("--forge-token-file", type=_FILE, default=None,
+    options.file_option("--forge-token-file",
                    help="The token for it is in this file. Default: credential forge-token."),
     options.option("--page-url", default="", metavar="URL",
                    help="Where people see the status page; the forge links it."),

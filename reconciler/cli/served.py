@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -42,16 +42,14 @@ def _address_of(server: str | None, server_token_file: Path | None, server_ca: P
     return ServiceAddress(server, server_token_file, server_ca) if server else None
 
 
-_FILE: Final = click.Path(path_type=Path, dir_okay=False)
 server_options = options.grouped(
     "server",
     _address_of,
     options.option("--server", default=None, metavar="URL",
                    help="Ask the service that listens there (https://HOST, http://HOST:PORT, unix:PATH) instead of "
                         "reading here."),
-    options.option("--server-token-file", type=_FILE, default=None, help="File with the token of that service."),
-    options.option("--server-ca", type=_FILE, default=None,
-                   help="Certificates of the authorities that it may have."),
+    options.file_option("--server-token-file", help="File with the token of that service."),
+    options.file_option("--server-ca", help="Certificates of the authorities that it may have."),
 )  # fmt: skip
 
 
