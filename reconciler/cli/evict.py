@@ -11,7 +11,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.options import orders_of
-from reconciler.cli.printing import answer, remark, terminal_width
+from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
     path = journal_path(journal, store)
     if not words:
         with Journal.open(path, read_only=True) as opened:
-            answer(_listed(opened, output))
+            _answer(opened, output)
         return
     if not cluster:
         raise click.UsageError("name the cluster that it leaves: --cluster NAME")
@@ -107,13 +107,9 @@ def _evicted(journal: Journal, resource: str, namespace: str | None, cluster: st
 
 
 def _one(identities: Iterable[Identity], resource: str, namespace: str | None, what: str) -> Identity:
-    from reconciler.report.naming import is_called
+    from reconciler.report.naming import called
 
-    found = [
-        identity
-        for identity in sorted(identities)
-        if is_called(identity.kind, identity.group, identity.name, resource) and namespace in (None, identity.namespace)
-    ]
+    found = called(identities, resource, namespace)
     if len(found) == 1:
         return found[0]
     where = f" in namespace {namespace}" if namespace else ""
@@ -138,22 +134,13 @@ def _record(identity: Identity, cluster: str, reason: str, span: str) -> Evictio
     )
 
 
-def _listed(journal: Journal, output: str) -> str:
-    from reconciler.cli.printing import document_text
+def _answer(journal: Journal, output: str) -> None:
     from reconciler.clock import SystemClock
     from reconciler.observations import in_force
     from reconciler.report.status.status_document import evictions_part
-    from reconciler.report.text_table import Fit, table
 
     found = in_force(journal.evictions(), SystemClock().now())
-    if output != "table":
-        return document_text({"version": 1, "evictions": evictions_part(found)}, output)
-    if not found:
-        remark("nothing is evicted")
-        return ""
     rows = [[str(order.identity), order.cluster, order.who, order.until, order.reason] for order in found]
-    return table(
-        ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"],
-        rows,
-        fit=Fit(width=terminal_width(), drop=(2, 1), cuts_last=True),
-    )
+    header = ["RESOURCE", "CLUSTER", "BY", "UNTIL", "REASON"]
+    if not answer_rows("evictions", evictions_part(found), output, header, rows, (2, 1)):
+        remark("nothing is evicted")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from reconciler.api.refs import short_revision
 from reconciler.cli import options
-from reconciler.cli.printing import answer, prose, remark, show_problems
+from reconciler.cli.printing import answer_commit, prose, remark, show_problems
 from reconciler.cli.store_reading import cache_folder, read_fleet, read_observations
 from reconciler.errors import ConfigurationError
 
@@ -136,8 +135,7 @@ def _on_branch(location: StoreLocation, branch: str, hydrate: Callable[[StoreLoc
     if done is None:
         remark("there is nothing to commit")
         return ran
-    answer(f"commit {short_revision(done.commit)} on {done.branch}\n")
-    remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
+    answer_commit(*done)
     return ran
 
 

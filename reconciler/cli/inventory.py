@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.api.refs import short_revision
 from reconciler.cli import options
-from reconciler.cli.printing import answer, remark, run
-from reconciler.cli.store_reading import bulk_load
+from reconciler.cli.printing import answer, answer_commit, remark, run
+from reconciler.cli.store_reading import read_location
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from reconciler.api.fleet import Fleet, Snapshot
     from reconciler.fleet import InventoryEdits, InventoryOrigin
     from reconciler.store.location import StoreLocation
 
@@ -70,7 +68,7 @@ def sync(
     base = "" if write or check else _base(location, branch)
     found = inventory_place(place, kubeconfig)
     origin = InventoryOrigin(name=name or found.context, namespace=found.namespace)
-    snapshot, fleet = _read_store(location, base)
+    snapshot, fleet = read_location(location, base or None)
     bodies = run(read_profiles(found, fleet.settings.name, followed(origin, snapshot.files)))
     made = synced(origin, bodies, fleet, snapshot.files, wanted, dump_yaml)
     _tell(made)
@@ -105,16 +103,6 @@ def _base(location: StoreLocation, branch: str) -> str:
     if location.repository is None:
         raise ConfigurationError(f"{location}: it is in no Git repository, so it has no branches; give --write")
     return base_of(location.repository, branch)
-
-
-def _read_store(location: StoreLocation, base: str) -> tuple[Snapshot, Fleet]:
-    """Return the store at a commit; without one its present files."""
-    from reconciler.fleet import parse
-    from reconciler.store.location import open_store
-
-    with bulk_load():
-        snapshot = open_store(location, rev=base or None, as_files=True)
-        return snapshot, parse(snapshot)
 
 
 def _tell(made: InventoryEdits) -> None:
@@ -160,5 +148,4 @@ def _commit(location: StoreLocation, branch: str, base: str, origin: InventoryOr
     if done is None:
         remark(f"the store says already what {origin} does")
         return
-    answer(f"commit {short_revision(done.commit)} on {done.branch}")
-    remark(f"next: read it ('reconciler diff --base HEAD --head {done.branch}'), and push it for a review")
+    answer_commit(*done)

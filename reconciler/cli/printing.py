@@ -117,6 +117,27 @@ def document_text(document: Json, form: str) -> str:
     return json_text(document) if form == "json" else dump_yaml(document)
 
 
+def answer_rows(
+    name: str, part: list[Json], output: str, header: list[str], rows: list[list[str]], drop: tuple[int, ...]
+) -> bool:
+    """Print a list as `json` or `yaml` under its name, else as a table; return whether there was something to print."""
+    from reconciler.report.text_table import Fit, table
+
+    if output != "table":
+        answer(document_text({"version": 1, name: part}, output))
+    elif rows:
+        answer(table(header, rows, fit=Fit(width=terminal_width(), drop=drop, cuts_last=True)))
+    return output != "table" or bool(rows)
+
+
+def answer_commit(commit: str, branch: str) -> None:
+    """Name a commit on a branch that is not checked out, and the next step."""
+    from reconciler.api.refs import short_revision
+
+    answer(f"commit {short_revision(commit)} on {branch}")
+    remark(f"next: read it ('reconciler diff --base HEAD --head {branch}'), and push it for a review")
+
+
 def remark(text: str) -> None:
     """To stderr, without credentials and without anything that a terminal or a runner would obey."""
     from reconciler.report.mask import scrub_text

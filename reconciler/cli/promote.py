@@ -14,6 +14,7 @@ import click
 from reconciler.api.refs import short_revision
 from reconciler.cli import options
 from reconciler.cli.printing import answer, prose, remark
+from reconciler.cli.store_reading import bulk_load, read_location
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def command(
     from msgspec.structs import replace
 
     from reconciler.cli.origin_health import origin_health, stage_completed
-    from reconciler.cli.store_reading import bulk_load
     from reconciler.promotion import conflicts, promoted
     from reconciler.report.render_json import dump_yaml
     from reconciler.store.git.branches import base_of
@@ -75,13 +75,13 @@ def command(
     branch = branch or f"promote/{re.sub('[^A-Za-z0-9_-]+', '-', target)}"
     base = base_of(location.repository, branch)
     with bulk_load():
-        snapshot, fleet = _read(location, base)
+        snapshot, fleet = read_location(location, base)
         rule = _rule(fleet, origin.rstrip("/"), target, only, namespaces)
         name, source, done = rule.origin, snapshot, None
         if not _has(snapshot, name):
             _refuse_unknown(fleet, name)
             done = stage_completed(name, journal, store)
-            rule, source = replace(rule, origin=""), _read(location, done.revision)[0]
+            rule, source = replace(rule, origin=""), read_location(location, done.revision)[0]
         _refuse_uncommitted(location, [folder for folder in (rule.origin, rule.target) if folder])
         made = promoted(rule, source.files, snapshot.files, dump_yaml)
         last = _last(location, base, rule)
@@ -101,14 +101,6 @@ def command(
     elif not dry_run:
         trailers = f"Promoted-from: {name} at {short_revision(source.revision)}\nPromoted-to: {target}\n"
         _commit(location, branch, f"Promote {name} to {target}\n\n{text}\n{trailers}", snapshot, made)
-
-
-def _read(location: StoreLocation, rev: str) -> tuple[Snapshot, Fleet]:
-    from reconciler.fleet import parse
-    from reconciler.store.location import open_store
-
-    snapshot = open_store(location, rev=rev, as_files=True)
-    return snapshot, parse(snapshot)
 
 
 def _has(snapshot: Snapshot, folder: str) -> bool:
@@ -184,7 +176,7 @@ def _last(location: StoreLocation, base: str, rule: Promotion) -> Snapshot | Non
 
     assert location.repository is not None, "a repository"
     found = newest_with(location.repository, base, f"Promoted-to: {rule.target}")
-    return _read(location, found)[0] if found else None
+    return read_location(location, found)[0] if found else None
 
 
 def _text(title: str, made: Promoted, health: Callable[[str], str]) -> str:
@@ -237,6 +229,6 @@ def _is_rendered(location: StoreLocation, commit: str, made: Promoted) -> bool:
     """Return whether a changed file is a Render, or an input of one."""
     from reconciler.hydration import input_folders, is_input
 
-    fleet = _read(location, commit)[1]
+    fleet = read_location(location, commit)[1]
     inputs = input_folders(fleet.renders, {})
     return any(is_input(path, inputs) or any(each.source.path == path for each in fleet.renders) for path in made.files)

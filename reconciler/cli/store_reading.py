@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.cli.last_good_content import LastGood
     from reconciler.fleet import ParsedFile
     from reconciler.store.file_walk import Taker
+    from reconciler.store.location import StoreLocation
     from reconciler.store.parse_cache import ParseCache
 
 _TELL_S: Final = 5.0
@@ -91,6 +92,16 @@ def read_fleet(
         if not may_be_empty and _is_empty(fleet):
             _tell_empty(store, rev)
         return _without_revisions(fleet) if fleet.rollouts and _is_directory(store, as_directory) else fleet
+
+
+def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, Fleet]:
+    """Return the store at a commit; without one its present files."""
+    from reconciler.fleet import parse
+    from reconciler.store.location import open_store
+
+    with bulk_load():
+        snapshot = open_store(location, rev=rev, as_files=True)
+        return snapshot, parse(snapshot)
 
 
 def _is_directory(store: str, as_directory: bool) -> bool:

@@ -10,7 +10,7 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import journal_path
 from reconciler.cli.options import orders_of
-from reconciler.cli.printing import answer, remark, terminal_width
+from reconciler.cli.printing import answer_rows, remark
 from reconciler.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(
     path, now = journal_path(journal, store), SystemClock().now()
     if not scope:
         with Journal.open(path, read_only=True) as opened:
-            answer(_listed(in_force(opened.suspensions(), now), output))
+            _answer(in_force(opened.suspensions(), now), output)
         return
     if not reason:
         raise click.UsageError("say why: --reason TEXT is shown wherever a change is held")
@@ -97,15 +97,10 @@ def _end(span: str | None, until: str | None, now: str) -> str:
     return moment(until, now) if until else ""
 
 
-def _listed(found: tuple[SuspensionRecord, ...], output: str) -> str:
-    from reconciler.cli.printing import document_text
+def _answer(found: tuple[SuspensionRecord, ...], output: str) -> None:
     from reconciler.report.status.status_document import suspensions_part
-    from reconciler.report.text_table import Fit, table
 
-    if output != "table":
-        return document_text({"version": 1, "suspensions": suspensions_part(found)}, output)
-    if not found:
-        remark("nothing is suspended")
-        return ""
     rows = [[record.scope, record.who, record.until or "resumed", record.reason] for record in found]
-    return table(["SCOPE", "BY", "UNTIL", "REASON"], rows, fit=Fit(width=terminal_width(), drop=(1,), cuts_last=True))
+    header = ["SCOPE", "BY", "UNTIL", "REASON"]
+    if not answer_rows("suspensions", suspensions_part(found), output, header, rows, (1,)):
+        remark("nothing is suspended")
