@@ -35,7 +35,6 @@ class SubjectFailed(Exception):
     """Work on one of many failed; `subject` names it, for an outer boundary that can do without it."""
 
     def __init__(self, subject: Hashable, fault: Exception) -> None:
-        """Keep the exception that ended the work."""
         super().__init__(f"{subject}: {type(fault).__name__}")
         self.subject = subject
         self.fault = fault

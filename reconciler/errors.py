@@ -55,7 +55,6 @@ class MemberClusterError(ReconcilerError):
     A write without a complete answer may have been carried out."""
 
     def __init__(self, cluster: str, message: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
-        """Keep the cluster as the subject of the message."""
         super().__init__(f"{cluster}: {message}")
         self.cluster = cluster
         self.message = message
@@ -213,7 +212,6 @@ class Deposed(FleetHeld):
     """A process that leads later has taken the fleet over in a cluster. `term`: the one that its mark has."""
 
     def __init__(self, message: str, term: int) -> None:
-        """Keep the term, over which the own one has to be."""
         super().__init__(message)
         self.term = term
 

@@ -18,7 +18,6 @@ class Count(Struct, frozen=True, tag="count"):
     number: int
 
     def __str__(self) -> str:
-        """`3`."""
         return str(self.number)
 
 
@@ -28,7 +27,6 @@ class Percent(Struct, frozen=True, tag="percent"):
     share: int
 
     def __str__(self) -> str:
-        """`25%`."""
         return f"{self.share}%"
 
 
@@ -139,7 +137,6 @@ class ObjectName(Struct, frozen=True, kw_only=True):
     name: str
 
     def __str__(self) -> str:
-        """`Job shop/smoke`."""
         return f"{self.gvk.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.gvk.kind} {self.name}"
 
 

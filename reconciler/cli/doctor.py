@@ -287,7 +287,6 @@ def _unserved(decision: Schedule, cluster: str, discovery: Discovery) -> tuple[s
 
 
 def _with_remarks(finding: Finding, access: Access, cluster: Cluster) -> Finding:
-    """Return the finding with the remarks of the cluster's live profile."""
     told = access.profiles.remarks(cluster) if access.profiles is not None else ()
     return replace(finding, risks=(*finding.risks, *told)) if told else finding
 
@@ -333,7 +332,6 @@ def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...])
 
 
 def _single(right: Right) -> Iterator[tuple[str, str, str, str]]:
-    """The right verb by verb and name by name."""
     for verb in right.verbs:
         yield from ((verb, right.group, right.resource, name) for name in right.names or ("",))
 

@@ -115,7 +115,6 @@ def _broken(fleet: Fleet, resource: str, namespace: str | None) -> str:
 def _explained(
     fleet: Fleet, identity: Identity, access: Access, observations: Path | None, *, is_live: bool
 ) -> dict[str, Any]:
-    """The document, as it is decided here."""
     from reconciler.clock import SystemClock
     from reconciler.controller.once.planning import decide_once
     from reconciler.placement import constraints_in_force

@@ -83,7 +83,6 @@ def command(
 
 
 def _only(fleet: Fleet, clusters: tuple[str, ...]) -> Fleet:
-    """The fleet as far as these clusters; all of it when none is named."""
     from msgspec.structs import replace
 
     kept = {name: found for name, found in fleet.clusters.items() if name in clusters}
@@ -117,7 +116,6 @@ def _aliases(fleet: Fleet) -> dict[str, str]:
 
 
 def _joined(found: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The objects of all kinds by cluster."""
     objects: dict[str, list[Any]] = {}
     for tables in found:
         for cluster, listed in tables.items():
@@ -145,7 +143,6 @@ async def _ask(fleet: Fleet, access: Access, queries: Sequence[Query], *, whole:
 
 
 async def _follow(fleet: Fleet, access: Access, query: Query, form: str) -> None:
-    """Print the table, then each row that differs, until interrupted."""
     from reconciler.cli.get_following import Following, follow
     from reconciler.controller.once.planning import open_members
 

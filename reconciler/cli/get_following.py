@@ -128,7 +128,6 @@ async def follow(
 
 
 async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
-    """The kind as the cluster serves it, once it answers and has it."""
     while True:
         with suppress(MemberClusterError):  # It was told of when the table was asked for.
             found = (await member.discover(refresh=True)).find(kind)
@@ -175,7 +174,6 @@ class _Changes(WatchHandler):
 
 
 async def _told(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
-    """Lines of one object, as its API server prints it now."""
     cluster, namespace, name = key
     try:
         return lines.take_in(cluster, await members[cluster].table(kind, namespace=namespace, name=name))

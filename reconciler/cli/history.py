@@ -84,7 +84,6 @@ def command(
 
 
 def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
-    """Return the history of the journal."""
     from reconciler.controller.vitals.journal_documents import JournalHistory
 
     path = journal_path(journal, store)
@@ -125,7 +124,6 @@ def _pause() -> None:
 
 
 def _follow(asked: History, last: int, output: str) -> None:
-    """Print new entries until interrupted."""
     while True:
         _pause()
         document, last = asked.after(last)

@@ -44,7 +44,6 @@ def update_charts(renders: tuple[Render, ...], root: Path, tools: Tools) -> bool
 
 
 def _with_chart(body: Mapping[str, Any], *, name: str, version: str, digest: str) -> Mapping[str, Any]:
-    """Return a document with another version of the chart, if it is the Render of that name."""
     if body.get("kind") != "Render" or body["metadata"]["name"] != name:
         return body
     spec = body["spec"]
@@ -101,7 +100,6 @@ def _shown(version: ImageVersion) -> str:
 
 
 def _files(render: Render, root: Path) -> list[str]:
-    """Return the files of a Render in which images are named."""
     values = [*(render.helm.values if render.helm is not None else ())]
     folders = [render.kustomize] if render.kustomize else []
     for variant in render.variants:

@@ -130,7 +130,6 @@ def _read(path: str) -> tuple[list[Document], bool]:
 
 
 def _texts(path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield each file of an input with its name."""
     from reconciler.helm.files import checkout_of
     from reconciler.yaml import MAX_BYTES, SUFFIXES
 

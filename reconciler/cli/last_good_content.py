@@ -169,7 +169,6 @@ class _Repository:
         return self._older.ancestry(self._folder, revisions, tip)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """The commits that texts name."""
         from reconciler.store.git.commit_history import resolve_revisions
 
         return resolve_revisions(self._folder, texts)
@@ -178,7 +177,6 @@ class _Repository:
         """Do nothing: the service keeps its own revisions, and the repository belongs to the person."""
 
     async def fleet_at(self, revision: str) -> Fleet | None:
-        """The fleet of a commit; None: it is not there."""
         import asyncio
 
         snapshot = await asyncio.to_thread(self._snapshot, revision)

@@ -261,11 +261,6 @@ class _Formats(click.Choice[str]):
         self._taken_out = taken_out
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the format.
-
-        Raises:
-            click.BadParameter: there is none of that name.
-        """
         if value in self._taken_out:
             self.fail(self._taken_out[value], param, ctx)
         return super().convert(value, param, ctx)

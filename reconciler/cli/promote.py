@@ -226,7 +226,6 @@ def _commit(location: StoreLocation, branch: str, message: str, base: Snapshot, 
 
 
 def _is_rendered(location: StoreLocation, commit: str, made: Promoted) -> bool:
-    """Return whether a changed file is a Render, or an input of one."""
     from reconciler.hydration import input_folders, is_input
 
     fleet = read_location(location, commit)[1]

@@ -151,7 +151,6 @@ class _UnixConnection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        """Open the socket."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
@@ -166,7 +165,6 @@ def _context(ca: Path | None) -> ssl.SSLContext:
 
 
 def _document(headers: Mapping[str, str], body: bytes) -> Any:
-    """Return the JSON of an answer; None if it is none."""
     try:
         if headers.get("content-encoding") == "gzip":
             body = decompressed(body, _BYTES_MAX, is_gzip=True)

@@ -42,7 +42,6 @@ def command(
 
 
 def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
-    """The document, as the journal here has it."""
     from reconciler.clock import SystemClock
     from reconciler.controller.vitals.journal_documents import picture_in, status_of
     from reconciler.journal.sqlite_journal import Journal

@@ -113,7 +113,6 @@ def _is_directory(store: str, as_directory: bool) -> bool:
 
 
 def _without_revisions(fleet: Fleet) -> Fleet:
-    """The fleet with an error for each Rollout."""
     from msgspec.structs import replace
 
     from reconciler.rollouts import refused_without_revisions
@@ -240,7 +239,6 @@ def cache_folder() -> Path | None:
 
 
 def _parse_cache(store: str) -> ParseCache | None:
-    """Return the cache of parsed files of this store. None: there is no folder for it."""
     from reconciler.store.parse_cache import ParseCache
 
     folder = cache_folder()

@@ -180,7 +180,6 @@ class Inbox:
     """Events that wait for the loop. Everything is called in the event loop's thread."""
 
     def __init__(self) -> None:
-        """Nothing was sent."""
         self._events: dict[LoopEvent, None] = {}
         self._arrived = asyncio.Event()
 
@@ -234,7 +233,6 @@ class Published(Generic[Value]):
     """A frozen value that the loop alone exchanges, and that others look at."""
 
     def __init__(self, value: Value) -> None:
-        """Begin with this value."""
         self.value = value
 
     def publish(self, value: Value) -> None:

@@ -242,7 +242,6 @@ class Established:
     """New records of copies at rest since the journal was updated."""
 
     def __init__(self) -> None:
-        """Nothing was seen."""
         self._seen: dict[tuple[str, Identity], Rest] = {}
 
     def note(self, state: State, cluster: str, live: LiveObject) -> None:

@@ -97,7 +97,6 @@ class Writer:
     """The one that writes to members."""
 
     def __init__(self, parts: LoopParts, memory: RoundCaches) -> None:
-        """Nothing is written yet."""
         self._parts = parts
         self._fights, self._unfinished, self._away = memory.fights, memory.unfinished, memory.away
         self._lanes = memory.lanes

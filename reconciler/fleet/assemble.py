@@ -104,7 +104,6 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
 
 
 def _charts(files: list[ParsedFile], inputs: frozenset[str]) -> list[str]:
-    """Folders of Helm charts that no render reads."""
     charts = (file.path for file in files if is_chart_file(file.path) and not is_input(file.path, inputs))
     return [path.rpartition("/")[0] for path in charts]
 
@@ -174,7 +173,6 @@ def _in_default_namespace(template: Template) -> Template:
 
 
 def _unique_templates(templates: list[Template], collected: _Collected) -> dict[Identity, Template]:
-    """Return templates by identity in its order, without duplicates."""
     ordered = sorted(templates, key=attrgetter("identity"))
     unique = {template.identity: template for template in ordered}
     if len(unique) < len(ordered):
@@ -190,7 +188,6 @@ def _unique_templates(templates: list[Template], collected: _Collected) -> dict[
 
 
 def _unique_policies(policies: list[_Policy], collected: _Collected) -> tuple[_Policy, ...]:
-    """Return policies by name, without duplicates."""
     kept = []
     for found in _grouped(policies, lambda policy: policy.ref):
         if len(found) == 1:

@@ -169,7 +169,6 @@ def _cluster(document: Fields, metadata: Fields, spec: Fields | None, kind: str)
 
 
 def _with_place(read: Cluster, spec: Fields) -> Cluster:
-    """Return the cluster with the place of Karmada's `Cluster`."""
     zones = {zone for zone in (*spec.texts("zones"), spec.text("zone")) if zone}
     return replace(
         read,

@@ -33,7 +33,6 @@ class InventoryOrigin(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
     def __str__(self) -> str:
-        """As people name it."""
         return f"{self.name}/{self.namespace}" if self.namespace else self.name
 
     def covers(self, annotation: str) -> bool:

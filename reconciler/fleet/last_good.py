@@ -250,7 +250,6 @@ def _keys(file: ParsedFile) -> Iterator[Hashable]:
 
 
 def _without(file: ParsedFile, said: frozenset[Hashable]) -> ParsedFile:
-    """The file without documents that others have."""
     left: dict[str, Any] = {
         kind: tuple(value for value in getattr(file, kind) if (kind, getattr(value, name)) not in said)
         for kind, name in _KEYS.items()

@@ -139,7 +139,6 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
 
 
 def _take(document: Document, said: _Said, file: StoreFile) -> None:
-    """Add the content of a document."""
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         said.skipped.append(document.source)
@@ -174,7 +173,6 @@ def _read(kind: DocumentKind, document: Document, file: StoreFile) -> tuple[str,
 
 
 def _refusal(kind: DocumentKind, document: Document) -> Problem:
-    """Return the reason why a document of this kind is not accepted."""
     if kind is DocumentKind.WITHHELD:
         message = "its values are not kept beside the journal; it stays as it is until the store can be followed again"
         return document.problem("secret-not-kept", message)

@@ -152,7 +152,6 @@ class DiscoveryCache:
     """The discovery of one cluster. A miss asks again, once for all concurrent misses."""
 
     def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]]) -> None:
-        """Nothing is asked yet."""
         self._cluster = cluster
         self._send = send
         self._known: Discovery | None = None
@@ -258,7 +257,6 @@ class Lists:
     """Reads lists within the shared memory limit."""
 
     def __init__(self, cluster: str, send: Callable[[Request], Awaitable[Answer]], budget: Budget) -> None:
-        """Nothing is asked yet."""
         self._cluster, self._send, self._budget = cluster, send, budget
 
     async def pages(
@@ -302,7 +300,6 @@ class Kinds:
     """The resources of kinds, and an error boundary for each."""
 
     def __init__(self, discovery: DiscoveryCache, faults: FaultJudge) -> None:
-        """Nothing is asked yet."""
         self._discovery, self._faults = discovery, faults
 
     async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:

@@ -119,7 +119,6 @@ class Transport:
     """Sends requests to one cluster. Every way to fail is an exception from `errors.py`."""
 
     def __init__(self, config: MemberConfig, shared: Shared) -> None:
-        """Nothing is connected before the first request."""
         self.name = config.name
         self.reading = Breakers(shared.clock.monotonic_s, shared.settings.breaker)
         self.writing = Breakers(shared.clock.monotonic_s, shared.settings.breaker)

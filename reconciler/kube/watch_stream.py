@@ -41,7 +41,6 @@ class LineCutter:
     """Cuts chunks into whole lines; an incomplete last line is dropped."""
 
     def __init__(self, cluster: str) -> None:
-        """Start with nothing."""
         self._cluster = cluster
         self._rest = bytearray()
 

@@ -68,7 +68,6 @@ def _of_block(before: Sealed, after: Sealed, template: Template) -> Iterator[Set
 
 
 def _cleared(before: Template, after: Template) -> Iterator[SettingChange]:
-    """Yield a row for each value that was encrypted and is not any more."""
     old = {steps for steps, value in leaves_in(before.body) if is_ciphertext(value)}
     for steps, value in leaves_in(after.body):
         if steps in old and not is_ciphertext(value):

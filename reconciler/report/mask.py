@@ -69,7 +69,6 @@ class Masker:
     """The masking of one output."""
 
     def __init__(self, *, show_secrets: bool = False) -> None:
-        """Begin an output; its numbers start at 1."""
         self._shows = show_secrets
         self._numbers: dict[bytes, int] = {}
         self._known = KnownValues()

@@ -94,7 +94,6 @@ def _fitted(
 
 
 def _shortened(text: str, width: int) -> str:
-    """The text, or as much of its beginning as fits, with an ellipsis."""
     if text_width(text) <= width:
         return text
     while text and text_width(text) > width - 1:

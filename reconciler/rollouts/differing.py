@@ -29,7 +29,6 @@ class SelectedTables:
     """The selection of the last schedule. Source: design#incremental."""
 
     def __init__(self) -> None:
-        """Nothing is selected."""
         self._schedule: Schedule | None = None
         self._selection = RolloutSelection()
 
@@ -164,7 +163,6 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
 
 
 def _is_of(old: Staging, new: Staging, name: str, identity: Identity) -> bool:
-    """Return whether a Rollout selects a template, or did."""
     return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
 
 

@@ -92,7 +92,6 @@ def _is_confirmed(before: Fleet, head: Fleet) -> bool:
 
 
 def _bare(value: object) -> Json:
-    """Return a part of a document as JSON, without places in files."""
     return _without_sources(to_builtins(value))
 
 

@@ -257,13 +257,11 @@ def _converters(schedule: Schedule, definition: Template) -> tuple[Identity, ...
 
 
 def _pod_labels(schedule: Schedule, template: Template) -> Json:
-    """Return the labels of the pods of a workload; None of anything else."""
     pods = try_call(schedule.interpreters.of(*template.identity[:2]).pod_template, template.body).value
     return dig(pods, "metadata", "labels")
 
 
 def _service(definition: Template) -> Identity | None:
-    """Return the Service of a conversion webhook; None without one."""
     named = dig(definition.body, "spec", "conversion", "webhook", "clientConfig", "service")
     namespace, name = dig(named, "namespace"), dig(named, "name")
     if not isinstance(namespace, str) or not isinstance(name, str):

@@ -137,7 +137,6 @@ def _join(layout: Layout, pins: Pins, scene: StageInputs) -> None:
 
 
 def _states(layout: Layout, pins: Pins, apart: frozenset[str], scene: StageInputs) -> list[StageState]:
-    """Return the state of each stage, after new turns have begun."""
     all_members = [StageMembers(scene, found, apart) for found in layout.stages]
     states: list[StageState] = []
     blocking = ""
@@ -177,7 +176,6 @@ def _deletions_due(
 
 
 def _told(name: str, found: StageLayout | None, pins: Pins, scene: StageInputs) -> ClusterProgress:
-    """Return the active revision of a cluster, and why."""
     record, pin = scene.book[name], pins.of_clusters.get(name)
     if found is None:
         return ClusterProgress(revision=record.revision, phase=Phase.BEHIND, why="it is in no stage")
@@ -207,7 +205,6 @@ def _phase(name: str, found: StageLayout, scene: StageInputs) -> tuple[Phase, st
 
 
 def _seen(name: str, gate: Gate, scene: StageInputs) -> str:
-    """Return the state of a cluster in progress, in words."""
     record, sight = scene.book[name], scene.sights.get(name, UNTOLD)
     if record.revision != scene.release:
         return scene.facts.away.get(name, "it cannot be changed")
@@ -218,7 +215,6 @@ def _seen(name: str, gate: Gate, scene: StageInputs) -> str:
 
 
 def _missing(rollout: Rollout, scene: StageInputs) -> list[Problem]:
-    """Return the problems of active revisions that are gone."""
     found = []
     for name in sorted(scene.frozen):
         revision = scene.book[name].revision

@@ -183,7 +183,6 @@ class RolloutRecords:
     __slots__ = ("_looks", "changes", "now", "records", "text")
 
     def __init__(self, records: Mapping[str, Record], now: str) -> None:
-        """Begin with the recorded state."""
         self.records = dict(records)
         self.changes: list[RecordChange] = []
         self._looks: dict[str, datetime] = {}

@@ -17,7 +17,6 @@ class PackageTables:
     __slots__ = ("members", "turns")
 
     def __init__(self) -> None:
-        """Start with no hook."""
         self.turns = Table[Identity, str]()
         self.members = Table[Identity, str]()
 

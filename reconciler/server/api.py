@@ -130,7 +130,6 @@ class Api:
     """The endpoints over the views of one service."""
 
     def __init__(self, views: LiveViews, events: Events, clock: Clock, slots: Slots) -> None:
-        """Answer from these. `slots`: for all but the stream."""
         self._views, self._events, self._clock, self._slots = views, events, clock, slots
         self._packed: dict[int, tuple[Any, Packed]] = {}
 
@@ -156,8 +155,6 @@ class Api:
         return [*found, Route(pattern=f"{BASE}/events", answer=self._stream, slots=self._events.slots)]
 
     def _whole(self, view: Callable[[], Awaitable[Any]]) -> Answerer:
-        """Return the endpoint of a view that takes no parameters."""
-
         async def answer(asked: PageRequest) -> web.StreamResponse:
             only(asked.query)
             return await self._json(asked, await view())
@@ -221,8 +218,6 @@ class Api:
 
 
 def _told(answer: Answerer) -> Answerer:
-    """Return the endpoint with its errors turned into answers."""
-
     async def answered(asked: PageRequest) -> web.StreamResponse:
         try:
             return await answer(asked)

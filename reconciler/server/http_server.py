@@ -145,12 +145,10 @@ class _Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Give the slot back."""
         self._give_back()
         super().connection_lost(exc)
 
     def end(self) -> None:
-        """End the connection now, whatever is not sent yet."""
         self._give_back()
         if self.transport is not None:
             self.transport.abort()

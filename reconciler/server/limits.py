@@ -40,7 +40,6 @@ class TooMany(Exception):
     """No slot is free. `status`: 429 if those of the address are taken, 503 if all are. `str()`: the reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
-        """Keep the status beside the reason."""
         super().__init__(why)
         self.status = status
 

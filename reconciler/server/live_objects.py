@@ -97,7 +97,6 @@ class _CopyReader:
         self._notes: list[str] = []
 
     async def around(self) -> LiveReading:
-        """Return the object with what it owns, the events, and the logs."""
         owned = await self._part("pods", self._owned(), ())
         broken = [each for each in (self._live, *owned) if is_broken(each)][:_BROKEN_MAX]
         about = {each.uid: each for each in (self._live, *broken, *_newest(owned))}

@@ -218,7 +218,6 @@ class VitalsCollector(Collector):
     """Reads the vital signs when it is asked, so that nothing has to be counted twice."""
 
     def __init__(self, vitals: Vitals, now_s: float) -> None:
-        """Read from these vitals. `now_s`: monotonic."""
         self._vitals, self._now_s = vitals, now_s
 
     def collect(self) -> Iterator[Metric]:

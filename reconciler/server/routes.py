@@ -56,7 +56,6 @@ class Router:
     """The first route that fits a path."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        """Know these routes."""
         self._routes = [(route.pattern.split("/"), route) for route in routes]
 
     def find(self, raw_path: str) -> tuple[Route, Mapping[str, str]] | None:
@@ -198,11 +197,9 @@ class _Pieces(Payload):
         self._size = len(data)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The text."""
         return str(self._value, encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        """Send it."""
         for start in range(0, self._size or 0, _PIECE_BYTES):
             await writer.write(self._value[start : start + _PIECE_BYTES])
 

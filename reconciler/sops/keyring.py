@@ -69,7 +69,6 @@ class Attempts:
     """Answers of sops about files that age alone does not decrypt. Every method may be called from any thread."""
 
     def __init__(self, program: Program, back_off: BackOff = BACK_OFF) -> None:
-        """Nothing is started before a file is asked for."""
         self._program, self._back_off = program, back_off
         self._changed = threading.Condition()
         self._lines: dict[_Keys, _KeyQueue] = {}

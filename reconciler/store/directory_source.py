@@ -32,7 +32,6 @@ class DirectorySource(LocalSource):
     """Follows the files of a directory as they lie."""
 
     def __init__(self, root: Path, clock: Clock, state_folder: Path) -> None:
-        """Begin to watch. `state_folder`: for the copy of the active content."""
         super().__init__(clock)
         self._root = root
         self._copy = StoreCopy(state_folder, root)

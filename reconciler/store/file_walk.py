@@ -141,7 +141,6 @@ class _Walk(Struct):
         return is_ignored(rules, path, is_folder=is_folder)
 
     def refuse(self, path: str, code: str, message: str) -> None:
-        """Report that the entry at a path cannot be read."""
         self.fault(Problem(source=Source(path), code=code, message=message))
 
     def fault(self, problem: Problem) -> None:
@@ -200,7 +199,6 @@ def _unread(path: str, faults: list[Problem]) -> StoreFile:
 
 
 def _visit(walk: _Walk, shown: str, real: str, rules: IgnoreRules | None) -> None:
-    """Collect the files of a folder and of those below it."""
     pending = [(shown, real, rules)]
     while pending:
         shown, real, rules = pending.pop()

@@ -140,7 +140,6 @@ class Watch:
     """
 
     def __init__(self, folders: Iterable[Path], hint: asyncio.Event, clock: Clock, *, recursive: bool = True) -> None:
-        """Begin to watch."""
         self.fault = ""
         self._folders = tuple(folders)
         self._hint = hint

@@ -60,7 +60,6 @@ class StoreLocation(Struct, frozen=True, kw_only=True):
     folder: tuple[int, int, int] | None = None
 
     def __str__(self) -> str:
-        """As people name it."""
         return str(self.path)
 
 

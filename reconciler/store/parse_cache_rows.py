@@ -127,7 +127,6 @@ class Unpacker:
     """Makes files of bytes whose checksum was right. Types and namespaces that are equal are one object."""
 
     def __init__(self) -> None:
-        """Begin with no text known."""
         self._gvks: dict[tuple[str, str, str], GVK] = {}
         self._namespaces: dict[str, str] = {}
         self._places: dict[tuple[str, str, str, str], tuple[GVK, str]] = {}

@@ -55,7 +55,6 @@ class DirectoryPast(StorePast):
     """The past of a plain directory: the copy of the last active content."""
 
     def __init__(self, root: Path, copy: StoreCopy) -> None:
-        """Nothing is read yet."""
         self._root = root
         self._copy = copy
 

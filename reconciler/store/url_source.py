@@ -68,7 +68,6 @@ class UrlSource(GitRevisions):
         accept_rewinds: bool,
         environ: Mapping[str, str],
     ) -> None:
-        """Nothing is fetched yet."""
         key = hashlib.sha256((rev or "HEAD").encode()).hexdigest()[:16]
         self._url = url
         self._folder = clone_of(url, state_folder / "git")

@@ -161,7 +161,6 @@ def _document(lines: list[str], number: int, notes: list[Note]) -> tuple[int, di
 
 
 def _noted(late: _LateValue, number: int, notes: list[Note]) -> Json:
-    """Return the value of a line; add its remarks to `notes`."""
     notes.extend([Note(number, *remark) for remark in late.remarks])
     return _copied(late.made)
 
@@ -194,7 +193,6 @@ def _literal(lines: list[str], number: int, at: int, late: _LateValue) -> tuple[
 
 
 def _read_line(text: str) -> _Line | None:
-    """Parse a line that is not in the cache."""
     line = _earlier_lines[text] if text in _earlier_lines else _new_line(text)
     if len(text) <= _MAX_MEMO_TEXT:
         if len(_lines) >= _MAX_LINES:

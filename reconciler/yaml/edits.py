@@ -102,7 +102,6 @@ class _Editor:
         self.spans: list[_Span] = []
 
     def change(self, node: Node, old: Json, new: Json, *, is_flow: bool) -> None:
-        """Add the edits that make the value of a node another one."""
         if _is_same(old, new):
             return
         is_flow = is_flow or bool(getattr(node, "flow_style", False))
@@ -143,7 +142,6 @@ class _Editor:
         return None
 
     def _drop_entry(self, entries: Sequence[tuple[str, Node, Node]], index: int) -> None:
-        """Remove the lines of an entry of a mapping in block style."""
         _, key, value = entries[index]
         start = self._at(key.start_mark)
         first = self._line_start(start)
@@ -216,7 +214,6 @@ class _Editor:
         return self._newline.join([lines[0][3:], *(self._indented(line[2:], indent) for line in lines[1:])])
 
     def _flow(self, value: Json) -> str:
-        """Return a value on one line."""
         if isinstance(value, Mapping) and value:
             return "{" + ", ".join(f"{self._flow(name)}: {self._flow(below)}" for name, below in value.items()) + "}"
         if isinstance(value, list) and value:
@@ -234,7 +231,6 @@ class _Editor:
         return indent + line if line else ""
 
     def _at(self, mark: Any) -> int:
-        """Return the place of a mark in the text."""
         return int(self._starts[self._before + mark.line] + mark.column)
 
     def _start(self, node: Node) -> int:

@@ -83,7 +83,6 @@ class ReanchoringComposer(_NoResolver, PythonComposer):
     """
 
     def __init__(self, data: bytes) -> None:
-        """Read the whole of `data`, parsed by libyaml."""
         super().__init__()
         events = CParser(data)
         self.check_event, self.peek_event, self.get_event = events.check_event, events.peek_event, events.get_event

@@ -49,7 +49,6 @@ class ScalarRefused(ValueError):
     """A scalar that JSON or kubectl has no value for. The text has the reason, for people; `code` is the problem's."""
 
     def __init__(self, code: str, message: str) -> None:
-        """Keep the code beside the message."""
         super().__init__(message)
         self.code = code
 

@@ -47,7 +47,6 @@ class YamlRefused(ValueError):
     """A text that is not read. `line` counts from 1 within the text that was given; `code` is the problem's."""
 
     def __init__(self, code: str, message: str, line: int = 1) -> None:
-        """Keep the place and the code beside the message."""
         super().__init__(message)
         self.code = code
         self.line = line

@@ -30,7 +30,6 @@ class FileMarks:
     __slots__ = ("_data", "_members", "_roots")
 
     def __init__(self, data: bytes) -> None:
-        """Keep the text; nothing is read yet."""
         self._data = data
         self._roots: dict[int, tuple[int, Node]] | None = None
         self._members: dict[int, dict[str, tuple[int, Node]]] = {}
@@ -173,7 +172,6 @@ class _FileReader:
         self.is_small = False
 
     def result(self) -> YamlFile:
-        """Return the result."""
         return YamlFile(documents=tuple(self.documents), problems=tuple(self.problems), broken=tuple(self.broken))
 
     def read_stream(self) -> None:
@@ -220,7 +218,6 @@ class _FileReader:
         return True
 
     def accept(self, line: int, body: Json, notes: tuple[Note, ...] | list[Note], before: int) -> None:
-        """Take a document, or the items of a list."""
         for note in dict.fromkeys(notes):
             source = Source(self.path, before + note.line)
             self.problems.append(Problem(source=source, code=note.code, message=note.message, severity=note.severity))
@@ -250,14 +247,12 @@ class _FileReader:
             self.flatten(root_line, locate(("items", index)), typed, steps, depth + 1)
 
     def refuse(self, error: YamlRefused, before: int, text: bytes, *, line: int | None = None) -> None:
-        """Record a refused part, with its recognisable fields."""
         at = before + error.line if line is None else line
         begins = before + _first_line(text) if line is None else line
         self.problems.append(Problem(source=Source(self.path, at), code=error.code, message=str(error)))
         self.broken.append(BrokenDocument(path=self.path, line=begins, body=sketch(text)))
 
     def refuse_whole(self, line: int, problem: Problem) -> None:
-        """Record a document without recognisable fields."""
         self.problems.append(problem)
         self.broken.append(BrokenDocument(path=self.path, line=line))
 

@@ -34,7 +34,6 @@ class Garbage:
     def __init__(
         self, resident_bytes: Callable[[], int] = heap.resident_bytes, give_back: Callable[[], object] = heap.give_back
     ) -> None:
-        """Nothing was set aside."""
         self._resident_bytes = resident_bytes
         self._give_back = give_back
         self._least_bytes = 0

@@ -216,7 +216,6 @@ class PodDiagnostics:
     """The namespaces that are asked, by when."""
 
     def __init__(self, healths: HealthCache, interpreters: Registry, clock: Clock) -> None:
-        """Nothing ails."""
         self._healths = healths
         self._interpreters = interpreters
         self._since: dict[Copy, float] = {}

@@ -70,7 +70,6 @@ class Restores:
     """The versions that were seen, what contradicts them, and the clusters that went back. All of one loop."""
 
     def __init__(self) -> None:
-        """Nothing was seen."""
         self._seen: dict[str, dict[GVK, int]] = {}
         self._suspected: dict[str, dict[Suspicion, None]] = {}
         self._since: dict[str, str] = {}

@@ -24,7 +24,6 @@ class SyncedVersions:
     """(cluster, identity) to the version that was found as wanted."""
 
     def __init__(self) -> None:
-        """Nothing is believed at first."""
         self._versions: dict[str, dict[Identity, tuple[str, str]]] = {}
         self._since_list: dict[str, dict[tuple[str, str], set[Identity]]] = {}
 
@@ -108,7 +107,6 @@ class RetryQueue:
     """Waiting changes, by identity, and retries, by copy."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing is left."""
         self._waiting: set[Identity] = set()
         self._confirming: set[Identity] = set()
         self._retries = WorkQueue[Copy](timing.RETRY_BACK_OFF, clock)

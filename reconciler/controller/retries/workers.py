@@ -74,7 +74,6 @@ class ClusterWorkers:
     """At most one lane in each cluster. All of it belongs to the control loop's task."""
 
     def __init__(self, inbox: Inbox) -> None:
-        """Nothing is being written."""
         self._inbox = inbox
         self._lanes: dict[str, _Lane] = {}
 
@@ -223,7 +222,6 @@ class TakingIn:
     """
 
     def __init__(self, lanes: ClusterWorkers, clock: Clock) -> None:
-        """Nothing was taken in yet."""
         self._lanes, self._clock = lanes, clock
         self._next_part_s = self._next_end_s = 0.0
 

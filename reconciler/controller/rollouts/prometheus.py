@@ -36,7 +36,6 @@ class Prometheus:
     """Asks over one session, a few questions at once."""
 
     def __init__(self, address: PrometheusAddress, poster: Poster) -> None:
-        """Nothing is asked yet."""
         self.name = address.name
         self._address = address
         self._poster = poster

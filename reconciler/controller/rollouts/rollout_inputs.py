@@ -57,7 +57,6 @@ class RevisionsInForce:
     """The revisions that are recorded, pinned, or were in force a moment ago."""
 
     def __init__(self, source: RevisionSource, fleet_at: FleetAt) -> None:
-        """Nothing is read yet."""
         self._source = source
         self._fleet_at = fleet_at
         self._fleets: dict[str, Fleet] = {}

@@ -217,7 +217,6 @@ class _Staying:
     """The objects of one cluster that were to leave in earlier waves and have not left."""
 
     def __init__(self, member: MemberCluster) -> None:
-        """Start with none."""
         self._member = member
         self._failed: set[Identity] = set()
         self._terminating: dict[Identity, Change] = {}

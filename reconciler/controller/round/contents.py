@@ -56,7 +56,6 @@ class Contents:
     """Counts the contents of deleted objects, and asks again after five minutes."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing is known yet."""
         self._clock = clock
         self._known: dict[tuple[str, str], tuple[float, _Counted]] = {}
 

@@ -32,7 +32,6 @@ class HandoverFile:
     """One ConfigMap. What this process wrote or read last is what its next write has to find."""
 
     def __init__(self, member: MemberCluster, fleet: str) -> None:
-        """Nothing is asked yet."""
         self._member = member
         self._fleet = fleet
         self._live: LiveObject | None = None

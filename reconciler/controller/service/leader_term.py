@@ -52,7 +52,6 @@ class LeaderTerm:
     """The time for which a leader holds the Lease. `over` is set when its control loop has to begin anew."""
 
     def __init__(self, context: LeaderContext, parts: LoopParts, follower: StoreFollower, taken: Taken) -> None:
-        """Nothing is asked yet."""
         self.over = asyncio.Event()
         self.taken = taken
         self.elector = context.elector

@@ -235,7 +235,6 @@ class JournalReader:
     """The journal of a service, and the commits that it names."""
 
     def __init__(self, path: Path, commits: Commits, clock: Clock) -> None:
-        """Nothing is opened before the first question."""
         self._path, self._commits, self._clock = path, commits, clock
         self.words, self.last_change = commits.words, commits.last_change
         self._journal: Journal | None = None

@@ -276,7 +276,6 @@ class SyncTransitions:
     """The clusters in which everything is as the store says, and those in which something is not."""
 
     def __init__(self) -> None:
-        """Nothing is known of any cluster, and none is expected to be otherwise."""
         self._deviating: dict[str, str] = {}
         """Name to the time since when (RFC 3339)."""
 

@@ -38,7 +38,6 @@ class Distribution:
     __slots__ = ("counts", "sum")
 
     def __init__(self, bounds: int) -> None:
-        """Nothing was observed."""
         self.counts = [0] * (bounds + 1)
         self.sum = 0.0
 
@@ -77,7 +76,6 @@ class Phases:
     """The duration of each phase of rounds, from its first progress report to that of another phase."""
 
     def __init__(self, histograms: Histograms) -> None:
-        """Nothing is worked on."""
         self.histograms = histograms
         self._phase = RoundPhase.IDLE
         self._begun_s = 0.0

@@ -66,7 +66,6 @@ class StatusStore:
     """The published snapshot. Everything is called from the task of the event loop that publishes."""
 
     def __init__(self) -> None:
-        """Nothing is published yet."""
         self.snapshot = StatusSnapshot()
         self.moment = 0
         """It grows whenever something that is shown becomes another."""

@@ -169,7 +169,6 @@ class EarlyEnds:
     """
 
     def __init__(self, jitter: Callable[[], float]) -> None:
-        """Nothing has ended yet."""
         self._jitter = jitter
         self._ends = 0
 
@@ -209,7 +208,6 @@ class WatchKeeper:
     """Chooses the kinds to look at in each cluster, since a round that changes few objects rarely changes any."""
 
     def __init__(self, watches: Watches, polls: Polls) -> None:
-        """Nothing is watched or polled yet."""
         self._watches, self._polls = watches, polls
         self._chosen: Watches | Polls = watches
         self._placed = PlacedKinds()
@@ -272,7 +270,6 @@ class PlacedKinds:
     """Counts the objects of each kind in each cluster; only rescheduled ones are counted again."""
 
     def __init__(self) -> None:
-        """Nothing is placed."""
         self._bindings: Mapping[Identity, Binding] = {}
         self._templates: Mapping[Identity, Template] = {}
         self._placed: dict[Identity, _Placed] = {}

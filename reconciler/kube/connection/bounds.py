@@ -138,7 +138,6 @@ class Budget:
     """Bytes of lists that are under way: a list whose pages never end is no answer that we could use."""
 
     def __init__(self, cluster: str, max_bytes: int) -> None:
-        """Nothing is taken."""
         self._cluster = cluster
         self._max_bytes = max_bytes
         self._taken = 0
@@ -170,7 +169,6 @@ class SumBudget:
     """Bytes that all clusters together may make us hold. One that takes much does not take it from the others."""
 
     def __init__(self, max_bytes: int) -> None:
-        """Nothing is taken."""
         self.taken = 0
         self._max_bytes = max_bytes
         self._by_cluster: Counter[str] = Counter()

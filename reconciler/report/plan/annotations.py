@@ -182,7 +182,6 @@ def _junit_of_problem(problem: Problem) -> _Case:
 
 
 def _suite(name: str, cases: list[_Case]) -> str:
-    """Empty without cases."""
     if not cases:
         return ""
     of = {verdict: sum(case.verdict == verdict for case in cases) for verdict in ("failure", "error", "skipped")}

@@ -220,7 +220,6 @@ def _settings(plan: Plan) -> Section:
 
 
 def _stages(plan: Plan) -> Section:
-    """In which order the change goes over the clusters."""
     items = tuple(Item(lines=(line,)) for line in stage_lines(plan))
     return Section(
         title="Stages",
@@ -329,7 +328,6 @@ def _problems(problems: Sequence[Problem], severity: Severity, title: str, rank:
 
 
 def _table(plan: Plan) -> Section:
-    """A row for each cluster, where there are several."""
     counts = counts_by_cluster(plan.changes)
     columns = [name for name in SUMMARY_COLUMNS if any(row[name] for row in counts.values())]
     sums = totals(counts.values())

@@ -183,7 +183,6 @@ def _since(picture: StateOfFleet, clusters: list[JsonObject], before: JsonObject
 
 
 def _are_in_step(clusters: Iterable[JsonObject]) -> bool:
-    """Return whether each was read and all its objects are synced."""
     return all(
         cluster["up"] and sum(cluster["objects"].values()) == cluster["objects"].get(Lag.SYNCED, 0)
         for cluster in clusters

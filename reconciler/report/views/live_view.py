@@ -92,7 +92,6 @@ def _masker(sight: ViewModel, identity: Identity, cluster: str) -> Masker:
 
 
 def _shown(body: JsonObject) -> dict[str, Any]:
-    """Return the object without what only servers read."""
     metadata = {name: value for name, value in dict(body.get("metadata") or {}).items() if name != "managedFields"}
     return {**body, "metadata": metadata}
 

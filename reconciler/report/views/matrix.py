@@ -205,7 +205,6 @@ def _choices(
 
 
 def _worst(sight: ViewModel, shown: Iterable[ClusterHead]) -> dict[Identity, Rank]:
-    """The worst rank of each object that has a copy in trouble."""
     found: dict[Identity, Rank] = {}
     for head in shown:
         for identity, state in sight.clusters[head.name].kept.items():

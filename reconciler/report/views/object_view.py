@@ -77,7 +77,6 @@ def _explanation(sight: ViewModel, identity: Identity, rendered: Mapping[str, Re
 
 
 def _reasons(sight: ViewModel, found: Explanation) -> Iterator[Reasoned]:
-    """The sentences of `explain`: policy, clusters, arithmetic."""
     claim, binding = found.claim, found.binding
     if found.frozen:
         yield Reasoned(words=sight.text(found.frozen))
@@ -152,7 +151,6 @@ def _differences(sight: ViewModel, identity: Identity, names: Iterable[str]) -> 
 
 
 def _clean(sight: ViewModel, value: Json) -> Json:
-    """Return the value without what is known of Secrets."""
     if value is MISSING or isinstance(value, int | float) or value is None:
         return value
     if isinstance(value, str):

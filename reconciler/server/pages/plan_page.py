@@ -77,7 +77,6 @@ def plans_html(plans: Iterable[Plan]) -> str:
 
 
 def _values(plan: Plan) -> dict[str, Any]:
-    """Return what the template shows of a plan."""
     rest = [problem for problem in sorted_problems(plan.problems) if problem.severity is not Severity.ERROR]
     return {
         "first_line": first_line(plan),

@@ -101,7 +101,6 @@ def edits_of(folder: Path, commit: str, copy: Path) -> list[FileEdit]:
 
 
 def _blobs(tree: Any, above: str) -> Iterator[tuple[str, Any]]:
-    """Yield the ordinary files of a tree with their paths."""
     for entry in tree:
         if entry.filemode == FileMode.TREE:
             yield from _blobs(entry, f"{above}{entry.name}/")

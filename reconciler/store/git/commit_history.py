@@ -59,7 +59,6 @@ class OlderRevisions:
     """Answers for one repository. What was found last is not looked for again."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
         self._asked: tuple[Path, frozenset[str], str] | None = None
         self._order: tuple[str, ...] = ()
 

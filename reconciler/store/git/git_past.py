@@ -31,7 +31,6 @@ class GitPast(StorePast):
     """The past of a store in a repository: its history. Who follows the repository says when it is another one."""
 
     def __init__(self, repository: Path, subdir: str) -> None:
-        """Nothing is read yet."""
         self.repository = repository
         self.subdir = subdir
 

@@ -103,7 +103,6 @@ class FetchProgress:
     _UNITS: Final[Mapping[bytes, int]] = {b"bytes": 1, b"KiB": 2**10, b"MiB": 2**20, b"GiB": 2**30}
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        """Nothing has come yet."""
         self._tell = tell
         self._told_s = -_TELL_S
         self._received_bytes = 0.0

@@ -309,7 +309,6 @@ class _CommitTree:
         self._names = lru_cache(maxsize=_TREES_KEPT)(self._names_in)
 
     def children(self, folder: str) -> Iterable[FolderEntry]:
-        """The names in a folder."""
         found = self.entry(folder) if folder else FolderEntry("", EntryKind.FOLDER, self._root)
         assert found is not None and found.kind is EntryKind.FOLDER, folder
         return self._names(found.handle).values()
@@ -327,7 +326,6 @@ class _CommitTree:
         return found
 
     def blob(self, entry: FolderEntry) -> str | None:
-        """Blob id of a file."""
         return str(entry.handle)
 
     def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
@@ -336,7 +334,6 @@ class _CommitTree:
         return str(entry.handle), _blanks(limit) if data is None else data
 
     def target(self, path: str, entry: FolderEntry) -> str:
-        """The text of a link."""
         text = self._blob(path, entry, 4096)
         if text is None:
             raise Unreadable("the link is longer than a path can be; mend it or take it out")

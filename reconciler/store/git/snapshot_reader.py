@@ -125,18 +125,15 @@ class _Witness(Struct):
     is_plain: bool = True
 
     def children(self, folder: str) -> Iterable[FolderEntry]:
-        """The names in a folder."""
         entries = list(self.tree.children(folder))
         if any(entry.kind not in _PLAIN or entry.name == IGNORE_FILE for entry in entries):
             self.is_plain = False
         return entries
 
     def entry(self, path: str) -> FolderEntry | None:
-        """Return the entry at a path."""
         return self.tree.entry(path)
 
     def blob(self, entry: FolderEntry) -> str | None:
-        """Blob name of a file where it is known without reading it."""
         return self.tree.blob(entry)
 
     def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
@@ -144,5 +141,4 @@ class _Witness(Struct):
         return self.tree.read(path, entry, limit)
 
     def target(self, path: str, entry: FolderEntry) -> str:
-        """The text of a link."""
         return self.tree.target(path, entry)

@@ -93,7 +93,6 @@ class GitUrl:
         return f"{self.address}{mark}{self.rev}" if self.rev else self.address
 
     def __str__(self) -> str:
-        """The address and the folder inside, as STORE takes them."""
         return f"{self._place}//{self.subdir}" if self.subdir else self._place
 
 
