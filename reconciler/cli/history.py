@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,12 +14,12 @@ import click
 from reconciler.cli import options
 from reconciler.cli.cluster_access import commits_of, journal_path
 from reconciler.cli.printing import answer, document_text, remark, terminal_width
-from reconciler.cli.served import ServedHistory, ServiceAddress, refuse_beside, server_options
+from reconciler.cli.served import ServiceAddress, refuse_beside, served_history, server_options
 
 if TYPE_CHECKING:
-    from reconciler.controller.vitals.journal_documents import History
     from reconciler.report.views.questions import HistoryQuestion
-    from reconciler.store.uncommitted import Commits
+
+    History = Callable[[HistoryQuestion], tuple[dict[str, Any], int]]
 
 _LOOK_S: Final = 1.0
 """Interval at which `--follow` reads the journal."""
@@ -53,6 +55,8 @@ def command(
 
     The newest 100,000 events are kept, and of persons 10,000 more; `spec.history` of the Fleet document says otherwise.
     """
+    from msgspec.structs import replace
+
     from reconciler.cli.options import resource_in
     from reconciler.report.status.history_text import history_text
     from reconciler.report.views.questions import HistoryQuestion
@@ -69,11 +73,11 @@ def command(
     )
     if server is not None:
         refuse_beside(server, store=store, journal=journal)
-    asked = _asked(journal, store, question) if server is None else ServedHistory(server.open(), question)
-    document, last = asked.newest()
+    ask = _of_journal(journal, store) if server is None else partial(served_history, server.open())
+    document, last = ask(question)
     if is_followed:
         _print_lines(reversed(document["events"]), output)
-        _follow(asked, last, output)
+        _follow(ask, replace(question, after=last, limit=sys.maxsize), output)
     elif output in ("json", "yaml"):
         answer(document_text(document, output))
     elif document["events"]:
@@ -83,15 +87,11 @@ def command(
         remark("nothing of that has happened" if is_part else "nothing has happened yet")
 
 
-def _asked(journal: Path | None, store: str | None, question: HistoryQuestion) -> History:
+def _of_journal(journal: Path | None, store: str | None) -> History:
     from reconciler.controller.vitals.journal_documents import JournalHistory
 
     path = journal_path(journal, store)
-
-    def commits(source: str) -> Commits:
-        return commits_of(store or source, beside=path)
-
-    return JournalHistory(path, commits, question)
+    return JournalHistory(path, lambda source: commits_of(store or source, beside=path)).ask
 
 
 def _moment(text: str) -> str:
@@ -123,10 +123,13 @@ def _pause() -> None:
     time.sleep(_LOOK_S)
 
 
-def _follow(asked: History, last: int, output: str) -> None:
+def _follow(ask: History, question: HistoryQuestion, output: str) -> None:
+    from msgspec.structs import replace
+
     while True:
         _pause()
-        document, last = asked.after(last)
+        document, last = ask(question)
+        question = replace(question, after=last)
         _print_lines(document["events"], output)
 
 

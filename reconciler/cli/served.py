@@ -67,27 +67,9 @@ def refuse_beside(server: ServiceAddress, **given: object) -> None:
             raise click.UsageError(f"{option} says what is read here; with --server {server.url} the service reads it")
 
 
-class ServedHistory:
-    """The history from a service."""
-
-    def __init__(self, service: RemoteService, question: HistoryQuestion) -> None:
-        self._service, self._question = service, question
-
-    def newest(self) -> tuple[dict[str, Any], int]:
-        """As `History`."""
-        return self._told(limit=self._question.limit)
-
-    def after(self, number: int) -> tuple[dict[str, Any], int]:
-        """As `History`."""
-        return self._told(limit=_PAGE, after=number)
-
-    def _told(self, **query: int) -> tuple[dict[str, Any], int]:
-        asked = self._question
-        given = {
-            "resource": asked.resource,
-            "namespace": asked.namespace,
-            "cluster": asked.cluster,
-            "since": asked.since,
-        }
-        document, headers = self._service.get("history", **given, **query)
-        return document, int(headers.get("fleet-last-event", 0))
+def served_history(service: RemoteService, question: HistoryQuestion) -> tuple[dict[str, Any], int]:
+    """Return the document of `history` from a service, and the number to go on after."""
+    limit, after = (question.limit, "") if question.after is None else (_PAGE, question.after)
+    given = {name: getattr(question, name) for name in ("resource", "namespace", "cluster", "since")}
+    document, headers = service.get("history", **given, limit=limit, after=after)
+    return document, int(headers.get("fleet-last-event", 0))

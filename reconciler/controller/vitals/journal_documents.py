@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.ledger import ENDS, MADE, Event, EventKind
+from reconciler.api.refs import Identity
 from reconciler.clock import Clock, epoch_s, rfc3339
 from reconciler.controller import timing
 from reconciler.controller.reading.read_clusters import constraints_in
@@ -24,7 +25,7 @@ from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.journal_lock import holder
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import in_force
-from reconciler.report.naming import called, close_to, is_called
+from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import Words, history_document
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.views.day_view import HourCount, day_view, hours_of
@@ -34,45 +35,27 @@ from reconciler.report.views.view_inputs import JournalRows
 from reconciler.store.uncommitted import Commits
 
 
-class EventSubject(NamedTuple):
-    """A resource as events name it. The group is in no subject."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        """`Deployment demo/web`, `Namespace demo`."""
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
-
-
-def known_subjects(journal: Journal) -> set[EventSubject]:
-    """Return all placed subjects, and those of events, gone or not."""
-    placed = {
-        EventSubject(identity.kind, identity.namespace, identity.name) for identity in journal.previous_placements()
-    }
+def known_subjects(journal: Journal) -> set[Identity]:
+    """Return all placed subjects, and those of events, gone or not. The group is in no subject."""
+    placed = {identity._replace(group="") for identity in journal.previous_placements()}
     return placed | {subject for text in journal.subjects() if (subject := subject_of(text)) is not None}
 
 
-def subject_of(text: str) -> EventSubject | None:
+def subject_of(text: str) -> Identity | None:
     """The resource that an event or a scope is about; None when it is about something else."""
     resource = text.partition(" @ ")[0]
     kind, _, rest = resource.partition(" ")
     namespace, _, name = rest.rpartition("/")
-    return EventSubject(kind, namespace, name) if kind[:1].isupper() and name else None
+    return Identity("", kind, namespace, name) if kind[:1].isupper() and name else None
 
 
-def one_subject(found: Iterable[EventSubject], resource: str, namespace: str | None) -> EventSubject:
+def one_subject(found: Iterable[Identity], resource: str, namespace: str | None) -> Identity:
     """The one that `KIND/NAME` means.
 
     Raises:
         ConfigurationError: none of them is called so, or several are.
     """
-    matches = sorted(
-        subject
-        for subject in found
-        if is_called(subject.kind, "", subject.name, resource) and namespace in (None, subject.namespace)
-    )
+    matches = called(found, resource, namespace)
     if len(matches) == 1:
         return matches[0]
     where = f" in namespace {namespace}" if namespace else ""
@@ -136,36 +119,16 @@ def events_of(journal: Journal, wanted: EventFilter, question: HistoryQuestion) 
     return HistoryPage(shown, shown[-1].number if len(shown) < len(found) else last)
 
 
-class History(Protocol):
-    """A source of history."""
-
-    def newest(self) -> tuple[dict[str, Any], int]:
-        """The document, newest first, and the number after which to go on."""
-        ...
-
-    def after(self, number: int) -> tuple[dict[str, Any], int]:
-        """Return the document of later events, oldest first, and the number to go on after."""
-        ...
-
-
 class JournalHistory:
     """The history of a journal that is here."""
 
-    def __init__(self, path: Path, commits: Callable[[str], Commits], question: HistoryQuestion) -> None:
-        """Nothing is opened before the first question. `commits`: of the store that the journal's picture names."""
-        self._path, self._question = path, question
-        self._commits_of = commits
+    def __init__(self, path: Path, commits: Callable[[str], Commits]) -> None:
+        """`commits`: of the store that the journal's picture names."""
+        self._path, self._commits_of = path, commits
         self._known: tuple[EventFilter, Commits] | None = None
 
-    def newest(self) -> tuple[dict[str, Any], int]:
-        """As `History`."""
-        return self._told(self._question)
-
-    def after(self, number: int) -> tuple[dict[str, Any], int]:
-        """As `History`."""
-        return self._told(replace(self._question, after=number, limit=sys.maxsize))
-
-    def _told(self, question: HistoryQuestion) -> tuple[dict[str, Any], int]:
+    def ask(self, question: HistoryQuestion) -> tuple[dict[str, Any], int]:
+        """Return the document, and the number to go on after. Later questions are about what the first one selects."""
         # Opened each time: the service may be started anew meanwhile, and a rebuilt journal is another file.
         with Journal.open(self._path, read_only=True) as opened, opened.transaction():
             if self._known is None:
