@@ -1,9 +1,7 @@
-"""Propagation policies, normalised: both ACK generations and Karmada's group become this one model.
+"""Propagation and override policies, normalised: both ACK generations and Karmada's group become this one model.
 
 Source of the fields: the page "PropagationPolicy and OverridePolicy" (both generations) and Karmada's
 `policy.karmada.io/v1alpha1`. Defaults that depend on the API group are already resolved here.
-
-Override policies, normalised from both ACK generations and Karmada's group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The formats of `reconciler diff`, of one plan or of two: that of the revisions, and that with the members.
-
-`reconciler diff`: the pending changes, against the members or between two revisions.
-"""
+"""`reconciler diff`: the pending changes, against the members or between two revisions, in one of its formats."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The active content for one command: the last good content of unreadable files, as in the service.
-
-Older revisions of the store that a command was given, for clusters that are behind in a Rollout.
-"""
+"""Revisions of before for one command: the last good content of unreadable files, and those that a Rollout needs."""
 
 from __future__ import annotations
 

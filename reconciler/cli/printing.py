@@ -1,7 +1,4 @@
-"""Output: answers to stdout, commentary to stderr, colour only on a terminal that wants it.
-
-Run a coroutine from a command.
-"""
+"""Output: answers to stdout, commentary to stderr, colour only on a terminal that wants it; coroutines of commands."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Options for decrypting values of encrypted templates: age here, or the operator's sops.
-
-Options of `run` for notifications: webhooks, and a forge.
-"""
+"""Options of several commands for decryption, and of `run` for notifications."""
 
 from __future__ import annotations
 

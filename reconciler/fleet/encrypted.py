@@ -1,6 +1,4 @@
-"""A document that sops encrypted becomes a template as it is: its ciphertext is its body, and no key is asked for.
-
-The part of a store file that may be kept on a disk: all but Secrets, and values for them.
+"""Documents that sops encrypted become templates as they are; the part of a store file that may be kept on a disk.
 
 A withheld document keeps its type and name, so that its object is left alone while its values are unknown. Source:
 design#promise-10: no secret value leaves the process except to the cluster it is for.

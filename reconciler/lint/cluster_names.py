@@ -1,7 +1,4 @@
-"""Cluster names that are undeclared, doubled, or both included and excluded.
-
-Clusters in no stage or two stages of a Rollout, and templates with an ambiguous Rollout.
-"""
+"""Cluster names that are undeclared, doubled, or both included and excluded; problems of the layouts of Rollouts."""
 
 from __future__ import annotations
 

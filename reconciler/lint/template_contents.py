@@ -1,11 +1,7 @@
-"""Images that no node can pull, and custom resources without a definition in the store.
+"""Images that no node can pull, kinds without a definition, Secrets in clear or made twice, annotations that change.
 
-Secrets with values in clear in the store.
-
-Secrets that the store has and that an operator makes, too.
-
-Annotations of ours that change. They steer the service and are no part of the object, so that no difference of objects
-shows them. Source: design#settings-plan.
+Annotations of ours steer the service and are no part of the object, so that no difference of objects shows them.
+Source: design#settings-plan.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Parts of policies that do nothing.
-
-Overrides without effect, ignored weights and spread constraints, affinities that match no cluster, StatefulSets that
-their volumes keep where they are.
-"""
+"""Parts of policies that do nothing, and StatefulSets that their volumes keep where they are."""
 
 from __future__ import annotations
 

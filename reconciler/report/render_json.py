@@ -1,9 +1,7 @@
-"""The rendered store for machines: `render -o json`. Version 1. Source: design#machine-formats.
+"""The rendered store for machines: `render -o json`, version 1, and YAML. Source: design#machine-formats.
 
-JSON trees as YAML that every reader takes for the same tree: kubectl, YAML 1.1 and YAML 1.2.
-
-A string is written bare only when no reader could see anything else in it; everything doubtful is quoted. Keys are
-sorted, with apiVersion, kind and metadata first, so that equal trees give equal text.
+YAML is written so that kubectl, YAML 1.1 and YAML 1.2 read the same tree: a string is bare only if no reader could see
+anything else in it. Keys are sorted, with apiVersion, kind and metadata first, so that equal trees give equal text.
 """
 
 from __future__ import annotations

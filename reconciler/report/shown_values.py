@@ -1,7 +1,4 @@
-"""Colour and arrows of terminal output; none of it when piped.
-
-Sets of names, as people write them: `hz-prod-{a,b}, idc-1`, `edge-{000..029}`, `demo/old-{0..49}`.
-"""
+"""Colour and arrows of terminal output, and sets of names as people write them: `hz-prod-{a,b}, idc-1`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Aligned plain tables, as kubectl prints them.
-
-Lines longer than the terminal, broken between words, with an indented rest.
-
-A terminal would break within a word and begin the rest where a new entry begins.
-"""
+"""Aligned plain tables, as kubectl prints them, and long lines broken between words, with an indented rest."""
 
 from __future__ import annotations
 

@@ -1,13 +1,9 @@
 """The stage of each cluster, the order of clusters in a stage, and the Rollout of each template.
 
-Source: KubeFleet: each cluster in exactly one stage, sorted by a label as a number, then by name; Rancher Fleet: a
-cluster that no partition selects was dropped in silence, which is an error here. Karmada: the most specific policy
-wins; two equally specific ones are an error and never a choice (ADR 18).
-
-CustomResourceDefinitions of the store with their objects, and what serves their conversion webhooks.
-
-Source: Kubernetes, "Versions in CustomResourceDefinitions": an API server drops fields of stored objects that the
-definition does not have, so that a definition goes with the revision of its objects (ADR 18).
+Source: KubeFleet: each cluster in exactly one stage, sorted by a label as a number, then by name; a cluster in no stage
+is an error (Rancher Fleet drops it in silence); Karmada: the most specific policy wins, and a tie is an error (ADR 18).
+Kubernetes, "Versions in CustomResourceDefinitions": API servers drop stored fields that a definition lacks, so that a
+definition goes with the revision of its objects.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Problem codes of rollouts.
-
-Every field of kind Rollout.
+"""Every field of kind Rollout, and its problem codes.
 
 Source: KubeFleet, ClusterStagedUpdateStrategy; Open Cluster Management, RolloutStrategy; Argo CD, RollingSync; Sveltos,
 ClusterPromotion; Karmada, ClusterAffinity.

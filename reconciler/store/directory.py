@@ -1,9 +1,7 @@
-"""A directory as a store: one consistent reading of it.
+"""A directory as a store: one consistent reading of it, and what stands in the place of a file.
 
 Folders are opened one below the other from the root, never through a link, and files without blocking: a file that is
 swapped for a link or a pipe between listing and opening is a problem, not a way out.
-
-Obstacles in the place of a store's file: something else in its place is no deletion.
 """
 
 from __future__ import annotations

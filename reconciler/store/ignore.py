@@ -1,11 +1,7 @@
 """Ignored parts of a store: hidden folders, editors' leftovers, and the paths of `.reconcilerignore`.
 
-The same rules hold for a directory and for a commit.
-
-Patterns of `.reconcilerignore` as expressions without backtracking. Source: gitignore(5).
-
-Each run of characters between two stars is searched once, from the left, and never again: an early match only leaves
-more for the rest. So a pattern costs at most its length times that of the name.
+Its patterns become expressions without backtracking: each run of characters between two stars is searched once, so that
+a pattern costs at most its length times that of the name. Source: gitignore(5).
 """
 
 from __future__ import annotations

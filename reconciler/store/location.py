@@ -1,7 +1,4 @@
-"""The meaning of STORE on the command line, its snapshot, and a check of its work tree's HEAD.
-
-In the middle of a rebase, HEAD is a commit that nobody wants.
-"""
+"""The meaning of STORE on the command line, its snapshot, and a check of its work tree's HEAD."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Parse results between runs, in a SQLite file that may be deleted at any time.
 
-It holds parsed files and their problems: nearly all of a store. Secrets are never written, nor files that hold one or
-may quote one. A row counts only if its checksum is right, and if exactly this program parsed it.
-
-The fingerprint of the parser: it changes with the parser, the interpreters and the shape of cached values.
-
-It is made from the source itself, since a version number would once be forgotten, and then old results stay.
+Secrets are never written, nor files that hold one or may quote one. A row counts only if its checksum is right, and if
+exactly this program parsed it: the fingerprint is made of the source, since a version number would once be forgotten.
 Interpreters of other packages are not part of it: their results are never cached (`templates/facts.py`).
 """
 

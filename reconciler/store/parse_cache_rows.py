@@ -1,8 +1,6 @@
-"""Content that may not be kept on a disk: Secrets, values for them, and quotes of them.
+"""One file of the parse cache as bytes, and content that may not be kept on a disk: Secrets, and quotes of them.
 
 Source: design#promise-10: no secret value leaves the process except to the cluster it is for.
-
-One file of the parse cache as bytes. Bodies of templates stay packed until used.
 """
 
 from __future__ import annotations

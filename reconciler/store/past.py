@@ -1,8 +1,6 @@
-"""The boundary of one store: a fault of ours is one more reason why it cannot be read, and the last reading stays.
+"""The past of a store: the last good content of unreadable files, and obstacles in the place of files.
 
 Source: design#boundaries; design#last-good-revision.
-
-The past of a store: the last good content of unreadable files, and obstacles in the place of files.
 """
 
 from __future__ import annotations

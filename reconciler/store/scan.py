@@ -1,14 +1,9 @@
-"""A cheap scan of a directory for changes of its store: names and stamps, no content.
+"""A cheap scan of a directory for changes (names and stamps: events of the kernel get lost), and a copy of its files.
 
-Events of the kernel are only hints (they get lost without notice), so this scan is the truth: tens of milliseconds for
-ten thousand files.
-
-A copy of the active files of a directory: a directory itself keeps no earlier content.
-
-One file beside the journal, readable by its owner alone. It is written anew with every revision that becomes active,
-and read after a restart only: when the directory cannot be read then, or a file of it is broken. Secrets, and
-overrides, which may write into them, are not in it: they stay as they are in the clusters until the directory can be
-read again. A copy that fails its checksum counts as none.
+The copy is one file beside the journal, readable by its owner alone. It is written anew with every active revision, and
+read after a restart only: when the directory cannot be read then, or a file of it is broken. Secrets, and overrides,
+which may write into them, are not in it: they stay as they are in the clusters until the directory can be read again.
+A copy that fails its checksum counts as none.
 """
 
 from __future__ import annotations

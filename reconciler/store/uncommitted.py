@@ -1,7 +1,4 @@
-"""Uncommitted files of a work tree: a person edited them and may believe them to be active.
-
-Authors and subjects of the revisions that the journal names, where the store is a Git repository at hand.
-"""
+"""Uncommitted files of a work tree, and the words of commits that the journal names."""
 
 from __future__ import annotations
 

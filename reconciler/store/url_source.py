@@ -1,14 +1,10 @@
-"""A followed Git URL: fetched into a bare clone of our own, and read from there.
+"""A Git URL that is followed or read once: fetched into a bare clone of our own, and read from there.
 
-The active commit is pinned in the clone. So a restart while the server is away goes on with it, and a branch that no
-longer leads forward from it is noticed: by default such a branch is not followed, because it is more often a mirror
-that lags behind or a push by mistake than a wish, and a fleet would go back to an older state without a review.
-`accept_rewinds` follows the branch in any case, as most tools of the field do.
+The active commit is pinned in the clone, so that a restart while the server is away goes on with it. A branch that no
+longer leads forward from it is not followed: more often a mirror lags behind, or a push was a mistake, and a fleet
+would go back without a review. `accept_rewinds` follows it in any case, as most tools of the field do.
 
-Fetching is a task of its own that nobody waits for: a server that hangs holds up no round. `changed` returns at the end
-of each fetch, and `read` reads its result.
-
-A Git URL as a store that is read once: fetched into a bare clone that is kept, and read from there.
+Fetching is a task of its own that nobody waits for. `changed` returns at the end of each fetch.
 """
 
 from __future__ import annotations

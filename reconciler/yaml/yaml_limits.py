@@ -1,12 +1,9 @@
-"""Limits that are checked before anything recursive reads a file, and the error of a violation.
+"""Limits that are checked before anything recursive reads a file, and remedies for syntax errors of YAML.
 
 libyaml is quadratic in flow nesting and both it and PyYAML's composer recurse in C, so 100 KB of brackets would end the
 process: depth is bounded by a streaming pass over events, which stops at the limit. The pass costs as much as the
-parse, so only files that could be deep or huge (by counting bytes) pay for it.
-
-Remedies for syntax errors of YAML, and the line that has to be edited.
-
-libyaml reports where it stopped, which is often the line after the mistake, and nothing of what a person would change.
+parse, so only files that could be deep or huge (by counting bytes) pay for it. libyaml reports where it stopped, which
+is often the line after the mistake.
 """
 
 from __future__ import annotations

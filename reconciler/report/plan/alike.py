@@ -1,9 +1,7 @@
-"""Equal changes of different objects as one entry: five thousand Deployments that get the same image are one.
+"""Equal changes of different objects as one entry, and entries by the folder of the store that they come from.
 
 Changes are equal if action, kind, reason, hold and fields are equal; object, file and clusters may differ. If fields
 differ between the clusters of an object, the clusters must be equal as well.
-
-Changes by the folder of the store that they come from, which is how most stores are divided between teams.
 """
 
 from __future__ import annotations

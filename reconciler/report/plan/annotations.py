@@ -1,14 +1,8 @@
-"""Annotations at file and line for GitHub Actions.
+"""A plan as annotations for GitHub Actions, and as JUnit XML, which forges show as tests beside the merge.
 
-Source: GitHub, "Workflow commands": data and properties are percent-encoded, or they could carry commands of their own.
-GitHub shows about ten of a kind per step, so the worst come first; of a plan the first one is the sum, which names all
-that is lost.
-
-A plan as JUnit XML, which forges show as a list of tests beside the merge.
-
-Failures: errors, changes held by a guard, an incomplete plan. Changes held for a time are skipped; others pass, with
-the change as output. Losses are the first suite. Source: the JUnit schema of Jenkins' xUnit plugin; GitLab and others
-read a part of it.
+GitHub shows about ten annotations of a kind per step, so the worst come first; the first one names all that is lost.
+In JUnit, errors, changes held by a guard and an incomplete plan fail; changes held for a time are skipped. Source:
+GitHub, "Workflow commands" (data is percent-encoded, or it could carry commands); the schema of Jenkins' xUnit plugin.
 """
 
 from __future__ import annotations

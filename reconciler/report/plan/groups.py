@@ -1,7 +1,4 @@
-"""Equal changes in many clusters as one entry, and the words for kinds and fields.
-
-Thirty clusters with one image bump are one entry; a field that differs in some of them is a line that names those.
-"""
+"""Equal changes in many clusters as one entry, and the words for kinds and fields."""
 
 from __future__ import annotations
 

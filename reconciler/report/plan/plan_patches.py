@@ -1,8 +1,7 @@
 """A plan as JSON patches (RFC 6902): `diff -o jsonpatch`. Version 1.
 
-One patch for each change, from the present object (live, or of the base revision) to the changed one, with one
-operation for each field of the diff. The jsonpatch package applies every operation while it is written, so the printed
-patch applies. Changes that an API server adds are not in it.
+One patch for each change, from the present object (live, or of the base revision) to the changed one. The jsonpatch
+package applies every operation while it is written. Changes that an API server adds are not in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A plan in limited space: the least important part goes first, and omissions are named.
-
-A section is cut in steps that its maker defines, at last item by item. A section is cut only after all less important
-ones have nothing left to cut.
+"""A plan in limited space: a section is cut in steps, after all less important ones have nothing left to cut.
 
 From the least important: hints; long values; reasons of placements; placements; warnings; the table of clusters; held
 changes without loss; names of objects with equal changes; further changes; stages of rollouts; objects not evaluated;

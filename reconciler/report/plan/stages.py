@@ -1,15 +1,4 @@
-"""The conditions of a stage and of its clusters in words.
-
-The stages of a plan in lines that the terminal, the pull request and the page of a review share.
-
-Stages   default: canary (m1) → eu (m2, m3, 2 at a time)
-now    canary 5f3c9d2a0b1c, done   eu 1a2b3c4d5e6f, in progress, 1 of 2
-this merge: canary at once, then waits 30m healthy and an approval of canary
-then eu, then waits healthy
-! supersedes the rollout of 1a2b3c4d5e6f, which has not reached 2 clusters
-
-The active revision of a resource in each cluster, with the reason: the rollouts part of `explain`.
-"""
+"""Stages of rollouts in words: their conditions, a plan's lines about them, and the revision in force in a cluster."""
 
 from __future__ import annotations
 

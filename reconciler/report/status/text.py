@@ -1,7 +1,4 @@
-"""The state of rollouts for a terminal: a line for each stage, actions for a person, and exceptional clusters.
-
-`status` for people: clusters, policies, and everything that waits for something.
-"""
+"""`status` for people: rollouts by stage, clusters, policies, and everything that waits for something."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rollouts as the page shows them: the stages, actions for a person, and the active revision of a cluster.
-
-Timers and their consequences: from constraints, orders, waiting moves and write conflicts.
-"""
+"""Rollouts and timers as the page shows them."""
 
 from __future__ import annotations
 

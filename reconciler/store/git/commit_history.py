@@ -1,11 +1,7 @@
-"""Revisions of a repository: the one in force, how others stand to it and to the head, and how they are kept.
+"""Revisions of a repository: the one in force, their order and how they are kept, and the last good content of files.
 
 Names of revisions come from the store, and from marks in clusters: they are ids or names of tags here, and never
-expressions of Git.
-
-The last good content of a store's broken files, from the history of Git alone.
-
-It needs no journal, so that a lost one, a pull request and a single command have it as well.
+expressions of Git. No journal is needed.
 """
 
 from __future__ import annotations

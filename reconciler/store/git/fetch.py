@@ -1,7 +1,4 @@
-"""The bare clone on the disk: the lock that one fetch at a time holds, and what a killed fetch left in it.
-
-Bring a branch, tag or commit of a Git server into a bare clone, with `git`.
-"""
+"""Bring a branch, tag or commit of a Git server into a bare clone, with `git`; one fetch at a time holds its lock."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Git URLs and OCI artifacts as STORE names them, shown without secrets, and the revision that is meant.
+"""Git URLs and OCI artifacts as STORE names them, shown without secrets; their revision, and credentials of a server.
 
 Source: design#hostile-input; `docs/how-to/systemd.md`: URLs are https, ssh or file; a host, user, path or
 revision that begins with `-` could be read as an option somewhere (CVE-2017-1000117) and is refused everywhere.
-
-Sources of credentials for a Git server. They are read at every fetch, so that a renewed token is used at once.
-
-Source: systemd.exec, "Credentials": `LoadCredential=` puts files into `$CREDENTIALS_DIRECTORY`.
+Credentials are read at every fetch, so that a renewed token is used at once (systemd.exec, "Credentials").
 """
 
 from __future__ import annotations
