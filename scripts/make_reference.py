@@ -49,16 +49,10 @@ def code(text: str) -> str:
 
 def problem_codes() -> str:
     """Every problem code."""
-    parts = [
-        "# Problem codes",
-        GENERATED,
-        "A problem keeps its code when its text changes. A second paragraph says what to do, where the fault does not; "
-        "`status` and the page have a remedy for each.",
-    ]
-    for found, explained in sorted({**FURTHER_CODES, **PROBLEM_CODES}.items()):
-        remedy = f"\n\n{explained.remedy}" if len(explained.remedy.split()) > SELF_EVIDENT_WORDS else ""
-        parts.append(f"## {found}\n\n{explained.meaning}{remedy}")
-    return "\n\n".join(parts)
+    codes = sorted({**FURTHER_CODES, **PROBLEM_CODES}.items())
+    rows = (f"|{found}|{explained.meaning}|{explained.remedy}|" for found, explained in codes)
+    heads = ["# Problem codes", GENERATED, "A problem keeps its code when its text changes."]
+    return "\n\n".join((*heads, "\n".join(("|code|meaning|what to do|", "|---|---|---|", *rows))))
 
 
 def directives() -> str:
@@ -111,9 +105,6 @@ def command_line() -> str:
         parts.extend(_command(command, context, 2, common, also.get(name, "")))
     return "\n\n".join(parts)
 
-
-SELF_EVIDENT_WORDS = 12
-"""A remedy of so few words ("Keep one of them.") is left out of the page: `status`, page and API show it."""
 
 COMMON = 3
 """An option that so many commands have alike is told of once."""

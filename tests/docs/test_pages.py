@@ -199,7 +199,7 @@ def reported_codes() -> Iterator[tuple[str, str]]:
 
 
 def test_every_code_that_is_reported_is_explained() -> None:
-    explained = anchors(ROOT / "docs/reference/problem-codes.md")
+    explained = re.findall(r"^\|([\w-]+)\|", (ROOT / "docs/reference/problem-codes.md").read_text(), re.M)
     reported = dict(reported_codes())
     assert len(reported) > 100
     assert not {code: module for code, module in reported.items() if code not in explained}
