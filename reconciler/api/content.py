@@ -99,6 +99,11 @@ def canonical_bytes(tree: Json) -> bytes:
         return json.dumps(tree, sort_keys=True, separators=(",", ":")).encode()
 
 
+def is_same(one: Json, other: Json) -> bool:
+    """Return whether two trees are equal, types included; the order of keys is ignored."""
+    return canonical_bytes(one) == canonical_bytes(other)
+
+
 def digest_of(tree: Json) -> str:
     """A 128-bit digest of the tree as 32 hex characters, independent of key order."""
     return digest_of_bytes(canonical_bytes(tree))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -73,6 +74,12 @@ def short_revision(revision: str) -> str:
     prefix, colon, name = revision.rpartition(":")
     is_hex = len(name) >= 32 and all(char in "0123456789abcdef" for char in name)
     return f"{prefix}{colon}{name[:12]}" if is_hex else revision
+
+
+def listed(names: Sequence[object], at_most: int) -> str:
+    """`a, b and 3 more`: the first names."""
+    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
+    return ", ".join(map(str, names[:at_most])) + more
 
 
 class CommitWords(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from reconciler.api.refs import listed
 from reconciler.cli import options
 from reconciler.cli.cluster_access import access_to
 from reconciler.cli.last_good_content import LastGood, older_revisions
@@ -148,9 +149,8 @@ def _name_uncommitted(chosen: options.StoreChoice) -> None:
     is_head = chosen.rev is None and not chosen.as_directory
     found = uncommitted(locate_store(chosen.store)) if is_head and not is_git_url(chosen.store) else ()
     if found:
-        more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
         remark(
-            f"not committed, so not applied: {', '.join(map(str, found[:_NAMED_MAX]))}{more}; commit them, or "
+            f"not committed, so not applied: {listed(found, _NAMED_MAX)}; commit them, or "
             "apply the files as they lie with --dir"
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.api.refs import short_revision
+from reconciler.api.refs import listed, short_revision
 from reconciler.cli import options
 from reconciler.cli.printing import answer, prose, remark
 from reconciler.cli.store_reading import bulk_load, read_location
@@ -163,9 +163,8 @@ def _refuse_uncommitted(location: StoreLocation, folders: list[str]) -> None:
 
     found = [each for each in uncommitted(location) if any(is_below(each.path, folder) for folder in folders)]
     if found:
-        more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
         raise ConfigurationError(
-            f"not committed: {', '.join(map(str, found[:_SHOWN_MAX]))}{more}; a promotion is of what is committed: "
+            f"not committed: {listed(found, _SHOWN_MAX)}; a promotion is of what is committed: "
             "commit or stash that first"
         )
 

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from reconciler.api.content import JsonObject, dig
 from reconciler.api.fleet import Fleet, StoreFile
 from reconciler.api.problem import Severity
+from reconciler.api.refs import listed
 from reconciler.errors import ConfigurationError
 from reconciler.fleet.cluster_documents import CLUSTER_APIS
 from reconciler.fleet.inventory_profile import (
@@ -257,12 +258,7 @@ def commit_message(origin: InventoryOrigin, made: InventoryEdits) -> str:
     named = {kind: [edit.cluster for edit in made.edits if edit.kind is kind] for kind in EditKind}
     counts = ", ".join(f"{len(names)} {kind}" for kind, names in named.items() if names)
     parts = [f"Sync clusters with {origin}: {counts or 'nothing to change'}\n"]
-    told = [f"{kind.capitalize()}: {_listed(names)}\n" for kind, names in named.items() if names]
+    told = [f"{kind.capitalize()}: {listed(names, _NAMES_MAX)}\n" for kind, names in named.items() if names]
     parts += ["".join(told)] if told else []
     parts += [_RETIRING] if named[EditKind.RETIRED] else []
     return "\n".join(parts)
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMES_MAX
-    return ", ".join(names[:_NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

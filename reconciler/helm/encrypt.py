@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from reconciler.api.content import JsonObject, canonical_bytes
+from reconciler.api.content import JsonObject, canonical_bytes, is_same
 from reconciler.api.fleet import Render
 from reconciler.api.refs import Identity
 from reconciler.helm.sandbox import run_once
 from reconciler.helm.tools import Tool
-from reconciler.hydration import Bodies, is_in_clear, is_same
+from reconciler.hydration import Bodies, is_in_clear
 
 _VALUES = ("data", "stringData", "sops")
 

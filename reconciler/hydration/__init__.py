@@ -27,7 +27,7 @@ from reconciler.hydration.lock import (
     parse_lock,
     staleness,
 )
-from reconciler.hydration.objects import Bodies, is_in_clear, is_same, nondeterminism, operations, read_rendered
+from reconciler.hydration.objects import Bodies, is_in_clear, nondeterminism, operations, read_rendered
 from reconciler.hydration.output_files import split_file
 from reconciler.hydration.render_document import RENDER_SHAPE, is_below, is_plain_path, parse_render
 from reconciler.hydration.served_apis import served_apis

@@ -11,6 +11,7 @@ from typing import Any, Final
 from reconciler.api.content import Json
 from reconciler.api.fleet import LOCK_NAME, Render, RenderLock, Served
 from reconciler.api.problem import Document, Problem, Source
+from reconciler.api.refs import listed
 from reconciler.hydration.render_document import is_below, is_plain_path
 from reconciler.regex import regex
 
@@ -111,7 +112,7 @@ def staleness(
         yield _problem(render, render.source, "render-stale", f"the document says something else than then: {command}")
     changed = _changed(lock.inputs, inputs)
     if changed:
-        message = f"{_named_files(changed)} changed since {render.output} was made of it: {command}"
+        message = f"{listed(changed, _MOST_NAMED)} changed since {render.output} was made of it: {command}"
         yield _problem(render, render.source, "render-stale", message)
     for path in _changed(lock.outputs, outputs):
         message = f"this file is not as reconciler hydrate wrote it; change what it is made from, and {command}"
@@ -120,11 +121,6 @@ def staleness(
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-
-
-def _named_files(paths: list[str]) -> str:
-    more = len(paths) - _MOST_NAMED
-    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _problem(render: Render, source: Source, code: str, message: str) -> Problem:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from reconciler.api.content import Json, JsonObject, Step, canonical_bytes, dig, mapping_in_metadata, with_value
+from reconciler.api.content import Json, JsonObject, Step, dig, is_same, mapping_in_metadata, with_value
 from reconciler.api.fleet import LeftOut, Render, Template
 from reconciler.api.problem import Document, Problem, Severity, dotted
 from reconciler.api.refs import GVK, Identity
@@ -84,11 +84,6 @@ def _pointer(steps: tuple[Step, ...]) -> str:
 
 def _has_null(*maps: JsonObject) -> bool:
     return any(value is None for each in maps for value in each.values())
-
-
-def is_same(one: Json, other: Json) -> bool:
-    """Return whether two trees are equal, types included; the order of keys is ignored."""
-    return canonical_bytes(one) == canonical_bytes(other)
 
 
 def first_difference(one: Json, other: Json) -> tuple[Step, ...]:

@@ -11,6 +11,7 @@ from typing import Final
 from reconciler.api.clusters import Cluster, ClusterObservation
 from reconciler.api.fleet import Render, Served
 from reconciler.api.problem import Problem, Severity
+from reconciler.api.refs import listed
 from reconciler.documents import is_built_in_group
 from reconciler.policy import matching_clusters
 
@@ -32,7 +33,8 @@ def served_apis(
     names = sorted({name for members in own.values() for name in members})
     unknown = [name for name in names if name not in observed or observed[name].apis is None]
     if unknown:
-        message = f"what {_listed(unknown)} serve is not in the observations: let `reconciler observe` reach them"
+        named = listed(unknown, _NAMED_MAX)
+        message = f"what {named} serve is not in the observations: let `reconciler observe` reach them"
         return {}, (_problem(render, "render-served-unknown", message, Severity.ERROR),)
     of_cluster = {name: _apis(observed[name], is_mentioned) for name in names}
     everywhere = frozenset.intersection(*of_cluster.values()) if of_cluster else frozenset[str]()
@@ -48,8 +50,8 @@ def served_apis(
             lacking = [name for name in names if api not in of_cluster[name]]
             where = f"the variant {variant}" if variant else "the base"
             message = (
-                f"{api} is not served by {_listed(lacking)}, so that {where} does not see it; give clusters that "
-                "differ variants of their own, or write it into spec.helm.apiVersions"
+                f"{api} is not served by {listed(lacking, _NAMED_MAX)}, so that {where} does not see it; give clusters "
+                "that differ variants of their own, or write it into spec.helm.apiVersions"
             )
             problems.append(_problem(render, "render-served-differs", message, Severity.WARNING))
     return found, tuple(problems)
@@ -77,9 +79,9 @@ def _other_versions(render: Render, observed: Mapping[str, ClusterObservation]) 
     asked = _minor(render.helm.kube_version)
     others = [name for name, seen in observed.items() if seen.kube_version and _minor(seen.kube_version) != asked]
     if others:
+        run = listed([f"{name} runs {observed[name].kube_version}" for name in others], _NAMED_MAX)
         message = (
-            f"the chart sees Kubernetes {render.helm.kube_version}, and "
-            f"{_listed([f'{name} runs {observed[name].kube_version}' for name in others])}; write the oldest of them "
+            f"the chart sees Kubernetes {render.helm.kube_version}, and {run}; write the oldest of them "
             "as spec.helm.kubeVersion"
         )
         yield _problem(render, "render-version-differs", message, Severity.HINT)
@@ -87,11 +89,6 @@ def _other_versions(render: Render, observed: Mapping[str, ClusterObservation]) 
 
 def _minor(version: str) -> tuple[str, ...]:
     return tuple(version.removeprefix("v").split(".")[:2])
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMED_MAX
-    return ", ".join(names[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _problem(render: Render, code: str, message: str, severity: Severity) -> Problem:

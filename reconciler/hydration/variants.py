@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from reconciler.api.clusters import Cluster
-from reconciler.api.content import JsonObject, digest_of
+from reconciler.api.content import JsonObject, digest_of, is_same
 from reconciler.api.fleet import Render, RenderVariant, Template
 from reconciler.api.policies import ClusterAffinity, Operator, OverridePolicy
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.documents import OVERRIDE_KINDS, is_policy
-from reconciler.hydration.objects import Bodies, is_same, operations, plain
+from reconciler.hydration.objects import Bodies, operations, plain
 from reconciler.kinds.registry import Registry
 from reconciler.overrides import OverrideIndex, apply_rules
 from reconciler.policy import matching_clusters, parse_override_policy

@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.api.fleet import Fleet, FrozenReach, Template
 from reconciler.api.policies import PropagationPolicy, ResourceSelector
 from reconciler.api.problem import Problem, hint, warning
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
 from reconciler.policy import Claims
 
@@ -177,7 +177,6 @@ def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
 
 
 def _overlap(loser: PropagationPolicy, winner: PolicyRef, templates: list[tuple[str, str]]) -> Problem:
-    shown = ", ".join(name for name, _ in templates[:_OVERLAPS_SHOWN])
-    more = f" and {len(templates) - _OVERLAPS_SHOWN} more" if len(templates) > _OVERLAPS_SHOWN else ""
-    message = f"{winner} wins {shown}{more} from {loser.ref}: {templates[0][1]}"
+    shown = listed([name for name, _ in templates], _OVERLAPS_SHOWN)
+    message = f"{winner} wins {shown} from {loser.ref}: {templates[0][1]}"
     return hint(loser.source, "spec.resourceSelectors", "policies-overlap", message)

@@ -19,7 +19,7 @@ from reconciler.api.clusters import Cluster
 from reconciler.api.content import Json, dig
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.problem import Problem, warning
-from reconciler.api.refs import Identity, PolicyRef
+from reconciler.api.refs import Identity, PolicyRef, listed
 from reconciler.api.rollouts import Chosen, Layout, Rollout, Stage, StageLayout, TemplateScope
 from reconciler.containment import try_call
 from reconciler.policy import matching_clusters
@@ -76,8 +76,7 @@ def _remarks(stage: Stage, clusters: list[Cluster]) -> list[Problem]:
     without = sorted(c.name for c in clusters if label and _number(c.labels.get(label, "")) is None)
     if not without:
         return []
-    shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
-    message = f"the label {label} is no whole number at {shown}; they come last in the stage {stage.name}"
+    message = f"the label {label} is no whole number at {listed(without, 5)}; they come last in the stage {stage.name}"
     return [warning(stage.source, "", "rollout-order-not-a-number", message)]
 
 

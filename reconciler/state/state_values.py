@@ -17,7 +17,7 @@ from reconciler.api.clusters import Member, NotRead, Read, Unlisted
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change, HeldBy, Manifest
 from reconciler.api.problem import Problem
-from reconciler.api.refs import Identity
+from reconciler.api.refs import Identity, listed
 from reconciler.scheduler import Schedule
 
 THE_SERVER: Final = "the server"
@@ -127,8 +127,7 @@ class Fought(Struct, frozen=True):
     @property
     def changes(self) -> str:
         """`our changes of spec.replicas`."""
-        more = f" and {len(self.fields) - _FIELDS_MAX} more" if len(self.fields) > _FIELDS_MAX else ""
-        return f"our changes of {', '.join(self.fields[:_FIELDS_MAX])}{more}" if self.fields else "our changes"
+        return f"our changes of {listed(self.fields, _FIELDS_MAX)}" if self.fields else "our changes"
 
     @property
     def why(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import short_revision
+from reconciler.clock import rfc3339
 from reconciler.errors import ConfigurationError, StoreError, StoreUnsettled
 from reconciler.fleet import is_store_file
 from reconciler.store.directory import read_directory
@@ -180,8 +180,7 @@ def _operation(store: GitStore) -> str:
             changed_s = (store.folder / name).stat().st_mtime
         except OSError:
             continue
-        since = datetime.fromtimestamp(changed_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return f"{words} has been under way since {since}"
+        return f"{words} has been under way since {rfc3339(changed_s)}"
     return ""
 
 

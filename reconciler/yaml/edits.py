@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from reconciler.api.content import Json, JsonObject, canonical_bytes
+from reconciler.api.content import Json, JsonObject, is_same
 from reconciler.errors import ConfigurationError
 from reconciler.regex import regex
 from reconciler.yaml.scalars import plain_value
@@ -56,7 +56,7 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
     text = data.decode()
     spans: list[_Span] = []
     for document, body in zip(read.documents, bodies, strict=True):
-        if _is_same(document.body, body):
+        if is_same(document.body, body):
             continue
         assert isinstance(document.locate, Locator), "a document that was read"
         before, node = document.locate.node()
@@ -69,14 +69,10 @@ def edited(path: str, data: bytes, bodies: Sequence[JsonObject], write: Write) -
     made = (_BOM if text.startswith(_BOM) else "") + made
     again = read_yaml(path, made.encode())
     found = [document.body for document in again.documents]
-    if again.broken or len(found) != len(bodies) or not all(map(_is_same, found, bodies)):
-        wrong = next(old for old, new in zip(read.documents, bodies, strict=True) if not _is_same(old.body, new))
+    if again.broken or len(found) != len(bodies) or not all(map(is_same, found, bodies)):
+        wrong = next(old for old, new in zip(read.documents, bodies, strict=True) if not is_same(old.body, new))
         raise NotEdited(f"{wrong.source}: an edit of its text would change something else as well")
     return made.encode()
-
-
-def _is_same(one: Json, other: Json) -> bool:
-    return canonical_bytes(one) == canonical_bytes(other)
 
 
 def _spliced(path: str, text: str, spans: list[_Span]) -> str:
@@ -102,7 +98,7 @@ class _Editor:
         self.spans: list[_Span] = []
 
     def change(self, node: Node, old: Json, new: Json, *, is_flow: bool) -> None:
-        if _is_same(old, new):
+        if is_same(old, new):
             return
         is_flow = is_flow or bool(getattr(node, "flow_style", False))
         if isinstance(node, MappingNode) and isinstance(new, Mapping) and new:
@@ -124,7 +120,7 @@ class _Editor:
                 raise self._refused(node, f"{name} comes from an anchor")
             self._drop_entry(entries, places[name])
         for name in new:
-            if name in old and not _is_same(old[name], new[name]):
+            if name in old and not is_same(old[name], new[name]):
                 if name not in places:
                     added.append(name)
                     continue
@@ -304,9 +300,9 @@ def _moves(old: list[Json], new: list[Json]) -> _Moves:
             if at:
                 return _Moves([(before[name], after[name]) for name in kept], gone, [after[name] for name in added], at)
     shorter = min(len(old), len(new))
-    first = next((place for place in range(shorter) if not _is_same(old[place], new[place])), shorter)
+    first = next((place for place in range(shorter) if not is_same(old[place], new[place])), shorter)
     rest = shorter - first
-    last = next((place for place in range(rest) if not _is_same(old[-1 - place], new[-1 - place])), rest)
+    last = next((place for place in range(rest) if not is_same(old[-1 - place], new[-1 - place])), rest)
     paired = rest - last
     pairs = [(first + index, first + index) for index in range(paired)]
     gone = list(range(first + paired, len(old) - last))

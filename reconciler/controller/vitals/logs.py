@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TextIO
 
 from reconciler.api.ledger import Event, EventKind
+from reconciler.api.refs import listed
 from reconciler.regex import regex
 from reconciler.report.mask import scrub_text
 from reconciler.report.safe import ascii_json, inert, visible
@@ -244,9 +245,7 @@ def _why(found: Sequence[Event]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    told = list(dict.fromkeys(names))
-    more = len(told) - _NAMED_MAX
-    return ", ".join(told[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+    return listed(list(dict.fromkeys(names)), _NAMED_MAX)
 
 
 def _objects(event: Event) -> Sequence[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable
-from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -19,6 +18,7 @@ import pygit2
 
 from reconciler.api.fleet import StoreFile
 from reconciler.api.rollouts import Lineage
+from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import Earlier, ParsedFile, parse_file
 from reconciler.store.directory import in_the_way
@@ -91,8 +91,7 @@ def last_authors(folder: Path, base: str, head: str, paths: Collection[str]) -> 
             for path in paths:
                 commit = last_change(repository, head, path)
                 if commit is not None and not is_same(repository, base, head, path):
-                    when = datetime.fromtimestamp(commit.commit_time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                    found[path] = f"{commit.author.name[:60]}, since {when}"
+                    found[path] = f"{commit.author.name[:60]}, since {rfc3339(commit.commit_time)}"
     except _FAULTS:
         return found
     return found
