@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,66 +145,42 @@ class _Repository:
     """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
 
     def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
-        from reconciler.store.git.commit_history import OlderRevisions
+        from reconciler.store.git.git_past import GitRevisions
 
+        self._git = GitRevisions(folder, subdir)
         self._folder = folder
-        self._subdir = subdir
         self._url = url
-        self._older = OlderRevisions()
+        self.resolve = self._git.resolve
 
     def ancestry(self, revisions: Collection[str], head: str) -> Lineage:
         """Return the ancestry. Uncommitted files come after the checked-out commit."""
         from reconciler.errors import StoreError
         from reconciler.store.git.snapshot import GitStore
 
-        if not head.startswith("dir:"):
-            return self._older.ancestry(self._folder, revisions, head)
-        try:
-            with GitStore(self._folder) as repository:
-                tip = repository.resolve("HEAD")
-        except StoreError:
-            tip = head
-        return self._older.ancestry(self._folder, revisions, tip)
-
-    def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        from reconciler.store.git.commit_history import resolve_revisions
-
-        return resolve_revisions(self._folder, texts)
+        if head.startswith("dir:"):
+            with suppress(StoreError), GitStore(self._folder) as repository:
+                head = repository.resolve("HEAD")
+        return self._git.ancestry(revisions, head)
 
     def keep(self, revisions: Collection[str]) -> None:
         """Do nothing: the service keeps its own revisions, and the repository belongs to the person."""
 
     async def fleet_at(self, revision: str) -> Fleet | None:
+        """Return the fleet of a revision, with the last good content of files that it broke."""
         import asyncio
 
-        snapshot = await asyncio.to_thread(self._snapshot, revision)
-        if snapshot is None and self._url is not None:
-            snapshot = await self._fetched(revision)
-        return await asyncio.to_thread(self._in_force, snapshot) if snapshot is not None else None
-
-    def _in_force(self, snapshot: Snapshot) -> Fleet:
-        """Return the fleet of a revision, with the last good content of files that it broke."""
         from reconciler.controller.store_in_force import StoreInForce
-        from reconciler.store.git.git_past import GitPast
 
-        return StoreInForce({}, GitPast(self._folder, self._subdir)).parse(snapshot)
+        snapshot = await asyncio.to_thread(self._git.recall, revision)
+        if snapshot is None and self._url is not None:
+            snapshot = await self._fetched(self._url, revision)
+        parse = StoreInForce({}, self._git.past).parse
+        return await asyncio.to_thread(parse, snapshot) if snapshot is not None else None
 
-    def _snapshot(self, revision: str) -> Snapshot | None:
-        from reconciler.errors import StoreError
-        from reconciler.store.git.snapshot import GitStore
-
-        try:
-            with GitStore(self._folder) as repository:
-                return repository.snapshot(revision, self._subdir, ())
-        except StoreError:
-            return None
-
-    async def _fetched(self, revision: str) -> Snapshot | None:
+    async def _fetched(self, url: GitUrl, revision: str) -> Snapshot | None:
         from reconciler.errors import StoreError
         from reconciler.store.url_source import fetch_snapshot
 
-        assert self._url is not None, "only a clone is fetched into"
-        try:
-            return await fetch_snapshot(self._url, revision, self._folder.parent, os.environ, tell=lambda _: None)
-        except StoreError:
-            return None
+        with suppress(StoreError):
+            return await fetch_snapshot(url, revision, self._folder.parent, os.environ, tell=lambda _: None)
+        return None
