@@ -22,7 +22,7 @@ from reconciler.api.fleet import Snapshot
 from reconciler.api.refs import CommitWords, short_revision
 from reconciler.clock import rfc3339
 from reconciler.errors import RevisionNotFound, StoreError
-from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Taker, Unreadable, as_read, read_tree
+from reconciler.store.file_walk import EntryKind, FolderEntry, Taker, Unreadable, as_read, read_tree
 from reconciler.store.git.repository import (
     changed_entries,
     close,
@@ -34,6 +34,7 @@ from reconciler.store.git.repository import (
     refuse_large_bases,
     tree_at,
 )
+from reconciler.store.ignore import IGNORE_FILE
 from reconciler.yaml import MAX_BYTES
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,254}", re.ASCII)
@@ -137,7 +138,7 @@ class GitStore:
         """
         return read_tree(commit, self.tree(commit, subdir), MAX_BYTES + 1, known, take)
 
-    def tree(self, commit: str, subdir: str = "") -> StoreTree:
+    def tree(self, commit: str, subdir: str = "") -> _CommitTree:
         """The tree of a commit, below `subdir` when given, for those who read it themselves.
 
         Raises:
@@ -299,12 +300,16 @@ _TREES_KEPT: Final = 256
 
 
 class _CommitTree:
-    """A `StoreTree` over a tree object. Handles of entries are object ids."""
+    """A `StoreTree` over a tree object. Handles of entries are object ids.
+
+    `is_plain`: the folders that were listed hold only files and folders, and no ignore file.
+    """
 
     def __init__(self, repository: pygit2.Repository, root: pygit2.Tree) -> None:
         self._repository = repository
         self._odb = repository.odb
         self._root = root.id
+        self.is_plain = True
         # A path is looked up from the root: without it each folder would be decoded once for each folder below it.
         self._names = lru_cache(maxsize=_TREES_KEPT)(self._names_in)
 
@@ -341,12 +346,15 @@ class _CommitTree:
 
     def _names_in(self, oid: Any) -> dict[str, FolderEntry]:
         try:
-            return {
+            found = {
                 name: FolderEntry(name, _KINDS.get(item.filemode, EntryKind.SPECIAL), item.id)
                 for name, item in entries_by_name(tree_at(self._repository, oid)).items()
             }
         except _FAULTS as error:
             raise StoreError(f"the tree {oid} is missing or corrupt: {error}") from error
+        if IGNORE_FILE in found or {entry.kind for entry in found.values()} - {EntryKind.FILE, EntryKind.FOLDER}:
+            self.is_plain = False
+        return found
 
     def _blob(self, path: str, entry: FolderEntry, limit: int) -> bytes | None:
         """Return the content; None if its header shows that it is longer than the limit.

@@ -7,9 +7,7 @@ it inside functions, as it brings pygit2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Snapshot, StoreFile
@@ -28,8 +26,6 @@ from reconciler.store.file_walk import (
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.ignore import IGNORE_FILE, is_hidden_folder, is_leftover, is_misnamed
 from reconciler.yaml import MAX_BYTES
-
-_PLAIN: Final = (EntryKind.FILE, EntryKind.FOLDER)
 
 
 class SnapshotReader:
@@ -50,7 +46,7 @@ class SnapshotReader:
         """
         snapshot = self._patched(store, commit, self._last) if self._last is not None and self._is_plain else None
         if snapshot is None:
-            tree = _Witness(store.tree(commit, self._subdir))
+            tree = store.tree(commit, self._subdir)
             snapshot = read_tree(commit, tree, MAX_BYTES + 1)
             self._is_plain = tree.is_plain and not snapshot.problems and not any(file.faults for file in snapshot.files)
         self._last = snapshot
@@ -116,29 +112,3 @@ def _read(tree: StoreTree, path: str, entry: FolderEntry) -> StoreFile | None:
     except Unreadable:
         return None
     return None if is_lfs_pointer(data) else StoreFile(path=path, blob=blob, data=data)
-
-
-class _Witness(Struct):
-    """A tree that notes whether there is more in it than files and folders."""
-
-    tree: StoreTree
-    is_plain: bool = True
-
-    def children(self, folder: str) -> Iterable[FolderEntry]:
-        entries = list(self.tree.children(folder))
-        if any(entry.kind not in _PLAIN or entry.name == IGNORE_FILE for entry in entries):
-            self.is_plain = False
-        return entries
-
-    def entry(self, path: str) -> FolderEntry | None:
-        return self.tree.entry(path)
-
-    def blob(self, entry: FolderEntry) -> str | None:
-        return self.tree.blob(entry)
-
-    def read(self, path: str, entry: FolderEntry, limit: int) -> tuple[str, bytes]:
-        """Blob name and content of a file."""
-        return self.tree.read(path, entry, limit)
-
-    def target(self, path: str, entry: FolderEntry) -> str:
-        return self.tree.target(path, entry)
