@@ -11,6 +11,7 @@ import orjson
 
 from reconciler.api.binding import Reason, TargetCluster
 from reconciler.api.content import Json, JsonObject
+from reconciler.api.plan import MISSING
 from reconciler.api.problem import Problem, Severity, Source
 from reconciler.api.refs import GVK, Identity
 from reconciler.report.mask import Masker
@@ -27,6 +28,12 @@ def resource_part(gvk: GVK, identity: Identity) -> dict[str, Json]:
         "namespace": identity.namespace,
         "name": identity.name,
     }
+
+
+def values_part(path: str, *values: Json) -> dict[str, Json]:
+    """`{path, before, after}`; null where the field is absent."""
+    before, after = (None if value is MISSING else value for value in values)
+    return {"path": path, "before": before, "after": after}
 
 
 def placement_part(targets: Iterable[TargetCluster]) -> list[Json]:

@@ -51,7 +51,6 @@ def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict
     masker = Masker(show_secrets=show_secrets)
     manifests = sorted_manifests(rendering.manifests)
     kinds = {**{manifest.identity: manifest.gvk for manifest in manifests}, **rendering.kinds}
-    objects = [_object(manifest, masker) for manifest in manifests]
     return {
         "version": 1,
         "revision": rendering.revision,
@@ -59,7 +58,7 @@ def render_document(rendering: Rendering, *, show_secrets: bool = False) -> dict
             _binding(binding, kinds, rendering.policies, masker)
             for binding in sorted(rendering.bindings, key=lambda binding: binding.identity)
         ],
-        "objects": objects,
+        "objects": [_object(manifest, masker) for manifest in manifests],
         "problems": problems_part(map(masker.problem, rendering.problems)),
     }
 

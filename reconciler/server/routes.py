@@ -82,8 +82,6 @@ def _parts(pattern: Sequence[str], given: Sequence[str]) -> dict[str, str] | Non
 
 CREDENTIAL: Final = "listen-token"
 """The name of the token among the credentials of a systemd service."""
-_TOKEN_MAX: Final = 4096
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _HOST: Final = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@\s]+))(?::[0-9]*)?")
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec import to_builtins
+
 from reconciler.api.content import Json
-from reconciler.api.plan import MISSING, Action, Change, FieldChange, FieldOwner, PlacementChange, Plan, Unjudged
+from reconciler.api.plan import Action, Change, FieldChange, PlacementChange, Plan, Unjudged
 from reconciler.api.rollout_progress import (
     Paused,
     Pinned,
@@ -23,7 +25,14 @@ from reconciler.api.rollout_progress import (
     WaitsForWindow,
 )
 from reconciler.api.rollouts import ConditionCheck, Window
-from reconciler.report.json_parts import json_text, placement_part, problems_part, reasons_part, resource_part
+from reconciler.report.json_parts import (
+    json_text,
+    placement_part,
+    problems_part,
+    reasons_part,
+    resource_part,
+    values_part,
+)
 from reconciler.report.mask import Masker
 from reconciler.report.plan.alike import ChangePlaces, EqualChanges, alike
 from reconciler.report.plan.groups import FieldLine
@@ -219,9 +228,7 @@ def _group(found: EqualChanges) -> dict[str, Json]:
 
 def _line(line: FieldLine, clusters: tuple[str, ...]) -> dict[str, Json]:
     return {
-        "path": line.path,
-        "before": None if line.before is MISSING else line.before,
-        "after": None if line.after is MISSING else line.after,
+        **values_part(line.path, line.before, line.after),
         "clusters": None if line.clusters == clusters else list(line.clusters),
     }
 
@@ -236,12 +243,7 @@ def _member(place: ChangePlaces) -> dict[str, Json]:
 
 
 def _field(field: FieldChange) -> dict[str, Json]:
-    return {
-        "path": field.path,
-        "before": None if field.before is MISSING else field.before,
-        "after": None if field.after is MISSING else field.after,
-        "owner": _owner(field.owner),
-    }
+    return {**values_part(field.path, field.before, field.after), "owner": to_builtins(field.owner)}
 
 
 def _not_evaluated(found: Unjudged) -> dict[str, Json]:
@@ -253,12 +255,6 @@ def _not_evaluated(found: Unjudged) -> dict[str, Json]:
         "fields": [_field(field) for field in found.fields],
         "policyFields": [_field(field) for field in found.policy_fields],
     }
-
-
-def _owner(owner: FieldOwner | None) -> Json:
-    if owner is None:
-        return None
-    return {"manager": owner.manager, "operation": owner.operation, "time": owner.time}
 
 
 def _placement(placement: PlacementChange) -> dict[str, Json]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from reconciler.api.content import Json
-from reconciler.api.plan import MISSING, Direction, Plan, SettingChange
+from reconciler.api.plan import Direction, Plan, SettingChange
 from reconciler.report.difference import shown_pair
+from reconciler.report.json_parts import values_part
 from reconciler.report.safe import visible
 from reconciler.report.shown_values import PLAIN, Style
 
@@ -69,9 +70,7 @@ def _setting(change: SettingChange) -> dict[str, Json]:
     return {
         "document": change.document,
         "source": str(change.source),
-        "path": change.path,
-        "before": None if change.before is MISSING else change.before,
-        "after": None if change.after is MISSING else change.after,
+        **values_part(change.path, change.before, change.after),
         "direction": str(change.direction),
         "meaning": change.meaning,
         "held": change.held,

@@ -164,7 +164,7 @@ def state_document(
         "policies": policies,
         # Where every file can be read, documents of before stay as they are.
         **({"broken": broken} if broken else {}),
-        "held": [_held(change, masker) for change in sorted(held, key=_order)],
+        "held": [_row(change, why=masker.text(change.held or "")) for change in sorted(held, key=_order)],
         "heldDigest": plan.held_digest,
         "failed": _failures(picture, masker),
         "troubles": troubles.rows(),
@@ -198,13 +198,9 @@ def _order(change: Change) -> tuple[str, Identity, str]:
     return (change.cluster, change.identity, change.action)
 
 
-def _held(change: Change, masker: Masker) -> dict[str, Json]:
-    return {
-        "action": str(change.action),
-        "cluster": change.cluster,
-        "resource": resource_part(change.gvk, change.identity),
-        "why": masker.text(change.held or ""),
-    }
+def _row(change: Change, **more: Json) -> dict[str, Json]:
+    resource = resource_part(change.gvk, change.identity)
+    return {"action": str(change.action), "cluster": change.cluster, "resource": resource, **more}
 
 
 def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
@@ -212,12 +208,7 @@ def _failures(picture: StateOfFleet, masker: Masker) -> list[Json]:
     failures = facts.failures if facts is not None else {}
     failed = [change for change in changes if (change.cluster, change.identity) in failures]
     return [
-        {
-            "action": str(change.action),
-            "cluster": change.cluster,
-            "resource": resource_part(change.gvk, change.identity),
-            "error": masker.text(failures[change.cluster, change.identity].why),
-        }
+        _row(change, error=masker.text(failures[change.cluster, change.identity].why))
         for change in sorted(failed, key=_order)
         if change.held is None
     ]
