@@ -166,9 +166,8 @@ class Api:
 
     async def _history(self, asked: PageRequest) -> web.StreamResponse:
         found = await self._views.history(history_question(asked.query, self._clock.now()))
-        if isinstance(found, NotFound):
-            return _not_found(found)
-        return await self._json(asked, found[0], {LAST: str(found[1])})
+        told, headers = (found, None) if isinstance(found, NotFound) else (found[0], {LAST: str(found[1])})
+        return await self._json(asked, told, headers)
 
     async def _day(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query, "by")
@@ -176,20 +175,15 @@ class Api:
 
     async def _explain(self, asked: PageRequest) -> web.StreamResponse:
         found = await self._found(asked)
-        if isinstance(found, NotFound):
-            return _not_found(found)
-        if not found.explanation:
-            return _not_found(NotFound(why="the store has it no longer, so there is nothing to explain"))
-        return await self._json(asked, found.explanation)
+        gone = NotFound(why="the store has it no longer, so there is nothing to explain")
+        return await self._json(asked, found if isinstance(found, NotFound) else found.explanation or gone)
 
     async def _object(self, asked: PageRequest) -> web.StreamResponse:
-        found = await self._found(asked)
-        return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
+        return await self._json(asked, await self._found(asked))
 
     async def _live(self, asked: PageRequest) -> web.StreamResponse:
         only(asked.query)
-        found = await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts))
-        return _not_found(found) if isinstance(found, NotFound) else await self._json(asked, found)
+        return await self._json(asked, await self._views.live(asked.parts["cluster"], *object_in_path(asked.parts)))
 
     async def _found(self, asked: PageRequest) -> ObjectView | NotFound:
         only(asked.query)
@@ -200,7 +194,7 @@ class Api:
         found = await self._views.cluster(asked.parts["name"], offset(asked.query))
         if found is None:
             names = ", ".join(head.name for head in (await self._views.clusters())[:_NAMED])
-            return _not_found(NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
+            return await self._json(asked, NotFound(why=f"there is no such cluster; there is {names or 'none'}"))
         return await self._json(asked, found)
 
     async def _stream(self, asked: PageRequest) -> web.StreamResponse:
@@ -208,6 +202,10 @@ class Api:
 
     async def _json(self, asked: PageRequest, value: Any, headers: Mapping[str, str] | None = None) -> web.Response:
         """Return the value as JSON; reuse the bytes of the same value."""
+        if isinstance(value, NotFound):
+            listed = "`/api/v1/matrix?kind=*` lists what there is"
+            todo = f"did you mean {' or '.join(value.close)}?" if value.close else listed
+            return fault(HTTPStatus.NOT_FOUND, value.why, todo)
         known = self._packed.get(id(value))
         if known is None or known[0] is not value:
             if len(self._packed) >= _PACKED_MAX:
@@ -230,11 +228,6 @@ def _told(answer: Answerer) -> Answerer:
             return refused
 
     return answered
-
-
-def _not_found(found: NotFound) -> web.Response:
-    todo = f"did you mean {' or '.join(found.close)}?" if found.close else "`/api/v1/matrix?kind=*` lists what there is"
-    return fault(HTTPStatus.NOT_FOUND, found.why, todo)
 
 
 BEAT_S: Final = 15.0
