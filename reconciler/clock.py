@@ -1,8 +1,6 @@
 """The time of the world, injected wherever it matters so that tests own it.
 
 Times and spans as people write them: `2h`, `1h30m`, `2026-11-21T18:00:00Z`.
-
-Pauses between tries of what fails again and again.
 """
 
 from __future__ import annotations

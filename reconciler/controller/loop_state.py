@@ -1,11 +1,4 @@
-"""Copies whose availability became known between two rounds: the journal needs it.
-
-Source: `stages.moves`: the established number of replicas, and the base, seen without pending writes.
-
-Shared parts of the control loop and its steps.
-
-State of the loop; steps return a new one, only the loop stores it.
-"""
+"""Parts and state of the control loop; steps return a new state, only the loop stores it."""
 
 from __future__ import annotations
 
@@ -239,7 +232,7 @@ def exchanged(state: State, members: MemberClusters) -> tuple[State, frozenset[s
 
 
 class Established:
-    """New records of copies at rest since the journal was updated."""
+    """Records of copies at rest that became known between two rounds, for the journal. Source: design#moves."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, Identity], Rest] = {}

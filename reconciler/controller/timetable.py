@@ -2,8 +2,6 @@
 
 A tick moves nothing: it yields constraints, and placement does the rest. Source: design#ticks-constrain;
 design#descheduler; design#failover; design#timers.
-
-Reports of ticks' decisions: in the audit trail always, in the log once.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """The kinds that one cluster serves: discovery, lists, and faults of one kind.
 
-Faults of one kind, distinct from faults of its cluster, and messages for both.
-
 A status says little: 500 comes from a missing conversion webhook as from an etcd without a leader, 503 from an
 extension API server as from a proxy in front of everything. So the cluster is asked about itself: if it answers that,
 the fault is the kind's. Source: design#kind-not-read.
-
-Discovery over the wire, remembered per cluster and refreshed when a kind is missed.
-
-Lists of one cluster, page by page.
-
-The kinds of one cluster, each a failure domain of its own: its resource, and its own faults.
 """
 
 from __future__ import annotations

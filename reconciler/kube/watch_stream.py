@@ -1,8 +1,6 @@
 """The stream of a watch, cut into events. Pure: bytes in, events out.
 
 Source: Kubernetes, "Kubernetes API Concepts, Efficient detection of changes".
-
-The time until answers of API servers begin, reported to a callback.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Pods that wait for a node, and their requests: those that no node will ever take compete for no capacity.
+"""Nodes, quotas and workloads of a member; pods that no node will ever take compete for no capacity there.
 
 Source: design#waiting-pods. Karmada's general estimator counts the requests of every pod without a node.
-
-Reads nodes, pods, quotas and workloads of a member cluster into a ClusterObservation.
 """
 
 from __future__ import annotations

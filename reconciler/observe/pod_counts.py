@@ -3,8 +3,6 @@
 The status of a Job or a training job counts a pod on a dead node as running, and one without a node as about to start.
 Source: Kubernetes, "Pod disruption conditions" and "Garbage collection of Pods"; kstatus, ScheduleWindow.
 
-Pods of each workload of a cluster, by the names of their owners, so that nothing else is read.
-
 Reasons of pods that do not run or are not even made, in words: details that the workload's status lacks.
 
 Source: Kubernetes, kubelet, reasons of waiting containers; the scheduler's message of PodScheduled; events FailedCreate

@@ -1,17 +1,10 @@
-"""The treatment of a member's copy that the store no longer wants there, by cause.
+"""The copies of ours that are no longer wanted in a cluster, and their treatment by cause.
 
 Source: design#template-leaves; design#policy-leaves; design#cluster-leaves; design#moved-by-a-tick;
 design#dependency-unneeded; design#frozen. design#keep: preserveResourcesOnDeletion; the last applied value is active,
 and a new value in the same commit counts only if it keeps more.
-
-Which of our copies are no longer wanted in a cluster, and why.
-
-Source: design#absence; design#frozen; design#promise-1; design#promise-2; design#promise-3: nothing is concluded from a
-failed or partial reading.
-
-Changes for copies of ours that are no longer desired in their clusters.
-
-Source: design#release; design#frozen; design#before-a-deletion.
+design#absence; design#promise-1; design#promise-2; design#promise-3: nothing is concluded from a failed or partial
+reading. design#release; design#before-a-deletion.
 """
 
 from __future__ import annotations

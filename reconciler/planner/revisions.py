@@ -6,8 +6,6 @@ Differences between two versions of a propagation policy, by the fields that peo
 
 The model holds policies of all API groups in one form, so values are shown in that form, and places as Karmada's group
 and the newer ACK group spell them.
-
-The staged changes in a comparison of two revisions.
 """
 
 from __future__ import annotations

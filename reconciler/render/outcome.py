@@ -1,8 +1,6 @@
 """The rendering of a template on clusters with the same terms: made once, and shared by all of them.
 
 Source: Karmada: replicas first, then overrides, then pruning; design#marks; design#string-data.
-
-The problem of an object that cannot be rendered or compared for a fault of the program.
 """
 
 from __future__ import annotations

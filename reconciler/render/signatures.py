@@ -2,8 +2,6 @@
 
 Two schedules with equal signatures of an identity render and compare it alike; so a commit concerns exactly the
 identities whose signatures differ.
-
-The inputs of rendering, from a schedule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Detection of credentials in a text or document: output redacts them, caches omit them.
 
-Forms of secrets: kinds that are Secrets, their fields that may be shown, and credentials.
-
 A list of fields may be shown; everything else of a Secret is hidden, whether it is well-formed or not.
 """
 

@@ -3,8 +3,6 @@
 Files that name the same keys share a pause, so that a key service that is away, or hangs, costs one run at a time.
 
 Opens the encrypted templates of a fleet, each file once as long as neither it nor the identities change.
-
-The age identities of this machine, read each time that they are needed, so that a renewed file is used at once.
 """
 
 from __future__ import annotations

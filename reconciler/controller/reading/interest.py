@@ -1,8 +1,6 @@
 """The reads of a round in each cluster, and the known state of those that it does not read.
 
 Source: ADR 15; design#absent-from-the-list.
-
-Decryption of a round's templates, and the choice of them.
 """
 
 from __future__ import annotations

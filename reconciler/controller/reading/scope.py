@@ -1,8 +1,6 @@
 """The scope of a round: events in one cluster are read there, and in no other one.
 
 Source: ADR 15; design#events-are-nudges.
-
-Which clusters hold a copy of each object, kept up from one reading of the ledger to the next.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A fleet of 10,000 workloads is more than a million objects, which the collector would walk through again and again. So
 live objects are frozen after a round; garbage is freed before that. A frozen cycle that dies later is found by the
 thorough collection. Memory of a round over everything is returned to the system.
-
-In-memory caches; safe to lose.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Synced versions: the last seen version of each copy that is in sync.
+"""The retry queue between rounds, and the last seen version of each copy that is in sync.
 
 An event with exactly that version is an echo of our own write. Per copy only uid and resourceVersion are kept.
-
-The retry queue between rounds: waiting changes, changes for a person to confirm, and failed ones.
 """
 
 from __future__ import annotations

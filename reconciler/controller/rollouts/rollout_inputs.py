@@ -2,8 +2,6 @@
 
 Source: ADR 18: blobs are shared, so two revisions cost what differs; a commit that is gone freezes its clusters.
 
-The inputs of staging a schedule.
-
 Health probes of clusters in progress: the state of the copies, and the objects that gates name.
 """
 

@@ -1,10 +1,6 @@
 """The picture of the fleet after a round, with its failed changes.
 
 Changes that were tried and not made: each stays a failure, with its error, until it is made or no longer due.
-
-The whole picture from partial rounds: what the last look at each identity left undone.
-
-The inputs of the fleet's state, joined after a round.
 """
 
 from __future__ import annotations
