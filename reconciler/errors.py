@@ -188,6 +188,10 @@ class JournalError(ReconcilerError):
     """The journal cannot be opened, read or written."""
 
 
+class JournalFull(JournalError):
+    """The disk of the journal has no room; nothing was written."""
+
+
 class JournalLocked(JournalError):
     """Another process writes this journal."""
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import Event
+from reconciler.api.ledger import Event, EventKind
 from reconciler.api.refs import Identity
 from reconciler.containment import fault_fields, try_await, try_call
 from reconciler.controller.loop_state import LoopParts, State
@@ -25,6 +25,7 @@ from reconciler.controller.tasks import in_thread
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.observations import age_s, in_force
+from reconciler.report.status.remedies import todo_of
 from reconciler.scheduler import Schedule
 from reconciler.ticks import LOOKED, Ticked, accept, overdue, propose, remembered_times, told
 
@@ -65,7 +66,9 @@ def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
     for constraint in sorted(set(after) - old, key=_by_place):
         if constraint.tick in _WORDS and (*_by_place(constraint), constraint.since) not in known:
             event, words = _WORDS[constraint.tick]
-            log.warning(words, extra={"event": event, **_about(constraint)})
+            subject = f"{constraint.identity} @ {constraint.cluster}"
+            todo = todo_of(EventKind.CONSTRAINED, subject, {"tick": constraint.tick})
+            log.warning(words, extra={"event": event, **_about(constraint), "todo": todo})
 
 
 def tell_left(event: str, found: Iterable[Constraint]) -> None:

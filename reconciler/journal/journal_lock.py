@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -56,8 +57,9 @@ class JournalLock:
             os.close(self._descriptor)
             raise JournalLocked(f"{journal}: {found} writes this journal; stop it first, or read only") from exc
         note = orjson.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, note, 0)
+        with suppress(OSError):  # a full disk: the lock holds without its note
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, note, 0)
 
     def close(self) -> None:
         """Let the next writer in. The file stays: removing it could take a lock from under its next holder."""

@@ -13,13 +13,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
 from msgspec import Struct
 
-from reconciler.errors import JournalCorrupt, JournalError, JournalTooNew
+from reconciler.errors import JournalCorrupt, JournalError, JournalFull, JournalTooNew
 from reconciler.fail_points import reach
 
 APPLICATION_ID = 0x464C5431
@@ -31,7 +31,9 @@ WAL_BYTES_MAX = 64 * 1024 * 1024
 Row = tuple[Any, ...]
 
 _BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_IOERR_CORRUPTFS")
-_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE")
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
+ROOM_BYTES: Final = 1024 * 1024
+"""A disk with less room is as good as full."""
 REBUILD = "`reconciler journal rebuild` keeps the file aside and builds a new one from the members' marks"
 
 
@@ -198,8 +200,9 @@ class JournalFile:
                 raise JournalCorrupt(f"{self.path}: {exc}; {REBUILD}") from exc
             if self.is_too_new:
                 raise JournalTooNew(f"{self.path}: was written by a newer version ({exc}); upgrade to read it") from exc
-            advice = "; free some space, nothing was written" if name.startswith(_NO_ROOM) else ""
-            raise JournalError(f"{self.path}: {exc}{advice}") from exc
+            if name.startswith(_NO_ROOM):
+                raise JournalFull(f"{self.path}: {exc}; free some space, nothing was written") from exc
+            raise JournalError(f"{self.path}: {exc}") from exc
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[None]:
@@ -342,11 +345,23 @@ class JournalFile:
         if self._is_closed:
             return
         self._is_closed = True
-        with self.reported():
-            if not self.read_only and not self.is_beside:
-                self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        try:
+            with self.reported():
+                if not self.read_only and not self.is_beside:
+                    self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
             self._connection.close()
+
+
+def lack_of_room(journal: Path) -> str:
+    """Return how little room the disk of a journal has left; empty: enough, or nobody knows."""
+    try:
+        disk = os.statvfs(journal.parent)
+    except OSError:
+        return ""
+    free = disk.f_bavail * disk.f_frsize
+    return f"{journal.parent}: only {free // 1024} KiB of its disk are free" if free < ROOM_BYTES else ""
 
 
 def statements(script: str) -> Iterator[str]:

@@ -133,6 +133,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     phase: str = ""
     reason: str = ""
+    message: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None

@@ -29,7 +29,7 @@ from reconciler.kube.client import MemberCluster
 from reconciler.kube.pod_shapes import Condition, NodeObject, OwnerReference, Pod
 from reconciler.observations import age_s, event_moment, told_moment
 from reconciler.regex import regex
-from reconciler.state import TROUBLES, Degraded, Progressing, why_unschedulable, why_waiting
+from reconciler.state import EVICTED, TROUBLES, Degraded, Progressing, why_evicted, why_unschedulable, why_waiting
 
 FINISHED: Final = ("Succeeded", "Failed")
 SCHEDULE_WINDOW_S: Final = 15.0
@@ -259,13 +259,23 @@ _SECONDS: Final = len("2026-01-31T12:00:00")
 
 
 def pod_troubles(pods: Iterable[Pod]) -> Mapping[Identity, Trouble]:
-    """The worst trouble of the pods of each workload that has any; of equal ones the first by its words."""
+    """The worst trouble of the pods of each workload that has any; of equal ones the first by its words.
+
+    An eviction by a kubelet counts until a pod that was made after it has a node.
+    """
     pods = tuple(pods)
     owner_of = owners(pods)
     found: dict[Identity, Trouble] = {}
+    replaced: dict[Identity, str] = {}
+    for pod in pods:
+        if pod.spec.node_name and pod.status.phase not in FINISHED:
+            identity = workload_of(pod, owner_of(pod))
+            replaced[identity] = max(replaced.get(identity, ""), told_moment(pod.metadata.creation_timestamp))
     for pod in pods:
         for trouble in _troubles(pod):
             identity = workload_of(pod, owner_of(pod))
+            if trouble.reason == EVICTED and replaced.get(identity, "") >= _evicted_at(pod):
+                continue
             known = found.get(identity)
             if known is None or _rank(trouble) < _rank(known):
                 found[identity] = trouble
@@ -276,7 +286,16 @@ def _rank(trouble: Trouble) -> tuple[bool, str]:
     return (not isinstance(trouble, Degraded), trouble.why)
 
 
+def _evicted_at(pod: Pod) -> str:
+    """Return when a kubelet evicted a pod, at the earliest. Source: Kubernetes, "Pod disruption conditions"."""
+    target = condition_of(pod.status.conditions, "DisruptionTarget")
+    moment = target.last_transition_time if target is not None else None
+    return told_moment(moment) or told_moment(pod.metadata.creation_timestamp)
+
+
 def _troubles(pod: Pod) -> Iterator[Trouble]:
+    if pod.status.phase == "Failed" and pod.status.reason == EVICTED:
+        yield Progressing(why_evicted(pod.status.message), reason=EVICTED)
     if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
         return
     for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):

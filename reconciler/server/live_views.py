@@ -21,8 +21,10 @@ from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.controller.vitals.status_store import StatusSnapshot
 from reconciler.errors import NotShown
 from reconciler.observations import age_s
+from reconciler.report.mask import scrub_text
 from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import itself, no_words
+from reconciler.report.status.remedies import STANDBY
 from reconciler.report.views.cluster_views import Signs, cluster_view, fleet_view
 from reconciler.report.views.live_shapes import DayView, LiveView
 from reconciler.report.views.live_view import live_view
@@ -47,7 +49,6 @@ _STALE_S: Final = 10.0
 _HOUR_CHARS: Final = len("2026-11-23T10")
 _NOTHING_NOTED: Final = JournalRows()
 _EARLY: Final = "no round has ended yet; it will be shown as soon as one has"
-_STANDS_BY: Final = "this process stands by; the one that leads shows the fleet"
 
 _Answer = TypeVar("_Answer")
 
@@ -65,7 +66,7 @@ class LiveViews:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
         # From here on only that thread looks.
         self._sight: ViewModel | None = None
-        self._made_of: tuple[int, int, str] | None = None
+        self._made_of: tuple[int, int, str, str] | None = None
         self._kept_alive: tuple[StatusSnapshot, JournalRows] | None = None
         self._kept: dict[Hashable, Any] = {}
 
@@ -145,12 +146,13 @@ class LiveViews:
         return Signs(
             reconciler=__version__,
             fleet=vitals.fleet,
-            is_ready=vitals.is_ready,
+            is_ready=vitals.is_ready and not vitals.journal_error,
             is_progressing=is_progressing(vitals, self._clock.monotonic_s()),
             phase=vitals.phase,
             source=vitals.source,
             source_read_at=vitals.source_read_at,
             source_error=vitals.source_error,
+            journal_error=vitals.journal_error,
             rounds=vitals.rounds,
             last_round_at=vitals.shown.last_round_at,
             leads=vitals.leads,
@@ -178,7 +180,7 @@ class LiveViews:
 
     def _of(self, shown: StatusSnapshot, signs: Signs, key: Hashable, make: Callable[..., Any], *of: Any) -> Any:
         if shown.picture is None:
-            raise NotShown(_EARLY if signs.leads else _STANDS_BY)
+            raise NotShown(_EARLY if signs.leads else f"{scrub_text(signs.phase)}: {STANDBY}")
         sight = self._looked(shown, signs)
         return self._keep(key, lambda: make(sight, *of))
 
@@ -194,7 +196,7 @@ class LiveViews:
         picture, noted = shown.picture, self._desk.noted() if self._desk is not None else _NOTHING_NOTED
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
-        made_of = (id(shown), id(noted), signs.source_error)
+        made_of = (id(shown), id(noted), signs.source_error, signs.journal_error)
         if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
             self._kept.clear()
             # Both are kept, so that no other value gets their numbers.
@@ -203,6 +205,7 @@ class LiveViews:
                 picture=replace(picture, source_error=signs.source_error),
                 observations=shown.observations,
                 noted=noted,
+                journal_error=signs.journal_error,
                 since=shown.since or None,
                 servers=shown.servers,
                 now=now,

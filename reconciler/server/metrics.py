@@ -82,7 +82,8 @@ def _of_process(vitals: Vitals, now_s: float) -> tuple[MetricRow, ...]:
     return (
         _gauge("build_info", "1, with the version that runs.", _each([(__version__, 1.0)]), "version"),
         _gauge("start_time_seconds", "When the process began, as Unix time.", _one(_moment(vitals.started_at))),
-        _gauge("ready", "1 when the store is loaded and the journal can be written.", _one(vitals.is_ready)),
+        _gauge("ready", "1 when the store is loaded and the journal can be written.",
+               _one(vitals.is_ready and not vitals.journal_error)),
         _gauge("leader", "1 while this process acts for its fleet, 0 while it stands by.", _one(vitals.leads)),
         _gauge("heartbeat_age_seconds", "Seconds since the control loop last made progress; the watchdog acts on it.",
                _one(max(0.0, now_s - vitals.heartbeat_s))),

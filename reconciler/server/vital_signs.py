@@ -17,7 +17,7 @@ def readiness(vitals: Vitals) -> dict[str, str]:
     """Return each check with `ok` or its fault. A cluster that does not answer degrades, it does not fail."""
     return {
         "source": "ok" if vitals.is_ready else scrub_text(vitals.source_error) or "the store is not loaded yet",
-        "journal": "ok",  # A process that cannot write its journal ends.
+        "journal": scrub_text(vitals.journal_error) or "ok",
         "fleet": "another process holds it in every cluster that answers" if _is_held_elsewhere(vitals) else "ok",
     }
 

@@ -12,11 +12,13 @@ from reconciler.state.conditions import (
     refused,
 )
 from reconciler.state.health import (
+    EVICTED,
     TROUBLES,
     beside_pods,
     copies_of,
     health_of,
     says_more,
+    why_evicted,
     why_unschedulable,
     why_waiting,
 )

@@ -47,6 +47,9 @@ _UNMADE: Final = "ReplicaFailure"
 UNMADE_REASON: Final = "FailedCreate"
 """Of events about pods that cannot be made. Source: Kubernetes, controllers."""
 
+EVICTED: Final = "Evicted"
+"""Of a pod that its kubelet ended since the node ran out of something. Source: Kubernetes, node-pressure eviction."""
+
 _TELLING: Final = (
     ("PodScheduled", "False", "no node has room for it"),
     (_UNMADE, "True", "its pods cannot be made"),
@@ -151,6 +154,11 @@ def why_waiting(reason: str, message: str) -> str:
 def why_unschedulable(message: str) -> str:
     """Return why a pod has no node, with the scheduler's message."""
     return _cut(f"no node has room for it ({message})" if message else "no node has room for it")
+
+
+def why_evicted(message: str) -> str:
+    """Return that a pod was evicted, with the kubelet's message."""
+    return _cut(f"its pod was evicted ({message})" if message else "its pod was evicted")
 
 
 def _is_past_deadline(live: JsonObject) -> bool:

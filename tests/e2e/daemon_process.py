@@ -14,7 +14,7 @@ import yaml
 
 from reconciler.errors import JournalError
 from reconciler.journal.sqlite_journal import Journal
-from tests.program import Program
+from tests.program import Command, Program
 from tests.real_clusters import wait_until
 
 CLUSTER = "cluster.karmada.io/v1alpha1"
@@ -74,6 +74,8 @@ class Daemon:
         self.log = journal.with_suffix(".log")
         self._arguments = ["run", str(store), "--kubeconfig", str(kubeconfig), "--journal", str(journal)]
         self._arguments += ["--log-format", "json", *args]
+        self.command: Command | None = None
+        """Runs in the process instead of the command line: a function of a module."""
         self._process: Program | None = None
         self._said_before = 0
         self.starts = 0
@@ -84,7 +86,8 @@ class Daemon:
         self.journal.parent.mkdir(parents=True, exist_ok=True)
         self._said_before = len(self.text())
         self.starts += 1
-        self._process = Program(self._arguments, {**os.environ, **environment}, out=self.log, err=self.log)
+        self._process = Program(self._arguments, {**os.environ, **environment}, out=self.log, err=self.log,
+                                command=self.command)  # fmt: skip
         return self
 
     @property

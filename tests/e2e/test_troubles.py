@@ -5,150 +5,21 @@ Pages, `status`, metrics, log and webhook are asked after each of them. Source: 
 
 from __future__ import annotations
 
-import html
+import json
 import re
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.error import HTTPError
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from tests.conftest import ThreeClusters
 from tests.e2e.admission_webhook import AdmissionWebhook, admitting
+from tests.e2e.night import ROOT, RULES, TABLE, Night, Receiver
 from tests.e2e.scene import CLUSTERS, Scene, running
 from tests.fakes.definitions import definition, widget
 from tests.fakes.sealed_documents import sealed
 from tests.real_clusters import wait_until
 from tests.unit.cli.command_line import run
-from tests.yaml_text import load_yaml
-
-ROOT = Path(__file__).parents[2]
-
-TABLE: dict[str, dict[str, Any]] = load_yaml((ROOT / "tests/cases/troubles/real.yaml").read_text())["rows"]
-RULES = {rule["alert"]: rule for rule in load_yaml((ROOT / "monitoring/alerts.yaml").read_text())["groups"][0]["rules"]}
-PLACES = ("overview", "object", "status", "json", "log", "webhook")
-_COMPARED = re.compile(r"(\w+)(?:\{(.*)\})? (>|==) ([0-9]+)")
-
-
-class Receiver:
-    """Somebody's endpoint for webhooks: what it was told, as one line of JSON for each event."""
-
-    def __init__(self) -> None:
-        told: list[str] = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                told.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.told = told
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="receiver")
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class Night:
-    """The scene, the receiver, and how long each trouble took to be told of in all places after the first one."""
-
-    def __init__(self, scene: Scene, receiver: Receiver) -> None:
-        self.scene, self.receiver = scene, receiver
-        self.took_s: dict[str, float] = {}
-        self._log_from = self._hook_from = 0
-
-    def begins(self) -> None:
-        """Nothing that was told before counts for the next trouble."""
-        self._log_from, self._hook_from = len(self.scene.daemon.text()), len(self.receiver.told)
-
-    def says(self, place: str, resource: str = "") -> str:
-        """All that a place says now; of log and webhook what came since the trouble began."""
-        scene = self.scene
-        match place:
-            case "overview":
-                return text_of(scene.page("/"))
-            case "object":
-                kind, name = resource.split("/")
-                with suppress(HTTPError):  # not in the store yet
-                    return text_of(scene.page(f"/objects/{kind}/{scene.namespace}/{name}"))
-                return ""
-            case "status":
-                return run("status", "-o", "wide", "--journal", str(scene.journal)).out
-            case "json":
-                return unquoted(run("status", "-o", "json", "--journal", str(scene.journal)).out)
-            case "metrics":
-                return scene.page("/metrics")
-            case "log":
-                return unquoted(scene.daemon.text()[self._log_from :])
-            case _:
-                return unquoted("\n".join(self.receiver.told[self._hook_from :]))
-
-    def tells(self, trouble: str, *away: str, **names: str) -> None:
-        """Return once every place has the words of the table, and nothing is called Synced that is not."""
-        row, names = TABLE[trouble], {"namespace": self.scene.namespace, **names}
-        words = [word.format(**names) for key in ("cause", "person", "remedy") for word in row.get(key, ())]
-        wanted = {place: words for place in PLACES if place != "object" or "object" in row}
-        wanted["metrics"] = [word.format(**names) for word in row.get("metrics", ())]
-        first_s = 0.0
-
-        def missing() -> dict[str, list[str]]:
-            nonlocal first_s
-            said = {place: self.says(place, row.get("object", "")) for place in wanted}
-            lacking = {place: [word for word in found if word not in said[place]] for place, found in wanted.items()}
-            if not all(lacking[place] for place in wanted if place != "metrics"):
-                first_s = first_s or time.monotonic()
-            if "alert" in row and not holds(RULES[row["alert"]]["expr"], said["metrics"]):
-                lacking["metrics"].append(row["alert"])
-            return {place: found for place, found in lacking.items() if found}
-
-        def what() -> str:
-            lacking = missing()
-            said = (f"--- {place}\n{self.says(place, row.get('object', ''))[-4000:]}" for place in lacking)
-            return f"{lacking}\n" + "\n".join(said)
-
-        wait_until(lambda: not missing(), f"{trouble} to be told of everywhere", 60, what)
-        self.took_s[trouble] = time.monotonic() - first_s
-        self.scene.check(*away)
-
-
-def holds(expression: str, metrics: str) -> bool:
-    """Return whether any series meets the comparison that an alert waits for."""
-    found = _COMPARED.fullmatch(expression.strip())
-    assert found is not None, f"{expression} is more than one comparison"
-    name, matchers, sign, number = found.groups()
-    labels = re.findall(r'(\w+)(=~?)"([^"]*)"', matchers or "")
-    series = (sample for family in text_string_to_metric_families(metrics) for sample in family.samples)
-    meant = [
-        sample.value for sample in series if sample.name == name
-        and all(re.fullmatch(value if how == "=~" else re.escape(value), sample.labels[key])
-                for key, how, value in labels)
-    ]  # fmt: skip
-    return any(value > float(number) if sign == ">" else value == float(number) for value in meant)
-
-
-def unquoted(text: str) -> str:
-    """Return JSON as text whose values read as they are."""
-    return text.replace('\\"', '"').replace("\\u2192", "→")
-
-
-def text_of(page: str) -> str:
-    """Return the readable text of a page."""
-    body = re.sub(r"<(script|style|head).*?</\1>", " ", page, flags=re.S)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
 
 
 @pytest.mark.parametrize("trouble", TABLE)
@@ -178,8 +49,8 @@ def test_wherever_one_looks_the_cause_the_person_and_the_remedy_are_told(night: 
     scene = night.scene
     scene.until("m1", {"synced": 6})
     scene.until("m2", {"synced": 2})
-    for trouble in (a_hand_edit, a_fight, a_stuck_rollout, a_quota, an_image, a_foreign_object, a_broken_commit,
-                    a_sops_key, a_definition):  # fmt: skip
+    for trouble in (a_hand_edit, a_fight, a_stuck_rollout, a_quota, an_image, an_eviction_by_the_kubelet,
+                    a_foreign_object, a_broken_commit, a_sops_key, a_definition):  # fmt: skip
         night.begins()
         trouble(night)
     with admitting(scene.clusters["m1"], scene.namespace, tmp_path) as webhook:
@@ -238,6 +109,26 @@ def an_image(night: Night) -> None:
     night.scene.store.write("values.yaml", {"none": "of it"})
     night.scene.store.commit("Something else", author="zoe")
     night.tells("an image that one cluster cannot pull", commit=commit[:12])
+
+
+def an_eviction_by_the_kubelet(night: Night) -> None:
+    """Its node has run out of memory, and takes no other pod."""
+    scene, m1 = night.scene, night.scene.clusters["m1"]
+    scene.put_deployment("main:1", name="hungry")
+    scene.store.commit("Add hungry", author="ivy")
+
+    def pod() -> str:
+        return m1.kubectl("get", "pods", "-n", scene.namespace, "-l", "app=hungry", "-o", "name",
+                          "--field-selector", "status.phase=Running").strip()  # fmt: skip
+
+    wait_until(lambda: bool(pod()), "hungry to run", 60, scene.seen)
+    night.begins()
+    m1.kubectl("cordon", f"node-{scene.fleet}")
+    message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 20Mi."
+    status = {"status": {"phase": "Failed", "reason": "Evicted", "message": message}}
+    m1.kubectl("patch", pod(), "-n", scene.namespace, "--subresource=status", "-p", json.dumps(status))
+    night.tells("a pod that the kubelet evicts")
+    m1.kubectl("uncordon", f"node-{scene.fleet}")
 
 
 def a_foreign_object(night: Night) -> None:

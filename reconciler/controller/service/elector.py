@@ -40,6 +40,7 @@ from reconciler.lease import (
     wait_for_lease_s,
 )
 from reconciler.ownership import field_manager
+from reconciler.report.status.remedies import STANDBY
 
 log = logging.getLogger("reconciler")
 
@@ -48,7 +49,6 @@ _RENEWALS: Final = 5
 """So many times in its duration a Lease is renewed, or looked at by who waits for it."""
 _ANSWERS: Final = 3
 """In such a part of its duration a request about it has to be answered."""
-_TAKEN: Final = "somebody else holds the Lease"
 _NOT_RENEWED: Final = "the Lease was not renewed in time"
 
 
@@ -82,6 +82,8 @@ class Elector:
         """The latest term that was seen in it."""
         self._one_by_one = asyncio.Lock()
         self._told = Transitions(log)
+        self.fault = ""
+        """The error for which the Lease cannot be read or written now; empty: it can be."""
 
     @property
     def term(self) -> int | None:
@@ -195,7 +197,7 @@ class Elector:
                     await self._look()
                     if self._live is not None:
                         if self.holder != self._terms.holder:
-                            return _TAKEN
+                            return f"{self.holder or 'nobody'} holds the Lease"
                         self._held = self._held_there()
                 else:
                     return ""
@@ -252,9 +254,12 @@ class Elector:
 
     def _tell(self, fault: Exception | None, text: str) -> None:
         if fault is None:
+            self.fault = ""
             self._told.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
             return
         is_told = isinstance(fault, (MemberClusterError, TimeoutError))
         why = str(fault) or "no answer in time"
-        extra = {"event": "LeaseUnreachable", "cluster": self._member.name, **({} if is_told else fault_fields())}
+        self.fault = f"the Lease in {self._member.name}: {why}"
+        extra = {"event": "LeaseUnreachable", "cluster": self._member.name, "todo": STANDBY,
+                 **({} if is_told else fault_fields())}  # fmt: skip
         self._told.enter("lease", why, logging.WARNING, text, **extra, error=why)

@@ -32,6 +32,7 @@ from reconciler.controller.vitals.phases import RoundPhase
 from reconciler.errors import FleetHeld, MemberClusterError, StoreIsOlder
 from reconciler.kube.member_clusters import MemberClusters
 from reconciler.lease import HandoverTooLarge
+from reconciler.report.status.remedies import STANDBY
 from reconciler.store.local_source import wait_for
 
 log = logging.getLogger("reconciler")
@@ -81,6 +82,8 @@ class FleetProcess:
         self._parts, self._leadership, self._name = parts, leadership, name
         self._members = parts.opened
         """The clusters as the last loop left them: the next one goes on with their clients."""
+        self._no_lease = ""
+        """The error for which the cluster of the Lease could not be opened last."""
         self._follower = StoreFollower(parts)
         self._told = Transitions(log)
         self._is_behind = False
@@ -175,7 +178,8 @@ class FleetProcess:
             if member is None:
                 why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
                 self._told.enter("lease", why, logging.ERROR, "nobody can lead from here",
-                                 event="LeaseUnreachable", cluster=ha.cluster, error=why)  # fmt: skip
+                                 event="LeaseUnreachable", cluster=ha.cluster, error=why, todo=STANDBY)  # fmt: skip
+                self._no_lease = why
                 yield None
                 return
             name = fleet.settings.name
@@ -201,8 +205,11 @@ class FleetProcess:
                 if leader and leader != told:
                     told = leader
                     log.info("standing by", extra={"event": "StandsBy", "why": f"{leader} leads"})
-                self._parts.journal.record_led_by(leader or "nobody yet")
-                self._parts.beat(RoundPhase.IDLE, text=f"standing by; {leader} leads" if leader else "standing by")
+                fault = context.elector.fault if context is not None else self._no_lease
+                led_by = leader or (f"nobody; {fault}" if fault else "nobody yet")
+                self._parts.journal.record_led_by(led_by)
+                words = f"{leader} leads" if leader else f"led by {led_by}"
+                self._parts.beat(RoundPhase.IDLE, text=f"standing by; {words}")
                 # A large commit takes longer to read than a Lease lasts that nobody renews.
                 if not await wait_for(over, timing.LOOK_S, self._parts.clock) and changed.is_set():
                     changed.clear()
@@ -287,6 +294,6 @@ async def _kept(elector: Elector, lost: asyncio.Event) -> None:
     """Keep the Lease; `lost` is set when it is."""
     try:
         why = await elector.keep()
-        log.warning("this process leads no more", extra={"event": "LeadLost", "why": why})
+        log.warning("this process leads no more", extra={"event": "LeadLost", "why": why, "todo": STANDBY})
     finally:
         lost.set()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -28,6 +29,9 @@ from reconciler.controller.store_in_force import StoreInForce
 from reconciler.controller.tasks import beside
 from reconciler.controller.vitals.logs import Transitions
 from reconciler.controller.vitals.service_vitals import Vitals
+from reconciler.errors import JournalError, JournalFull
+from reconciler.journal.journal_lock import JournalLock
+from reconciler.journal.sqlite_file import lack_of_room
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.connection.kubeconfig import stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
@@ -36,6 +40,7 @@ from reconciler.notify.post import Poster
 from reconciler.observations import in_force
 from reconciler.report.status.history_text import LastChange, Words, itself, no_words
 from reconciler.report.status.remedies import todo_of
+from reconciler.store.local_source import wait_for
 from reconciler.store.parse_cache import ParseCache
 from reconciler.store.source import open_source
 
@@ -115,26 +120,50 @@ class Service(Struct, frozen=True, kw_only=True):
 async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
     """Run until the signals ask to stop; a reload makes the loop read kubeconfig and clusters anew.
 
+    While the disk of the journal is full nothing runs; once there is room, all begins anew from the journal.
+
     Raises:
         JournalLocked: another process writes the journal.
         ConfigurationError: an option is unusable.
     """
     assert service.access.journal is not None, "a service has a journal"
     vitals.started_at = service.access.clock.now()
-    with Journal.open(service.access.journal) as journal:
-        forget_others(service.telling, journal)
-        async with _open_service(service, journal, vitals) as process:
-            lookouts = {
-                "orders": _watch_orders(journal, process, service.access.clock),
-                "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
-                "profiles": _watch_profiles(service.access, process, journal),
-                "receivers": tell(service.telling, journal, vitals, service.access.clock, service.words),
-            }
+    try:
+        while not signals.stop.is_set():
             try:
-                async with beside(lookouts):
-                    await process.run(signals.stop)
-            finally:
-                log.info("stopped", extra={"event": "Stopped"})
+                with Journal.open(service.access.journal) as journal:
+                    await _serve_with(journal, service, vitals, signals)
+            except JournalFull as error:
+                vitals.tell_journal(str(error))
+                await _wait_for_room(service.access.journal, vitals, signals.stop, service.access.clock)
+    finally:
+        log.info("stopped", extra={"event": "Stopped"})
+
+
+async def _serve_with(journal: Journal, service: Service, vitals: Vitals, signals: Signals) -> None:
+    forget_others(service.telling, journal)
+    async with _open_service(service, journal, vitals) as process:
+        lookouts = {
+            "orders": _watch_orders(journal, process, service.access.clock),
+            "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
+            "profiles": _watch_profiles(service.access, process, journal),
+            "receivers": tell(service.telling, journal, vitals, service.access.clock, service.words),
+        }
+        async with beside(lookouts):
+            await process.run(signals.stop)
+
+
+async def _wait_for_room(journal: Path, vitals: Vitals, stop: asyncio.Event, clock: Clock) -> None:
+    """Return once there is room again, or the service is to end."""
+    with ExitStack() as stack:
+        with suppress(JournalError):  # Another process writes meanwhile.
+            stack.enter_context(JournalLock(journal))  # `status` names this process.
+        while vitals.journal_error:
+            vitals.phase, vitals.heartbeat_s = "waiting for room on the disk of the journal", clock.monotonic_s()
+            if await wait_for(stop, timing.CHECK_S, clock):
+                return
+            if not lack_of_room(journal):
+                vitals.tell_journal("")
 
 
 @asynccontextmanager

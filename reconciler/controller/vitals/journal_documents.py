@@ -23,10 +23,12 @@ from reconciler.controller.reading.read_clusters import constraints_in
 from reconciler.errors import ConfigurationError, JournalError, NotShown
 from reconciler.journal.events import EventFilter, Recorded
 from reconciler.journal.journal_lock import holder
+from reconciler.journal.sqlite_file import lack_of_room
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import in_force
 from reconciler.report.naming import called, close_to
 from reconciler.report.status.history_text import Words, history_document
+from reconciler.report.status.remedies import STANDBY
 from reconciler.report.status.status_document import StatusDocument, status_document
 from reconciler.report.views.day_view import HourCount, day_view, hours_of
 from reconciler.report.views.live_shapes import DayView
@@ -148,7 +150,7 @@ def picture_in(journal: Journal) -> JsonObject:
     """
     picture = journal.state()
     if picture is None and journal.led_by:
-        raise JournalError(f"{journal.path}: its process stands by, and {journal.led_by} leads: ask there")
+        raise JournalError(f"{journal.path}: its process stands by, led by {journal.led_by}; {STANDBY}")
     if picture is None:
         raise JournalError(
             f"{journal.path}: no round has been recorded yet; 'reconciler apply' or 'run' makes the first"
@@ -169,6 +171,7 @@ def status_of(journal: Journal, commits: Commits, now: str) -> dict[str, Json]:
             journal=str(journal.path),
             writer=str(holder(journal.path) or ""),
             led_by=journal.led_by,
+            no_room=lack_of_room(journal.path),
             picture=picture,
             words=commits.words,
             last_change=commits.last_change,

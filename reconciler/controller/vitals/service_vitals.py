@@ -15,6 +15,7 @@ from reconciler.controller.vitals.phases import Histograms, Phases
 from reconciler.controller.vitals.status_store import StatusSnapshot, StatusStore
 from reconciler.kube.client import MemberCluster
 from reconciler.notify.post import Deliveries
+from reconciler.report.status.remedies import NO_ROOM
 
 log = logging.getLogger("reconciler")
 
@@ -44,6 +45,8 @@ class Vitals(Struct, kw_only=True):
     revision: str = ""
     source_error: str = ""
     source_read_at: str = ""
+    journal_error: str = ""
+    """The error for which the journal cannot be written, and nothing is applied; empty: it can be."""
     phase: str = "starting"
     is_ready: bool = False
     leads: bool = True
@@ -100,6 +103,16 @@ class Vitals(Struct, kw_only=True):
         """Drop all reports: another process leads, and this one's observations are outdated."""
         self.leads = False
         self.status.publish(StatusSnapshot())
+
+    def tell_journal(self, error: str) -> None:
+        """Record and log the error for which the journal cannot be written; empty: it can be, again."""
+        if error:
+            extra = {"event": "JournalFull", "error": error, "todo": NO_ROOM}
+            log.error("nothing is applied: the journal cannot be written", extra=extra)
+        else:
+            log.info("the disk of the journal has room again", extra={"event": "JournalHasRoom"})
+        self.journal_error = error
+        self.status.wake()
 
     def answered(self, cluster: str, verb: str, code: str, seconds: float) -> None:
         """Count a request. `code`: the class of its status; `seconds`: until the answer began."""

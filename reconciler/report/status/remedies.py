@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from reconciler.api.binding import Tick
 from reconciler.api.clusters import UnlistedCause
 from reconciler.api.ledger import DriftOutcome, EventKind
 from reconciler.api.plan import HeldBy
@@ -19,6 +20,7 @@ from reconciler.errors import MemberClusterError
 from reconciler.lint import PROBLEM_CODES
 from reconciler.report.further_codes import FURTHER_CODES
 from reconciler.state import (
+    EVICTED,
     THE_SERVER,
     Degraded,
     Failed,
@@ -73,6 +75,7 @@ _HEALTH: Final = {
     f"correct {{place}}, {_REVERT}",
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
+    EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
     "FailedCreate": f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
@@ -104,8 +107,9 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, found: SyncState
         todo = remedy(cluster, identity, found, source, revision)
     if not todo:
         return NOBODY
-    # What somebody else does in a cluster is no commit's.
-    is_by_commit = not isinstance(found, Refused | Fought | NotKnown)
+    # What somebody else does in a cluster, or a node that runs out of something, is no commit's.
+    is_evicted = isinstance(found, Degraded | Progressing) and found.reason == EVICTED
+    is_by_commit = not (isinstance(found, Refused | Fought | NotKnown) or is_evicted)
     return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
 
 
@@ -179,6 +183,22 @@ def remedy_of_problem(code: str, revision: str) -> str:
     return f"{remedy_of(code) or 'Correct that line.'} Or `git revert {_commit(revision)}`"
 
 
+NO_ROOM: Final = "free some space on the disk of the journal; the service goes on by itself"
+STANDBY: Final = (
+    "ask the process that leads; if none does, bring the cluster of the Lease back, "
+    "or commit another in spec.ha.cluster"
+)
+_MOVES_NOTHING: Final = "what has moved stays there until an edit or an eviction moves it"
+_TICKS: Final[Mapping[str, str]] = {
+    Tick.DESCHEDULING: "give {cluster} nodes that fit, or lower what its pods request; the cap ends then, after ten "
+    f"minutes at least, and {_MOVES_NOTHING}",
+    Tick.FAILOVER: "mend it in {cluster}; an edit of its pod template ends the exclusion, as its time does, and "
+    f"{_MOVES_NOTHING}",
+    Tick.EVICTION: "`reconciler evict {scope} --cluster {cluster} --undo` lets it come back",
+}
+"""By the tick that constrains a placement. Source: design#descheduler; design#failover."""
+
+
 _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.RIGHT_MISSING: "grant the right: `reconciler doctor --rbac full` prints the role",
     UnlistedCause.NOT_SERVED: "apply the definition of the kind there again, or take its objects out of the store",
@@ -192,7 +212,7 @@ _EVENTS: Final[Mapping[str, str]] = {
     EventKind.SOURCE_FAILED: "mend what is said, and it is read again by itself; the last good revision stays in force",
     EventKind.FROZEN: "correct that file, take it out of the store, or `git revert` its commit",
     EventKind.SUSPENDED: "`reconciler resume {scope}` ends it",
-    EventKind.EVICTED: "`reconciler evict {scope} --cluster {cluster} --undo` lets it come back",
+    EventKind.EVICTED: _TICKS[Tick.EVICTION],
     EventKind.ROLLOUT_PAUSED: "mend it by a commit, or `git revert {commit}`; nothing further begins until then",
     EventKind.APPROVAL_AWAITED: "`reconciler approve {stage}`, or add under spec.approvals: {entry}",
     EventKind.PINNED: "take it out of spec.pin once it is not needed any more",
@@ -212,7 +232,8 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
         return _todo_of_drift(subject, data)
     scope, _, cluster = subject.rpartition(" @ ")
     stage, entry = subject.rpartition("/")[2], data.get("entry", "")
-    return _EVENTS.get(kind, "").format(
+    words = _TICKS.get(str(data.get("tick")), "") if kind == EventKind.CONSTRAINED else _EVENTS.get(kind, "")
+    return words.format(
         scope=scope_words(scope or subject), cluster=cluster, commit=_commit(revision), stage=stage, entry=entry
     )
 

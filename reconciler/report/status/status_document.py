@@ -22,7 +22,7 @@ from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker
 from reconciler.report.status.history_text import LastChange, Words, history_entry, itself, no_words
-from reconciler.report.status.remedies import remedy_of, remedy_of_problem, todo_of
+from reconciler.report.status.remedies import NO_ROOM, STANDBY, remedy_of, remedy_of_problem, todo_of
 from reconciler.scheduler import Schedule
 
 
@@ -175,13 +175,15 @@ def _placed(bindings: list[Binding]) -> JsonObject:
 class StatusDocument(Struct, frozen=True, kw_only=True):
     """Content of the journal. `writer`: the process that holds it, empty: none. `commit`: author and subject.
 
-    `led_by`: the leader of the fleet while this process stands by; empty: none.
+    `led_by`: the leader of the fleet while this process stands by; empty: none. `no_room`: how little room the disk of
+    the journal has; empty: enough.
     """
 
     fleet: str
     journal: str
     writer: str = ""
     led_by: str = ""
+    no_room: str = ""
     picture: Mapping[str, Json]
     words: Words = no_words
     """Author and subject of a revision."""
@@ -204,6 +206,8 @@ def status_document(status: StatusDocument) -> dict[str, Json]:
         "journal": status.journal,
         "writer": status.writer or None,
         "ledBy": status.led_by or None,
+        "journalError": status.no_room or None,
+        "todo": NO_ROOM if status.no_room else STANDBY if status.led_by else None,
         "commit": {"author": commit.author, "subject": commit.subject} if commit else None,
         "edits": [history_entry(event, status.words) for event in status.edits],
         "suspensions": suspensions_part(status.suspensions),
@@ -245,10 +249,7 @@ def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
 
 
 def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
-    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick, todo}]`, those of ticks first.
-
-    `todo`: of an eviction by a person.
-    """
+    """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick, todo}]`, those of ticks first."""
     return [
         {
             "resource": str(found.identity),
@@ -259,25 +260,22 @@ def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
             "until": found.until or None,
             "reason": found.reason,
             "tick": str(found.tick) or None,
-            **(
-                {"todo": todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})}
-                if found.tick is Tick.EVICTION
-                else {}
-            ),
+            "todo": todo_of(EventKind.CONSTRAINED, f"{found.identity} @ {found.cluster}", {"tick": found.tick}),
         }
         for found in constraints
     ]
 
 
 def constraint_words(entry: Mapping[str, Any]) -> str:
-    """Return one entry of `constraints_part` in words: count, start, end, reason."""
+    """Return one entry of `constraints_part` in words: count, tick, start, end, reason."""
     count = entry["replicasMax"]
     allowed = "excluded" if entry["excludes"] else f"at most {count} replica{'' if count == 1 else 's'}"
+    by = f" by {entry['tick']}" if entry.get("tick") in (Tick.DESCHEDULING, Tick.FAILOVER) else ""
     since = f" since {entry['since']}" if entry.get("since") else ""
     until = f" until {entry['until']}" if entry["until"] else ""
     if entry.get("tick") == Tick.DESCHEDULING:
         until = " until its nodes, the pod template or the placement change"
-    return f"{allowed}{since}{until}, {entry['reason']}"
+    return f"{allowed}{by}{since}{until}, {entry['reason']}"
 
 
 def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:

@@ -147,6 +147,10 @@ def _head(document: Document, style: Style) -> list[str]:
     ]
     if document.get("elsewhere"):
         lines.append(visible(f"  others    {elsewhere_words(document['elsewhere'])}"))
+    if document.get("journalError"):
+        lines.append("  " + style.red(visible(f"the journal has hardly any room: {document['journalError']}")))
+    if document.get("todo"):
+        lines.append(style.dim(visible(f"    to do: {document['todo']}")))
     if document["sourceError"]:
         lines.append("  " + style.red(visible(f"the store cannot be read: {document['sourceError']}")))
         lines.append(style.dim(f"    to do: {todo_of(EventKind.SOURCE_FAILED, '', {})}"))

@@ -125,7 +125,7 @@ def _weight(key: NeedKey) -> Weight:
 
 
 def _title(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> str:
-    these, are = _these(copies), "is" if len(copies) == 1 else "are"
+    these, are = these_copies(copies), "is" if len(copies) == 1 else "are"
     match key.what:
         case AlertKind.FAILED if key.by == _ALTERED:
             return f"{these} {are} changed by the cluster when written"
@@ -147,8 +147,8 @@ def _title(key: NeedKey, copies: Sequence[tuple[str, Identity]]) -> str:
             return f"{these} {are} held"
 
 
-def _these(copies: Sequence[tuple[str, Identity]]) -> str:
-    """`Deployment demo/web in m1`, `Deployment demo/web in 40 clusters (c001, c002, c003, …)`, `7 Pods (…) in m1`."""
+def these_copies(copies: Sequence[tuple[str, Identity]]) -> str:
+    """Return `Deployment demo/web in m1`, `Deployment demo/web in 40 clusters (c001, …)`, or `7 Pods (…) in m1`."""
     clusters = list(dict.fromkeys(name for name, _ in copies))
     identities = list(dict.fromkeys(identity for _, identity in copies))
     if len(identities) == 1:

@@ -8,13 +8,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from reconciler.api.binding import Constraint, Tick
 from reconciler.api.ledger import EventKind
 from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.observations import MOVE_STALLED
-from reconciler.report.status.remedies import remedy_of, remedy_of_problem, todo_of
+from reconciler.report.status.remedies import NO_ROOM, remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
-from reconciler.report.views.alert_words import NeedKey, key_of, need_of
+from reconciler.report.views.alert_words import NeedKey, key_of, need_of, these_copies
 from reconciler.report.views.rollout_views import rollout_needs
 from reconciler.report.views.view_inputs import ViewModel
 from reconciler.report.views.view_shapes import Alert, AlertKind, Weight
@@ -35,6 +36,7 @@ _WHATS: Final = (
         AlertKind.HELD,
     ),
     *(AlertKind.STUCK, AlertKind.LEFT, AlertKind.ROLLOUT, AlertKind.PROBLEM, AlertKind.SUSPENDED, AlertKind.EVICTED),
+    AlertKind.MOVED,
 )
 _TOLD_BY_STATE: Final = frozenset(
     {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
@@ -51,12 +53,13 @@ class Alerts(Struct, frozen=True, kw_only=True):
 
 def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity | None = None) -> Alerts:
     """Return the alerts. `cluster`, `identity`: only those in that cluster, or about that object."""
-    found = list(_of_objects(sight, cluster, identity))
+    found = [*no_room(sight.text(sight.journal_error)), *_of_objects(sight, cluster, identity)]
     found += _of_clusters(sight, cluster, identity)
     if identity is None:
         found += _suspensions(sight, cluster)
         found += rollout_needs(sight, cluster)
     found += _evictions(sight, cluster, identity)
+    found += _moves(sight, cluster, identity)
     if cluster is None and identity is None:
         found += chain(_of_the_store(sight), _problems(sight, sight.picture.round.plan.problems))
     elif identity is not None:
@@ -67,6 +70,13 @@ def needs_of(sight: ViewModel, *, cluster: str | None = None, identity: Identity
 
 def _order(need: Alert) -> tuple[int, int, int, str]:
     return _WEIGHTS.index(need.weight), _WHATS.index(need.what), -need.count, need.title
+
+
+def no_room(error: str) -> Iterator[Alert]:
+    """Yield the alert of a journal that cannot be written. `error`: why; empty: it can be."""
+    if error:
+        title = "nothing is applied: the journal cannot be written"
+        yield Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title=title, why=error, todo=NO_ROOM)
 
 
 def _of_the_store(sight: ViewModel) -> Iterator[Alert]:
@@ -165,6 +175,34 @@ def _evictions(sight: ViewModel, only: str | None, identity: Identity | None) ->
             since=found.since or None,
             who=sight.text(found.who) or None,
             todo=sight.text(todo_of(EventKind.EVICTED, f"{found.identity} @ {found.cluster}", {})),
+        )
+
+
+_MOVED: Final = {
+    Tick.DESCHEDULING: "fewer replicas than its policy gives",
+    Tick.FAILOVER: "others take over",
+}
+
+
+def _moves(sight: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
+    """Yield what a tick took out of clusters; those of one tick and cluster are one."""
+    groups: dict[tuple[Tick, str], list[Constraint]] = {}
+    for found in sight.noted.constraints or sight.observations.constraints:
+        if found.tick in _MOVED and only in (None, found.cluster) and identity in (None, found.identity):
+            groups.setdefault((found.tick, found.cluster), []).append(found)
+    for (tick, cluster), constraints in groups.items():
+        first, copies = constraints[0], [(cluster, found.identity) for found in constraints]
+        yield Alert(
+            weight=Weight.INFO,
+            what=AlertKind.MOVED,
+            title=sight.text(f"{these_copies(copies)}: {_MOVED[tick]}"),
+            why=sight.text(first.reason),
+            cluster=cluster,
+            resource=sight.resource(cluster, first.identity) if len(constraints) == 1 else None,
+            count=len(constraints),
+            since=min((found.since for found in constraints if found.since), default=None),
+            who=str(tick),
+            todo=sight.text(todo_of(EventKind.CONSTRAINED, f"{first.identity} @ {cluster}", {"tick": tick})),
         )
 
 

@@ -12,8 +12,9 @@ from reconciler.api.ledger import Event
 from reconciler.api.refs import Identity
 from reconciler.report.mask import scrub_text
 from reconciler.report.status.history_text import history_entry, no_words
+from reconciler.report.status.remedies import STANDBY
 from reconciler.report.status.state_document import LEFT_WHY, rank_of
-from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of
+from reconciler.report.views.alerts import NEEDS_MAX, Alerts, needs_of, no_room
 from reconciler.report.views.questions import ROWS_MAX
 from reconciler.report.views.rollout_views import in_force_in, rollouts_of, timers_of
 from reconciler.report.views.view_inputs import (
@@ -119,6 +120,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     source: str
     source_read_at: str = ""
     source_error: str = ""
+    journal_error: str = ""
     rounds: int = 0
     last_round_at: str = ""
     commit_url: str = ""
@@ -175,7 +177,7 @@ def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
     found = []
     if not signs.leads:
         found.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
-                          why=scrub_text(signs.phase), todo="look at the page of the one that leads"))  # fmt: skip
+                          why=scrub_text(signs.phase), todo=STANDBY))  # fmt: skip
     if signs.source_error:
         todo = "mend what is said; it is read again by itself"
         found.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
@@ -183,6 +185,7 @@ def _before_the_first(signs: Signs, noted: JournalRows) -> Alerts:
     if noted.error:
         found.append(Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
                           why=scrub_text(noted.error)))  # fmt: skip
+    found += no_room(scrub_text(signs.journal_error))
     return Alerts(listed=tuple(found), total=len(found))
 
 

@@ -48,14 +48,16 @@ class JournalRows(Struct, frozen=True, kw_only=True):
 class ViewModel(Struct, frozen=True, kw_only=True, dict=True):
     """A picture with its context. `words`: of a revision; None if it is no known commit.
 
-    `last_change`: returns the last commit up to a revision that changed a file. `since`: the time of the last change
-    between in step and out of step. `servers`: addresses of the clusters.
+    `last_change`: returns the last commit up to a revision that changed a file. `journal_error`: why the journal cannot
+    be written; empty: it can be. `since`: the time of the last change between in step and out of step. `servers`:
+    addresses of the clusters.
     """
 
     picture: StateOfFleet
     observations: Observations = field(default_factory=Observations)
     noted: JournalRows = field(default_factory=JournalRows)
     words: Words = no_words
+    journal_error: str = ""
     last_change: LastChange = itself
     since: str | None = None
     servers: Mapping[str, str] = field(default_factory=dict)

@@ -74,6 +74,8 @@ class AlertKind(StrEnum):
     HELD = "held"
     SUSPENDED = "suspended"
     EVICTED = "evicted"
+    MOVED = "moved"
+    """Descheduling or failover took it, or a part of it, out of a cluster."""
     LEFT = "left"
     ROLLOUT = "rollout"
     """A stage is paused, pinned, or waits for an approval."""

@@ -165,7 +165,7 @@ def test_shows_suspensions_in_force_and_constraints(path: Path) -> None:
     text = run("status", "--journal", str(path)).out
     assert "fleet by li@host until resumed: incident" in text
     assert "Deployment demo/web @ m1: at most 2 replicas, 4 pods cannot be scheduled" in text
-    assert f"Deployment demo/web @ m2: excluded until {FAR}, unhealthy" in text
+    assert f"Deployment demo/web @ m2: excluded by failover until {FAR}, unhealthy" in text
 
 
 def test_released_objects_are_listed_until_they_are_ours_again(path: Path) -> None:

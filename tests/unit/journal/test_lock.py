@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from pathlib import Path
@@ -29,6 +30,18 @@ def test_a_second_writer_is_refused_with_the_holder_s_name(tmp_path: Path) -> No
         assert holder(path) == LockHolder(os.getpid(), socket.gethostname())
     assert holder(path) is None
     Journal.open(path).close()
+
+
+def test_a_full_disk_takes_the_note_and_not_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "journal.db"
+    monkeypatch.setattr("reconciler.journal.journal_lock.os.pwrite", full)
+    with Journal.open(path):
+        assert str(holder(path)) == "another process"
+        with pytest.raises(JournalLocked):
+            Journal.open(path)
 
 
 def test_a_note_without_a_process_is_no_lock(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ SINCE, UNTIL = "2026-11-21T10:00:00Z", "2026-11-21T10:10:00Z"
         (
             Constraint(identity=WEB, cluster="m1", replicas_max=1, reason="2 pods found no node there", since=SINCE,
                        tick=Tick.DESCHEDULING),
-            f"at most 1 replica since {SINCE} until its nodes, the pod template or the placement change, "
-            "2 pods found no node there",
+            f"at most 1 replica by descheduling since {SINCE} until its nodes, the pod template or the placement "
+            "change, 2 pods found no node there",
         ),
         (
             Constraint(identity=WEB, cluster="m1", replicas_max=0, excludes=True, reason="unhealthy", since=SINCE,
                        until=UNTIL, tick=Tick.FAILOVER),
-            f"excluded since {SINCE} until {UNTIL}, unhealthy",
+            f"excluded by failover since {SINCE} until {UNTIL}, unhealthy",
         ),
         (Constraint(identity=WEB, cluster="m1", replicas_max=2, reason="given"), "at most 2 replicas, given"),
     ],

@@ -67,7 +67,7 @@ async def test_a_process_that_stands_by_shows_nothing_of_when_it_led(tmp_path: P
         status, body, _ = await asker.get("/")
         assert (status, "ops2 leads" in body, "this process stands by" in body) == (200, True, True)
         status, body, _ = await asker.get("/clusters/m1")
-        assert (status, "the one that leads shows the fleet" in body) == (503, True)
+        assert (status, "ask the process that leads" in body) == (503, True)
         _, body, _ = await asker.get("/metrics")
         assert "fleet_reconciler_leader 0.0" in body
         assert "fleet_reconciler_cluster_up{" not in body

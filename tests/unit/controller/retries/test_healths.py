@@ -76,6 +76,36 @@ def test_what_does_not_pass_by_waiting_counts_first() -> None:
     assert "image" in found[WEB].why
 
 
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+
+
+def evicted(at: str) -> Pod:
+    target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": at}
+    return pod("gone", **EVICTED, conditions=[target])
+
+
+def made(at: str, node: str = "") -> Pod:
+    found = pod("new")
+    return replace(
+        found, metadata=replace(found.metadata, creation_timestamp=at), spec=replace(found.spec, node_name=node)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pods", "words"),
+    [
+        ([evicted("2026-11-21T10:05:00Z")], "its pod was evicted (The node was low on resource: memory.)"),
+        ([evicted("2026-11-21T10:05:00Z"), made("2026-11-21T10:05:01Z")], "its pod was evicted"),
+        ([evicted("2026-11-21T10:05:00Z"), made("2026-11-21T10:00:00Z", "n1")], "its pod was evicted"),
+        ([evicted("2026-11-21T10:05:00Z"), made("2026-11-21T10:05:01Z", "n2")], None),
+    ],
+    ids=["alone", "beside one without a node", "beside one from before", "with one in its place"],
+)
+def test_an_eviction_counts_until_another_pod_has_a_node(pods: list[Pod], words: str | None) -> None:
+    found = pod_troubles(pods).get(WEB)
+    assert (found is None) if words is None else (found is not None and words in found.why)
+
+
 def test_the_newest_version_counts_however_it_came_to_be_known() -> None:
     healths = HealthCache(Inbox())
     healths.note("m1", WEB, "7", HEALTHY)
