@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,10 +11,12 @@ from reconciler.cli.cluster_access import journal_path
 from reconciler.errors import ConfigurationError, JournalError
 
 if TYPE_CHECKING:
+    from reconciler.api.fleet import Fleet, Snapshot
     from reconciler.promotion import HealthWords
     from reconciler.store.location import StoreLocation
 
 _UNKNOWN = "health there is not known"
+_NOT_RENDERED = f"{_UNKNOWN}: outputs were not rendered of it as it is; run reconciler hydrate"
 _REVISION_CHARS = 12
 
 
@@ -71,14 +73,20 @@ def location_of(store: str) -> StoreLocation | None:
 
 
 def origin_health(
-    store: str, location: StoreLocation | None, commit: str, journal: Path | None, observations: Path | None
+    store: str,
+    location: StoreLocation | None,
+    origin: tuple[Snapshot, Fleet],
+    journal: Path | None,
+    observations: Path | None,
 ) -> HealthWords:
     """Return the words on the health of an object, by the folder that has it and its subject.
 
-    Nothing is read before the first question. `commit`: the revision of what is promoted.
+    Of a Render, and of an input of one, the health is that of its objects. Nothing is read before the first question.
+    `origin`: the revision of what is promoted.
     """
+    commit, objects = origin[0].revision, _ObjectsOf(*origin)
     if observations is not None:
-        return _observed(observations)
+        return _observed(observations, objects)
 
     @cache
     def recorded() -> tuple[str, Path, Mapping[str, Any]]:
@@ -96,10 +104,44 @@ def origin_health(
 
     def words(folder: str, subject: str) -> str:
         why, path, picture = recorded()
-        why = why or _newer(location, str(picture["revision"]), commit, folder) or _sick(picture, subject)
-        return why or _since(path, subject)
+        subjects = objects.of(subject)
+        why = why or _newer(location, str(picture["revision"]), commit, folder) or _sick(picture, subjects)
+        return why or _since(path, subjects)
 
     return words
+
+
+class _ObjectsOf:
+    """The objects that a document of a revision becomes."""
+
+    def __init__(self, snapshot: Snapshot, fleet: Fleet) -> None:
+        self._snapshot, self._fleet = snapshot, fleet
+
+    def of(self, subject: str) -> tuple[str, ...]:
+        """Return the objects, by subject; empty: outputs were not rendered of the document as it is."""
+        return self._rendered.get(subject, (subject,))
+
+    @cached_property
+    def _rendered(self) -> Mapping[str, tuple[str, ...]]:
+        from reconciler.hydration import is_below
+
+        blobs = {file.path: file.blob for file in self._snapshot.files}
+        found: dict[str, tuple[str, ...]] = {}
+        stale: set[str] = set()
+        for render in self._fleet.renders:
+            lock = self._fleet.locks.get(render.lock_path)
+            is_fresh = lock is not None and lock.spec == render.digest
+            inputs = lock.inputs if lock is not None else {}
+            made = tuple(
+                str(identity)
+                for identity, template in self._fleet.templates.items()
+                if is_below(template.source.path, render.output)
+            )
+            for subject in (f"Render {render.name}", *inputs):
+                found[subject] = (*found.get(subject, ()), *(made or (subject,)))
+                if not is_fresh or blobs.get(subject) != inputs.get(subject):
+                    stale.add(subject)
+        return {**found, **dict.fromkeys(stale, ())}
 
 
 def _newer(location: StoreLocation | None, applied: str, commit: str, folder: str) -> str:
@@ -121,38 +163,43 @@ def _newer(location: StoreLocation | None, applied: str, commit: str, folder: st
     return told if any(not folder or is_below(path, folder) for path in changed) else ""
 
 
-def _sick(picture: Mapping[str, Any], subject: str) -> str:
-    """Return what is wrong with an object or not known of it; empty: nothing."""
+def _sick(picture: Mapping[str, Any], subjects: tuple[str, ...]) -> str:
+    """Return what is wrong with one of some objects or not known of it; empty: nothing."""
+    if not subjects:
+        return _NOT_RENDERED
     away = [cluster["name"] for cluster in picture["clusters"] if not cluster["up"]]
     if away:
         return f"{_UNKNOWN}: {', '.join(away[:3])} cannot be read"
     for trouble in picture["troubles"]:
         resource = trouble["resource"]
         place = f"{resource['namespace']}/" if resource.get("namespace") else ""
-        if f"{resource['kind']} {place}{resource['name']}" == subject:
+        subject = f"{resource['kind']} {place}{resource['name']}"
+        if subject in subjects:
             why = trouble["healthWhy"] or trouble["why"]
             words = trouble["health"] if trouble["health"] != "Healthy" else trouble["sync"]
-            return f"{words} in {trouble['cluster']}{f': {why}' if why else ''}"
+            named = f"{subject} " if len(subjects) > 1 else ""
+            return f"{named}{words} in {trouble['cluster']}{f': {why}' if why else ''}"
     if picture["troublesTotal"] > len(picture["troubles"]):
         return f"{_UNKNOWN}: more objects are in trouble than the journal names"
     return ""
 
 
-def _since(journal: Path, subject: str) -> str:
-    """Return since when nothing was written of a healthy object and nothing failed, in whichever cluster it is."""
+def _since(journal: Path, subjects: tuple[str, ...]) -> str:
+    """Return since when nothing was written of healthy objects and nothing failed, in whichever cluster they are."""
     from reconciler.api.ledger import EventKind
     from reconciler.journal.events import EventFilter
     from reconciler.journal.sqlite_journal import Journal
 
-    kinds = (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED, EventKind.RECOVERED)
+    kinds = tuple(map(str, (EventKind.CREATED, EventKind.UPDATED, EventKind.REPLACED, EventKind.ADOPTED,
+                            EventKind.RECOVERED)))  # fmt: skip
     with Journal.open(journal, read_only=True) as opened:
-        found = opened.newest_events(EventFilter(about=subject, kinds=tuple(map(str, kinds))), 1)
-    if not found:
+        found = [opened.newest_events(EventFilter(about=subject, kinds=kinds), 1) for subject in subjects]
+    if not all(found):
         return f"{_UNKNOWN}: nothing is recorded of it"
-    return f"healthy there, without change or failure since {found[0].event.time}"
+    return f"healthy there, without change or failure since {max(newest.event.time for (newest,) in found)}"
 
 
-def _observed(path: Path) -> HealthWords:
+def _observed(path: Path, objects: _ObjectsOf) -> HealthWords:
     from reconciler.api.clusters import Health
     from reconciler.cli.store_reading import read_observations
 
@@ -162,7 +209,10 @@ def _observed(path: Path) -> HealthWords:
             found.setdefault(str(identity), []).append((cluster.name, workload.health))
 
     def words(_folder: str, subject: str) -> str:
-        seen = found.get(subject, [])
+        subjects = objects.of(subject)
+        if not subjects:
+            return _NOT_RENDERED
+        seen = [each for one in subjects for each in found.get(one, ())]
         bad = [f"{health} in {cluster}" for cluster, health in seen if health is not Health.HEALTHY]
         if not seen:
             return f"{_UNKNOWN}: the observations have nothing of it"

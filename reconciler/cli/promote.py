@@ -77,16 +77,17 @@ def command(
     with bulk_load():
         snapshot, fleet = read_location(location, base)
         rule = _rule(fleet, origin.rstrip("/"), target, only, namespaces)
-        name, source, done = rule.origin, snapshot, None
+        name, origin_of, done = rule.origin, (snapshot, fleet), None
         if not _has(snapshot, name):
             _refuse_unknown(fleet, name)
             done = stage_completed(name, journal, store)
-            rule, source = replace(rule, origin=""), read_location(location, done.revision)[0]
+            rule, origin_of = replace(rule, origin=""), read_location(location, done.revision)
+        source = origin_of[0]
         _refuse_uncommitted(location, [folder for folder in (rule.origin, rule.target) if folder])
         made = promoted(rule, source.files, snapshot.files, dump_yaml)
         last = _last(location, base, rule)
         by_hand = conflicts(rule, source.files, last.files, made, dump_yaml) if last is not None else ()
-    told = origin_health(store, location, source.revision, journal, observations)
+    told = origin_health(store, location, origin_of, journal, observations)
     health = partial(told, rule.origin) if done is None else done.words
     text = _text(f"{name} at {short_revision(source.revision)} to {target}", made, health)
     prose(text)

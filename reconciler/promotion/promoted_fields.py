@@ -65,7 +65,7 @@ class _Part(NamedTuple):
     @property
     def words(self) -> str:
         _, kind, namespace, name = self.key
-        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}" if kind else self.document.path
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}" if name else self.document.path
 
 
 def promoted(
@@ -170,7 +170,7 @@ def _counterparts(
                 "map its namespace"
             )
         if not found:
-            alone.append(f"{one.words} ({one.document.source}) has no counterpart in {rule.target}")
+            alone.append(_alone(rule, one))
             continue
         key = found[0].document.path, found[0].place
         if key in taken:
@@ -181,6 +181,16 @@ def _counterparts(
         taken[key] = one
         pairs.append((one, found[0]))
     return pairs, alone
+
+
+def _alone(rule: Promotion, one: _Part) -> str:
+    """Return what a person does with a document without a counterpart: with this one it has one from then on."""
+    _, kind, namespace, name = one.key
+    there = rule.namespaces.get(namespace, "")
+    known = f" as {kind} {there}/{name}" if there else ", with the namespace or name that it has there" if name else ""
+    where = f"to {rule.target}/{one.relative}" if rule.origin else "there"
+    placed = ", and place it" if name else ""
+    return f"{one.words} ({one.document.source}) has no counterpart in {rule.target}: copy it {where}{known}{placed}"
 
 
 def _candidates(rule: Promotion, one: _Part, theirs: list[_Part], ours: list[_Part]) -> Iterator[_Part]:

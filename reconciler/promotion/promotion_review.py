@@ -41,16 +41,17 @@ def conflicts(
     `last`: the files of the store as the last promotion left them.
     """
     try:
-        lacked = _carried(rule, tuple(origin), tuple(last), write)
+        then = {found.subject: found for found in promoted(rule, origin, last, write).carried}
     except (PromotionRefused, NotEdited):
         return ()
-    found = []
-    for carried in made.carried:
-        for change in carried.moved:
-            key = carried.subject, change.path
-            if key not in lacked or not _is_same(lacked[key][1].before, change.before):
-                found.append(f"{carried.subject} {change.path} ({carried.source})")
-    return tuple(found)
+    # What the target has since the last promotion alone was never promoted to.
+    known = [(carried, then[carried.subject]) for carried in made.carried if carried.subject in then]
+    return tuple(
+        f"{carried.subject} {change.path} ({carried.source})"
+        for carried, before in known
+        for change in carried.moved
+        if not any(one.path == change.path and _is_same(one.before, change.before) for one in before.moved)
+    )
 
 
 def _rows(

@@ -12,7 +12,9 @@ from pygit2.enums import ResetMode
 from reconciler.api.ledger import Event, EventKind
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.controller.round.remember import record_picture
+from reconciler.hydration import blob_id, lock_text, parse_render
 from reconciler.journal.sqlite_journal import Journal
+from reconciler.yaml import read_yaml
 from tests.fakes.rollouts import AWAITED
 from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import Ran, run, write_store
@@ -185,6 +187,44 @@ def test_health_is_told_from_the_journal(checkout: Checkout) -> None:
     checkout.write(*web("dev", "web:3"))
     commit_all(checkout.root)
     assert f"health there is not known: the service has {head[:12]}" in checkout.promote(*args).out
+
+
+def test_health_of_values_is_that_of_what_was_rendered_of_them(checkout: Checkout) -> None:
+    text = (
+        "apiVersion: fleet.reconciler/v1alpha1\nkind: Render\nmetadata: {name: front}\nspec: {output: rendered/front, "
+    )
+    text += "helm: {chart: chart, namespace: dev, kubeVersion: '1.36', values: [dev/values.yaml]}}\n"
+    (document,) = read_yaml("renders.yaml", text.encode()).documents
+    render, problems = parse_render(document)
+    assert render is not None, problems
+    checkout.write("renders.yaml", text)
+    checkout.write("prod/values.yaml", "image: {tag: '1'}\n")
+    checkout.write("dev/values.yaml", "image: {tag: '2'}\n")
+    body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: front}\n"
+    made = {"rendered/front/base.yaml": blob_id(body.encode())}
+    inputs = {"dev/values.yaml": blob_id(b"image: {tag: '2'}\n")}
+    checkout.write("rendered/front/base.yaml", body)
+    checkout.write("rendered/front/render.lock.json", lock_text(render, inputs, {"helm": "4"}, made, {}).decode())
+    commit_all(checkout.root)
+    path = journal_at(checkout.root.parent)
+    args = ("--from", "dev", "--to", "prod", "--dry-run", "--journal", str(path))
+
+    def told() -> str:
+        shown = picture(planned())
+        fleet = replace(shown.round.decision.fleet, revision=str(checkout.git.head.target))
+        shown = replace(shown, round=replace(shown.round, decision=replace(shown.round.decision, fleet=fleet)))
+        with Journal.open(path) as journal:
+            record_picture(journal, shown)
+            subject = "ConfigMap front/web @ m1"
+            journal.record_events(
+                [Event(time="2026-11-27T01:00:00Z", round=1, kind=EventKind.UPDATED, subject=subject)]
+            )
+        return next(line for line in checkout.promote(*args).out.splitlines() if "from dev/values.yaml" in line)
+
+    assert told() == "  from dev/values.yaml, healthy there, without change or failure since 2026-11-27T01:00:00Z"
+    checkout.write("dev/values.yaml", "image: {tag: '3'}\n")
+    commit_all(checkout.root)
+    assert "outputs were not rendered of it as it is; run reconciler hydrate" in told()
 
 
 def test_a_stage_is_promoted_at_what_it_has_completed(checkout: Checkout) -> None:
